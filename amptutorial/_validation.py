@@ -1,0 +1,123 @@
+"""The checks at the door: every public function calls these before it computes.
+
+Each message says what is wrong, where, and what to do about it.
+"""
+
+import numbers
+
+import numpy as np
+import scipy.sparse as sp
+
+
+class AMPWarning(UserWarning):
+    """The mathematics degrades: the result is finite, but read the message before trusting it."""
+
+
+def check_rng(rng):
+    """Return `rng` if it is a `numpy.random.Generator`.
+
+    Raises
+    ------
+    TypeError
+        For a bare seed or a legacy ``RandomState``.
+    """
+    if not isinstance(rng, np.random.Generator):
+        raise TypeError(
+            f"rng must be a numpy.random.Generator, got {type(rng).__name__}: make one with numpy.random.default_rng(0)"
+        )
+    return rng
+
+
+def check_integer(value, name, *, minimum=0):
+    """Return `value` as an int that is at least `minimum`."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name} must be an integer, got {value!r}")
+    if value < minimum:
+        raise ValueError(f"{name} must be at least {minimum}, got {value}")
+    return int(value)
+
+
+def check_positive(value, name, *, zero=False):
+    """Return `value` as a float that is finite and positive (or zero, if `zero`)."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    if not np.isfinite(value) or value < 0 or (value == 0 and not zero):
+        raise ValueError(f"{name} must be {'non-negative' if zero else 'positive'} and finite, got {value}")
+    return float(value)
+
+
+def check_matrix(X, name, *, shape=(None, None)):
+    """Return `X` as a finite float array of `shape` (None: any size); float32 stays float32.
+
+    Raises
+    ------
+    ValueError
+        If it is not two-dimensional, has another shape, or holds NaN or infinity.
+    """
+    X = np.asarray(X)
+    if X.dtype not in (np.float32, np.float64):
+        X = X.astype(np.float64)
+    wanted = tuple("any" if s is None else s for s in shape)
+    if X.ndim != 2 or any(s is not None and s != t for s, t in zip(shape, X.shape, strict=True)):
+        raise ValueError(f"{name} must have shape ({wanted[0]}, {wanted[1]}), got {X.shape}")
+    if not np.isfinite(X).all():
+        raise ValueError(f"{name} holds NaN or infinite values")
+    return X
+
+
+def check_rates(r, size, name):
+    """Return the bias factors `r` = exp(s) as a vector of `size` finite positive numbers."""
+    r = np.asarray(r)
+    if r.dtype not in (np.float32, np.float64):
+        r = r.astype(np.float64)
+    if r.shape != (size,):
+        raise ValueError(f"{name} must have shape ({size},), got {r.shape}")
+    bad = np.flatnonzero(~(np.isfinite(r) & (r > 0)))
+    if bad.size:
+        raise ValueError(f"{name} must be positive and finite: {name}[{bad[0]}] is {r[bad[0]]}")
+    return r
+
+
+def check_symmetric(F, d, name="F"):
+    """Return `F` as a symmetric float64 matrix (d, d)."""
+    F = check_matrix(np.asarray(F, dtype=np.float64), name, shape=(d, d))
+    if not np.allclose(F, F.T, rtol=1e-6, atol=1e-9 * max(1.0, np.abs(F).max(initial=0.0))):
+        raise ValueError(f"{name} must be symmetric: pass ({name} + {name}.T) / 2 if the asymmetry is round-off")
+    return F
+
+
+def check_counts(Z, *, integers=False, name="Z"):
+    """Return the counts `Z` as a finite non-negative array, or as a CSR array where it is sparse.
+
+    Parameters
+    ----------
+    Z : array or sparse array, shape (m, n)
+    integers : bool
+        Whether fractional entries are an error (splitting counts needs whole ones).
+
+    Raises
+    ------
+    ValueError
+        If `Z` is empty, not two-dimensional, or has NaN, infinite, negative or (with `integers`) fractional entries.
+    """
+    if sp.issparse(Z):
+        Z = sp.csr_array(Z)
+        if (
+            not Z.has_canonical_format
+        ):  # scores and squares need each pair stored once; the caller's arrays stay as they are
+            Z = Z.copy()
+            Z.sum_duplicates()
+        values = Z.data
+    else:
+        Z = values = np.asarray(Z)
+    if Z.ndim != 2 or 0 in Z.shape:
+        raise ValueError(f"{name} must be a matrix with at least one row and one column, got shape {Z.shape}")
+    if values.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must hold numbers, got dtype {values.dtype}")
+    if not np.isfinite(values).all():
+        raise ValueError(f"{name} holds NaN or infinite values: counts are finite")
+    if (values < 0).any():
+        raise ValueError(f"{name} holds negative values: counts are at least zero")
+    if integers and (values != np.floor(values)).any():
+        raise ValueError(f"{name} holds fractional values: whole counts are needed here, not weights such as tf-idf")
+    return Z

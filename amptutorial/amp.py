@@ -1,0 +1,292 @@
+"""Biased low-rank AMP: Algorithm 1 of the paper (`alg:low-ramp`), with its two normalisations corrected.
+
+`half_step` is the one place where F is formed and a denoiser is called. The loop below uses it for both sides, and
+`amptutorial.state_evolution` uses it on random rows.
+"""
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import eigh
+from scipy.sparse.linalg import LinearOperator
+
+from ._validation import AMPWarning, check_integer, check_matrix, check_rates, check_rng
+from .denoisers import Denoiser
+
+FLOOR = 0.1  # smallest eigenvalue of F relative to Q
+
+
+class IndefinitePrecisionWarning(AMPWarning):
+    """F = Q - Gamma was indefinite, or nearly, so that `eq:Gadef-row` has no minimum; its eigenvalues were raised."""
+
+
+@dataclass(frozen=True)
+class HalfStep:
+    """What one side of an iteration computes; see `half_step`."""
+
+    F: np.ndarray
+    estimate: np.ndarray
+    jacobian: np.ndarray
+    denoiser: Denoiser
+    floored: bool
+
+
+@dataclass(frozen=True)
+class AMPIterate:
+    """Iteration k of Algorithm 1, in its indices.
+
+    Attributes
+    ----------
+    k : int
+    A, B : arrays (m, d), (n, d)
+        The estimates A_k and B_(k+1).
+    P_a, P_b : arrays (m, d), (n, d)
+        The inputs P_k^a, P_k^b of the denoisers.
+    F_a, F_b, Gamma_a, Gamma_b : arrays (d, d)
+        F_k^a, F_k^b (as the denoisers saw them) and Gamma_k^a, Gamma_k^b.
+    floored_a, floored_b : bool
+        Whether F_k^a, F_k^b was not safely positive definite and had its eigenvalues raised.
+    """
+
+    k: int
+    A: np.ndarray
+    B: np.ndarray
+    P_a: np.ndarray
+    P_b: np.ndarray
+    F_a: np.ndarray
+    F_b: np.ndarray
+    Gamma_a: np.ndarray
+    Gamma_b: np.ndarray
+    floored_a: bool
+    floored_b: bool
+
+
+@dataclass(frozen=True)
+class AMPRun:
+    """Result of `biased_low_rank_amp`: last estimates `A`, `B`, all `iterates`, and the denoisers as last refitted."""
+
+    iterates: list
+    denoiser_u: Denoiser
+    denoiser_v: Denoiser
+
+    A = property(lambda self: self.iterates[-1].A, doc="The last A_k, shape (m, d).")
+    B = property(lambda self: self.iterates[-1].B, doc="The last B_(k+1), shape (n, d).")
+
+
+def floor_precision(F, Q, convexity=0.0):
+    """Return `(F, False)` if F + convexity I >= `FLOOR` Q, else F with its small eigenvalues raised to that, and True.
+
+    Eigenvalues are those relative to Q: the floor turns with the coordinates and scales with each direction by
+    itself, so that a weak direction is not lifted because another is strong.
+
+    Examples
+    --------
+    >>> F, floored = floor_precision(np.diag([-1.0, 2.0]), np.diag([1.0, 4.0]))
+    >>> F.round(3), floored
+    (array([[0.1, 0. ],
+           [0. , 2. ]]), True)
+    """
+    eye = np.eye(len(Q))
+    scale = np.trace(Q) / len(Q)
+    R = Q + (1e-3 * scale if scale > 0 else 1.0) * eye  # positive definite also where the estimate has lost a dimension
+    w, V = eigh(F + convexity * eye, R)
+    if w[0] >= FLOOR:
+        return F, False
+    RV = R @ V  # the inverse of V^T
+    return (RV * np.maximum(w, FLOOR)) @ RV.T - convexity * eye, True
+
+
+def half_step(P, r, Q, Gamma, denoiser):
+    """Form F from the other side's second moment `Q` and the Onsager term `Gamma`, and denoise the rows `P`.
+
+    Parameters
+    ----------
+    P : array (N, d)
+    r : array (N,)
+    Q, Gamma : arrays (d, d)
+    denoiser : Denoiser
+
+    Returns
+    -------
+    HalfStep
+        With the F that was used, the estimate (N, d), its mean Jacobian (d, d), the denoiser as refitted, and whether F
+        was floored.
+
+    Notes
+    -----
+    From a random start, Q - Gamma is nearly singular and often indefinite: the minimum that `eq:Gadef-row` asks for
+    does not exist, and `floor_precision` steps in. The floor is a Lipschitz function of (Q, Gamma), so state
+    evolution, which applies the same one, stays valid. At a fixed point above the spectral threshold it is not active
+    (without penalty, F >= Q / (1 + sqrt(beta)) or more there), and the fixed points are those of the paper.
+    """
+    F = Q - Gamma if denoiser.precision == "argmin" else Q
+    F, floored = (F + F.T) / 2, False  # a quadratic form sees the symmetric part only
+    if denoiser.precision == "argmin":
+        F, floored = floor_precision(F, Q, denoiser.convexity(r))
+    denoiser = denoiser.refit(P, r, F)
+    estimate, jacobian = denoiser.denoise(P, r, F)
+    return HalfStep(F, estimate, jacobian, denoiser, floored)
+
+
+def as_operator(Y):
+    """Return `(Y, Y^T)`, ready for products with tall matrices.
+
+    Raises
+    ------
+    TypeError
+        If `Y` is no `FisherScore`, other `LinearOperator`, array or sparse array.
+    """
+    if isinstance(Y, LinearOperator):
+        return Y, Y.T
+    if sp.issparse(Y):
+        Y = sp.csr_array(Y)
+        return Y, Y.T.tocsr()
+    Y = check_matrix(Y, "Y")
+    return Y, Y.T
+
+
+def random_start(n, d, rng):
+    """Return B_0 with independent N(0, 1) entries, shape (n, d): the start of the paper's experiments.
+
+    Examples
+    --------
+    >>> random_start(3, 2, np.random.default_rng(0)).shape
+    (3, 2)
+    """
+    return check_rng(rng).standard_normal((n, d))
+
+
+def biased_low_rank_amp(Y, r_u, r_v, *, denoiser_u, denoiser_v, B0, n_iter=10, damping=0.0, on_iteration=None):
+    """Biased low-rank AMP (`alg:low-ramp`, corrected: both Onsager terms are sums divided by m).
+
+    Parameters
+    ----------
+    Y : FisherScore, LinearOperator, array or sparse array (m, n)
+        The score Y~.
+    r_u, r_v : arrays (m,), (n,)
+        Bias factors, estimated or true.
+    denoiser_u, denoiser_v : Denoiser
+        G_a and G_b.
+    B0 : array (n, d)
+        The start; see `random_start` and `amptutorial.baselines.svd`.
+    n_iter : int
+        Number of iterations, each one update of A and one of B.
+    damping : float
+        In [0, 1): every update is (1 - damping) new + damping old. State evolution holds for damping 0.
+    on_iteration : callable, optional
+        Called with each `AMPIterate`; if it returns a true value, the run ends there.
+
+    Returns
+    -------
+    AMPRun
+
+    Raises
+    ------
+    ValueError
+        For shapes that do not fit, d > min(m, n), or values that are not finite.
+    FloatingPointError
+        If an iterate is no longer finite.
+
+    Warns
+    -----
+    IndefinitePrecisionWarning
+        Once, if F had to be floored (see `half_step`); each iterate records it.
+
+    Examples
+    --------
+    >>> from amptutorial.denoisers import Ridge
+    >>> rng = np.random.default_rng(0)
+    >>> a, b = rng.standard_normal((200, 1)), rng.standard_normal((300, 1))
+    >>> Y = 3 * a @ b.T / np.sqrt(200) + rng.standard_normal((200, 300))
+    >>> run = biased_low_rank_amp(Y, np.ones(200), np.ones(300), denoiser_u=Ridge(0.1), denoiser_v=Ridge(0.1),
+    ...                           B0=b + rng.standard_normal((300, 1)))
+    >>> bool(abs(np.corrcoef(run.A.ravel(), a.ravel())[0, 1]) > 0.9)
+    True
+    """
+    Y, Yt = as_operator(Y)
+    m, n = Y.shape
+    r_u, r_v = check_rates(r_u, m, "r_u"), check_rates(r_v, n, "r_v")
+    B = check_start(B0, m, n)
+    n_iter = check_integer(n_iter, "n_iter", minimum=1)
+    if not 0 <= damping < 1:
+        raise ValueError(f"damping must be at least 0 and below 1, got {damping}")
+
+    d = B.shape[1]
+    root_m = np.sqrt(m).astype(B.dtype)  # NumPy scalars of the right type keep float32 float32
+    A, Gamma_a, Gamma_b = None, np.zeros((d, d)), np.zeros((d, d))
+    iterates = []
+    for k in range(n_iter):
+        P_a = Y @ B / root_m
+        if A is not None:
+            P_a -= A @ Gamma_a.astype(B.dtype)
+        step_a = _checked_half_step(P_a, r_u, _second_moment(B, m), Gamma_a, denoiser_u, "A", k)
+        A = step_a.estimate if A is None else _mix(step_a.estimate, A, damping)
+        Gamma_b = _mix(step_a.jacobian, Gamma_b, damping if k else 0.0)
+
+        P_b = Yt @ A / root_m - B @ Gamma_b.astype(B.dtype)
+        step_b = _checked_half_step(P_b, r_v, _second_moment(A, m), Gamma_b, denoiser_v, "B", k)
+        B = _mix(step_b.estimate, B, damping)
+        iterates.append(
+            AMPIterate(k, A, B, P_a, P_b, step_a.F, step_b.F, Gamma_a, Gamma_b, step_a.floored, step_b.floored)
+        )
+        Gamma_a = _mix(step_b.jacobian * (n / m), Gamma_a, damping)  # the sum over the n rows of B, divided by m
+        denoiser_u, denoiser_v = step_a.denoiser, step_b.denoiser
+        if on_iteration is not None and on_iteration(iterates[-1]):
+            break
+    _warn_if_floored(iterates)
+    return AMPRun(iterates, denoiser_u, denoiser_v)
+
+
+def check_start(B0, m, n):
+    """Return `B0` if it is a valid start of shape (n, d) with 1 <= d <= min(m, n)."""
+    B0 = check_matrix(B0, "B0", shape=(n, None))
+    if not 1 <= B0.shape[1] <= min(m, n):
+        raise ValueError(
+            f"B0 has d = {B0.shape[1]} columns; the embedding dimension must be between 1 and min(m, n) = {min(m, n)}"
+        )
+    return B0
+
+
+def _second_moment(X, m):
+    """Return X^T X / m."""
+    return (X.T @ X).astype(np.float64) / m
+
+
+def _mix(new, old, damping):
+    return new if damping == 0 else (1 - damping) * new + damping * old
+
+
+def _checked_half_step(P, r, Q, Gamma, denoiser, side, k):
+    """Return `half_step`, and refuse to go on with anything that is not finite."""
+    for name, value in ((f"the input P of the denoiser of {side}", P), ("its second moment Q", Q)):
+        _require_finite(value, name, k)
+    step = half_step(P, r, Q, Gamma, denoiser)
+    if np.shape(step.estimate) != P.shape:
+        raise ValueError(f"{denoiser!r} returned an estimate of shape {np.shape(step.estimate)}, expected {P.shape}")
+    _require_finite(step.estimate, f"the estimate {side}", k)
+    _require_finite(step.jacobian, f"the mean Jacobian of the denoiser of {side}", k)
+    return step
+
+
+def _require_finite(value, name, k):
+    if not np.isfinite(value).all():
+        raise FloatingPointError(
+            f"{name} is not finite at iteration {k}: the iteration diverges. Try a larger strength or a smaller prior "
+            "covariance, damping=0.5, or a start nearer to the signal (amptutorial.baselines.spectral_start)"
+        )
+
+
+def _warn_if_floored(iterates):
+    floored = [it.k for it in iterates if it.floored_a or it.floored_b]
+    if floored:
+        still = " and still in the last, where the result is no fixed point of the paper's algorithm" * (
+            floored[-1] == iterates[-1].k
+        )
+        warnings.warn(
+            f"F was not safely positive definite in {len(floored)} of {len(iterates)} iterations (first: {floored[0]})"
+            f"{still}; its eigenvalues were raised",
+            IndefinitePrecisionWarning,
+            stacklevel=3,
+        )

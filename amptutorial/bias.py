@@ -1,0 +1,77 @@
+"""Step one of the two-step estimate: the biases, by counting (`eq:rest`, corrected)."""
+
+import numpy as np
+
+from ._validation import check_counts
+
+
+def estimate_bias(Z):
+    """Estimate the bias factors r = exp(s) from the row and column sums of the counts (`eq:rest`, corrected).
+
+    r_u_i = m / Z_tot * sum_j Z_ij and r_v_j = 1 / m * sum_i Z_ij, so that mean(r_u) = 1 and
+    r_u_i r_v_j = row_i * col_j / Z_tot. The paper prints n / Z_tot in place of 1 / m for r_v: the scale of the rates,
+    which the normalisation `eq:bias_norm` leaves to r_v, would then be lost.
+
+    Parameters
+    ----------
+    Z : array or sparse array (m, n)
+        Counts.
+
+    Returns
+    -------
+    r_u : array (m,)
+    r_v : array (n,)
+        Estimates of exp(s_u), exp(s_v); `np.log` of them is `eq:sest`.
+
+    Raises
+    ------
+    ValueError
+        For invalid counts, or a row or column without counts.
+
+    Examples
+    --------
+    >>> estimate_bias(np.array([[1, 2], [3, 6]]))
+    (array([0.5, 1.5]), array([2., 4.]))
+    """
+    Z = check_counts(Z)
+    rows, columns = (np.asarray(Z.sum(axis=k), dtype=np.float64) for k in (1, 0))
+    for sums, word in ((rows, "row"), (columns, "column")):
+        empty = np.flatnonzero(sums == 0)
+        if empty.size:
+            others = f" (and {empty.size - 1} more)" if empty.size > 1 else ""
+            raise ValueError(
+                f"{word} {empty[0]}{others} has no counts: its bias cannot be estimated; drop it with drop_empty(Z)"
+            )
+    return rows / rows.mean(), columns / Z.shape[0]
+
+
+def drop_empty(Z):
+    """Leave out the rows and columns without counts.
+
+    Parameters
+    ----------
+    Z : array or sparse array (m, n)
+
+    Returns
+    -------
+    Z_kept : array or csr_array
+    rows : array of int
+        Row k of `Z_kept` is row ``rows[k]`` of `Z`.
+    columns : array of int
+        The same for the columns.
+
+    Raises
+    ------
+    ValueError
+        For invalid counts, or if nothing is left.
+
+    Examples
+    --------
+    >>> drop_empty(np.array([[0, 0, 0], [1, 0, 2]]))
+    (array([[1, 2]]), array([1]), array([0, 2]))
+    """
+    Z = check_counts(Z)
+    rows, columns = (np.flatnonzero(np.asarray(Z.sum(axis=k)) > 0) for k in (1, 0))
+    if not rows.size:
+        raise ValueError("Z has no counts at all")
+    return Z[rows][:, columns], rows, columns

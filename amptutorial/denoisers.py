@@ -1,0 +1,282 @@
+"""Denoisers: what turns the noisy rows P = X M + noise into estimates of X (`eq:Gadef-row`, Section 6.1 of the paper).
+
+A denoiser sees rows `P` (N, d), their bias factors `r` (N,) and one precision matrix `F` (d, d) for all of them. It
+cannot tell whether the rows belong to A or to B, nor whether AMP or state evolution asks. To add one, subclass
+`Denoiser` and write `estimate`; everything else has a default.
+"""
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+from scipy.linalg import eigh
+
+from ._lasso import lasso_mean_jacobian, solve_lasso_rows
+from ._validation import check_matrix, check_positive, check_rates, check_symmetric
+
+
+class Denoiser(ABC):
+    """Base class: a row-wise Lipschitz map (p, r, F) -> estimate of x.
+
+    Attributes
+    ----------
+    precision : "argmin" or "posterior"
+        Which F the denoiser expects: Q - Gamma for the minimiser of a penalised quadratic (Algorithm 1 of the paper),
+        or Q for a posterior mean given p = x Q + N(0, Q).
+
+    Examples
+    --------
+    A denoiser that keeps the positive part of the plain least-squares estimate:
+
+    >>> class PositivePart(Denoiser):
+    ...     def estimate(self, P, r, F):
+    ...         return np.maximum(np.linalg.solve(F, P.T).T, 0)
+    >>> denoiser = PositivePart()
+    >>> denoiser.estimate(np.array([[1.0, -1.0]]), np.ones(1), 2 * np.eye(2))
+    array([[0.5, 0. ]])
+    >>> denoiser.mean_jacobian(np.array([[1.0, -1.0]]), np.ones(1), 2 * np.eye(2)).round(6)
+    array([[0.5, 0. ],
+           [0. , 0. ]])
+    """
+
+    precision = "argmin"
+
+    @abstractmethod
+    def estimate(self, P, r, F):
+        """Return the estimated rows, shape (N, d)."""
+
+    def mean_jacobian(self, P, r, F):
+        """Return the mean over the rows of d estimate_l / d P_k at [k, l], shape (d, d) (`eq:Gamma_abdef`).
+
+        The default differentiates `estimate` by central differences, one column of `P` at a time.
+        """
+        P = np.asarray(P, dtype=np.float64)
+        step = np.cbrt(np.finfo(float).eps) * max(np.abs(P).max(initial=0.0), 1e-8)  # balances truncation and round-off
+        shifts = step * np.eye(P.shape[1])
+        return np.array([(self.estimate(P + h, r, F) - self.estimate(P - h, r, F)).mean(axis=0) for h in shifts]) / (
+            2 * step
+        )
+
+    def denoise(self, P, r, F):
+        """Return `(estimate, mean_jacobian)`; override where one computation gives both."""
+        return self.estimate(P, r, F), self.mean_jacobian(P, r, F)
+
+    def penalty(self, X, r):
+        """Return the sum over the rows of g(x_i / sqrt(r_i)), the regulariser in `eq:LAB`; 0 if there is none."""
+        return 0.0
+
+    def convexity(self, r):
+        """Return c >= 0 such that x -> g(x / sqrt(r_i)) - c |x|^2 / 2 is convex for every row.
+
+        The minimum in `eq:Gadef-row` exists as long as the eigenvalues of F exceed -c.
+        """
+        return 0.0
+
+    def refit(self, P, r, F):
+        """Return the denoiser to use on these rows: a copy with learned parameters, or itself."""
+        return self
+
+
+class _GaussianDenoiser(Denoiser):
+    """x -> (F + C^-1 / r)^-1 p for a matrix C = L L^T: the minimiser for g(u) = u^T C^-1 u / 2, and a posterior mean.
+
+    With L^T F L = E diag(w) E^T and V = L E, the inverse is V diag(r / (1 + r w)) V^T: one eigendecomposition serves
+    all rows, and C may be singular.
+    """
+
+    def _root(self, d):
+        """Return L, shape (d, d)."""
+        raise TypeError(f"{type(self).__name__} must define _root(d)")
+
+    def modes(self, F):
+        """Return `(V, w)` such that (F + C^-1 / r)^-1 = V diag(r / (1 + r w)) V^T for every r."""
+        L = self._root(len(F))
+        w, E = eigh(L.T @ check_symmetric(F, len(F)) @ L)
+        return L @ E, w
+
+    def _gains(self, P, r, F):
+        P = check_matrix(P, "P")
+        r = check_rates(r, len(P), "r")
+        check_matrix(F, "F", shape=(P.shape[1], P.shape[1]))
+        V, w = self.modes(F)
+        smallest = 1 + r * w[0]
+        if len(r) and smallest.min() <= 0:
+            raise ValueError(
+                f"F + C^-1 / r is not positive definite for row {smallest.argmin()}: the minimum does not exist; "
+                "raise the eigenvalues of F first, with amptutorial.amp.floor_precision"
+            )
+        return P, V, r[:, None] / (1 + np.multiply.outer(r, w))
+
+    def estimate(self, P, r, F):
+        """Return the rows (F + C^-1 / r_i)^-1 p_i, shape (N, d)."""
+        return self.denoise(P, r, F)[0]
+
+    def mean_jacobian(self, P, r, F):
+        """Return the mean of (F + C^-1 / r_i)^-1, shape (d, d)."""
+        return self.denoise(P, r, F)[1]
+
+    def denoise(self, P, r, F):
+        """Return `(estimate, mean_jacobian)`."""
+        P, V, gains = self._gains(P, r, F)
+        V_ = V.astype(P.dtype)
+        return ((P @ V_) * gains.astype(P.dtype)) @ V_.T, (V * gains.mean(axis=0)) @ V.T
+
+    def penalty(self, X, r):
+        """Return half the sum of u_i^T C^-1 u_i, where u_i = x_i / sqrt(r_i)."""
+        L = self._root(X.shape[1])
+        coordinates = np.linalg.lstsq(L, (X / np.sqrt(r)[:, None]).T, rcond=None)[0]
+        return float((coordinates**2).sum() / 2)
+
+    def penalty_gradient(self, X, r):
+        """Return the derivative of `penalty` by the rows, C^-1 x_i / r_i, shape (N, d)."""
+        L = self._root(X.shape[1])
+        return X @ np.linalg.pinv(L @ L.T, hermitian=True) / np.asarray(r)[:, None]
+
+
+class Ridge(_GaussianDenoiser):
+    """Minimiser for the squared norm g(u) = strength / 2 |u|^2 (`eq:regl2`): p (F + strength / r I)^-1.
+
+    Parameters
+    ----------
+    strength : float
+        lambda > 0.
+
+    Raises
+    ------
+    ValueError
+        If the strength is not positive, or F + strength / r not positive definite.
+
+    Examples
+    --------
+    >>> Ridge(1.0).estimate(np.array([[3.0, 4.0]]), np.ones(1), np.diag([2.0, 3.0]))
+    array([[1., 1.]])
+    """
+
+    def __init__(self, strength):
+        self.strength = check_positive(strength, "strength")
+
+    def __repr__(self):
+        return f"Ridge({self.strength:g})"
+
+    def _root(self, d):
+        return np.eye(d) / np.sqrt(self.strength)
+
+    def convexity(self, r):
+        """Return strength / max(r)."""
+        return self.strength / np.max(r)
+
+
+class GaussianPosterior(_GaussianDenoiser):
+    """Posterior mean of x = sqrt(r) u given p = x F + N(0, F), under u ~ N(0, covariance).
+
+    With it AMP is Bayes-optimal for Gaussian rows. The formula is that of `Ridge` with covariance^-1 for the
+    strength; the difference is `precision`: F = Q, without the Onsager correction.
+
+    Parameters
+    ----------
+    covariance : float or array (d, d)
+        A number stands for that multiple of the identity.
+    learn : bool
+        Whether `refit` replaces the covariance by one step of expectation-maximisation.
+
+    Raises
+    ------
+    ValueError
+        If the covariance is not symmetric positive definite.
+
+    Examples
+    --------
+    >>> GaussianPosterior(1.0).estimate(np.array([[3.0, 4.0]]), np.ones(1), np.diag([2.0, 3.0]))
+    array([[1., 1.]])
+    """
+
+    precision = "posterior"
+
+    def __init__(self, covariance, *, learn=False):
+        if np.ndim(covariance) == 0:
+            self.covariance = check_positive(covariance, "covariance")
+        else:
+            self.covariance = check_symmetric(covariance, len(covariance), "covariance")
+            smallest = np.linalg.eigvalsh(self.covariance)[0]
+            if smallest <= 0:
+                raise ValueError(f"covariance must be positive definite, its smallest eigenvalue is {smallest:.3g}")
+        self.learn = bool(learn)
+
+    def __repr__(self):
+        shown = (
+            f"{self.covariance:g}"
+            if np.ndim(self.covariance) == 0
+            else f"<{len(self.covariance)} x {len(self.covariance)}>"
+        )
+        return f"GaussianPosterior({shown}{', learn=True' if self.learn else ''})"
+
+    def _root(self, d):
+        if np.ndim(self.covariance) == 0:
+            return np.eye(d) * np.sqrt(self.covariance)
+        if len(self.covariance) != d:
+            raise ValueError(f"covariance has shape {self.covariance.shape}, the rows have {d} entries")
+        w, E = np.linalg.eigh(self.covariance)
+        return (E * np.sqrt(np.maximum(w, 0))) @ E.T
+
+    def refit(self, P, r, F):
+        """Return a copy whose covariance is the posterior mean of u u^T, averaged over the rows, if `learn`."""
+        if not self.learn:
+            return self
+        P, V, gains = self._gains(P, r, F)
+        Y = (P @ V) * gains / np.sqrt(r)[:, None]
+        second_moment = Y.T @ Y / len(P) + np.diag((gains / np.asarray(r)[:, None]).mean(axis=0))
+        C = V @ second_moment @ V.T
+        return GaussianPosterior((C + C.T) / 2, learn=True)
+
+
+class Lasso(Denoiser):
+    """Minimiser for the absolute norm g(u) = strength |u|_1 (`eq:regsparse`, `eq:l1-denoiserA`).
+
+    Solved for all rows at once, in the form with F itself: the square root F^(1/2) of `eq:l1-denoiserA` is not needed.
+
+    Parameters
+    ----------
+    strength : float
+        lambda > 0.
+
+    Raises
+    ------
+    ValueError
+        If the strength is not positive, or F not positive definite.
+
+    Examples
+    --------
+    >>> Lasso(1.0).estimate(np.array([[3.0, 0.5]]), np.ones(1), np.eye(2))
+    array([[2., 0.]])
+    """
+
+    def __init__(self, strength):
+        self.strength = check_positive(strength, "strength")
+
+    def __repr__(self):
+        return f"Lasso({self.strength:g})"
+
+    def estimate(self, P, r, F):
+        """Return the minimisers of a^T F a / 2 - p_i^T a + strength / sqrt(r_i) |a|_1, shape (N, d)."""
+        P = check_matrix(P, "P")
+        r = check_rates(r, len(P), "r")
+        F = check_symmetric(check_matrix(F, "F", shape=(P.shape[1], P.shape[1])), P.shape[1])
+        smallest = np.linalg.eigvalsh(F)[0]
+        if smallest <= 0:
+            raise ValueError(
+                f"F must be positive definite, its smallest eigenvalue is {smallest:.3g}: "
+                "raise the eigenvalues first, with amptutorial.amp.floor_precision"
+            )
+        return solve_lasso_rows(P, self.strength / np.sqrt(r), F)
+
+    def mean_jacobian(self, P, r, F):
+        """Return the mean of (F_SS)^-1 on each row's support S, zero elsewhere, shape (d, d)."""
+        return self.denoise(P, r, F)[1]
+
+    def denoise(self, P, r, F):
+        """Return `(estimate, mean_jacobian)` from one solution."""
+        X = self.estimate(P, r, F)
+        return X, lasso_mean_jacobian(X != 0, np.asarray(F, dtype=np.float64))
+
+    def penalty(self, X, r):
+        """Return strength times the sum of |x_i|_1 / sqrt(r_i)."""
+        return float(self.strength * (np.abs(X).sum(axis=1) / np.sqrt(r)).sum())

@@ -1,0 +1,350 @@
+"""Distributions of biases and of embedding rows (Sections 4.2, 4.3 and 6.2 of the paper).
+
+A *bias law* describes the scalar s, a *row law* the vector u. State evolution needs their product, the law of the pair
+(r, x) = (exp(s), sqrt(r) u): that is `ScaledRows`, or `EmpiricalRows` for the rows of one given instance.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ._validation import check_integer, check_matrix, check_positive, check_rates, check_rng, check_symmetric
+
+
+class BiasLaw:
+    """Law of a bias s = log r. A subclass gives one method, `isf`.
+
+    All biases are written as functions of a uniform U in (0, 1], the relative rank of a term: U near 0 is the most
+    frequent one. The long tail of r = exp(s) then sits at U = 0, where floating-point numbers are dense.
+    """
+
+    def isf(self, q):
+        """Inverse survival function: the bias that is exceeded with probability `q` in (0, 1]."""
+        raise TypeError(f"{type(self).__name__} must define isf(q)")
+
+    def draw(self, size, rng):
+        """Return `size` independent biases s, drawn with the `numpy.random.Generator` `rng`."""
+        return self.isf(1.0 - check_rng(rng).random(size))
+
+    def atoms(self):
+        """Return `(r, weights)` such that E f(r) is close to `weights @ f(r)` for smooth f.
+
+        The quadrature is tanh-sinh in U: it converges exponentially although r may be infinite at U = 0.
+        """
+        t = np.arange(-5.5, 4.0, 0.04)
+        q = 1 / (1 + np.exp(-np.pi * np.sinh(t)))
+        weights = np.cosh(t) * q * (1 - q)
+        keep = q * (1 - q) > 0
+        return np.exp(self.isf(q[keep])), weights[keep] / weights[keep].sum()
+
+    def moment(self, p):
+        """Return E(r^p), where r = exp(s); infinity where it does not exist."""
+        r, weights = self.atoms()
+        return float(weights @ r**p)
+
+
+@dataclass(frozen=True)
+class ConstantBias(BiasLaw):
+    """The same bias for all terms.
+
+    Parameters
+    ----------
+    value : float
+        The bias s.
+
+    Examples
+    --------
+    >>> ConstantBias(2.0).draw(3, np.random.default_rng(0))
+    array([2., 2., 2.])
+    """
+
+    value: float = 0.0
+
+    def isf(self, q):
+        """Return `value` in the shape of `q`."""
+        return np.full(np.shape(q), float(self.value))
+
+    def atoms(self):
+        """Return the one atom."""
+        return np.exp([float(self.value)]), np.ones(1)
+
+
+@dataclass(frozen=True)
+class DiscreteBias(BiasLaw):
+    """Finitely many biases.
+
+    Parameters
+    ----------
+    values : sequence of float, length K
+        The biases s.
+    probabilities : sequence of float, length K, optional
+        Their probabilities; equal if left out.
+
+    Examples
+    --------
+    >>> DiscreteBias([4.5, 5.5]).draw(4, np.random.default_rng(0))
+    array([5.5, 4.5, 4.5, 4.5])
+    """
+
+    values: tuple
+    probabilities: tuple | None = None
+
+    def __post_init__(self):
+        values = np.atleast_1d(np.asarray(self.values, dtype=float))
+        given = self.probabilities
+        p = np.full(len(values), 1 / len(values)) if given is None else np.asarray(given, dtype=float)
+        if values.ndim != 1 or not np.isfinite(values).all():
+            raise ValueError("values must be a sequence of finite biases")
+        if p.shape != values.shape or (p < 0).any() or not np.isclose(p.sum(), 1):
+            raise ValueError("probabilities must be non-negative, one for each value, and sum to 1")
+        order = np.argsort(values)
+        object.__setattr__(self, "values", tuple(values[order]))
+        object.__setattr__(self, "probabilities", tuple(p[order] / p.sum()))
+
+    def isf(self, q):
+        """Return the value exceeded with probability `q`."""
+        from_top = np.cumsum(self.probabilities[::-1])
+        k = np.searchsorted(from_top, np.asarray(q) * from_top[-1], side="left")
+        return np.asarray(self.values)[::-1][np.minimum(k, len(self.values) - 1)]
+
+    def atoms(self):
+        """Return the values themselves: the expectation is exact."""
+        return np.exp(np.asarray(self.values)), np.asarray(self.probabilities)
+
+
+@dataclass(frozen=True)
+class ShiftedExponential(BiasLaw):
+    """Biases s = shift + an exponential variable of mean `scale`: those of the paper's experiments.
+
+    Parameters
+    ----------
+    scale, shift : float
+        The paper has scale 0.25 and shift 5. E(r^p) is finite for p * scale < 1.
+
+    Examples
+    --------
+    >>> law = ShiftedExponential(scale=0.25, shift=5)
+    >>> bool(law.draw(1000, np.random.default_rng(0)).min() >= 5)
+    True
+    """
+
+    scale: float = 0.25
+    shift: float = 5.0
+
+    def __post_init__(self):
+        check_positive(self.scale, "scale")
+
+    def isf(self, q):
+        """Return shift - scale log q."""
+        return self.shift - self.scale * np.log(q)
+
+    def moment(self, p):
+        """Return exp(p shift) / (1 - p scale)."""
+        return float(np.exp(p * self.shift) / (1 - p * self.scale)) if p * self.scale < 1 else np.inf
+
+
+@dataclass(frozen=True)
+class Zipf(BiasLaw):
+    """Zipf's law r = C0 / U^alpha of word frequencies (`eq:Ruzipf`), as biases s = log C0 - alpha log U.
+
+    Parameters
+    ----------
+    alpha : float
+        The exponent. E(r^p) exists only for p alpha < 1: from alpha = 1/2 on the second moment is infinite, at
+        alpha = 1 the mean too, and the large system limit of the paper no longer applies.
+    C0 : float
+        The scale.
+
+    Examples
+    --------
+    >>> Zipf(0.4).moment(2), Zipf(1.0).moment(1)
+    (5.000000000000001, inf)
+    """
+
+    alpha: float = 1.0
+    C0: float = 1.0
+
+    def __post_init__(self):
+        check_positive(self.alpha, "alpha")
+        check_positive(self.C0, "C0")
+
+    def isf(self, q):
+        """Return log C0 - alpha log q."""
+        return np.log(self.C0) - self.alpha * np.log(q)
+
+    def moment(self, p):
+        """Return C0^p / (1 - p alpha)."""
+        return float(self.C0**p / (1 - p * self.alpha)) if p * self.alpha < 1 else np.inf
+
+
+@dataclass(frozen=True)
+class GaussianRows:
+    """Embedding rows u ~ N(0, covariance) (`eq:sim-true` has covariance 0.1).
+
+    Parameters
+    ----------
+    covariance : float or array (d, d)
+        A number stands for that multiple of the identity.
+
+    Examples
+    --------
+    >>> GaussianRows(0.1).draw((2, 3), np.random.default_rng(0)).shape
+    (2, 3)
+    """
+
+    covariance: float | np.ndarray = 1.0
+
+    def __post_init__(self):
+        if np.ndim(self.covariance) == 0:
+            check_positive(self.covariance, "covariance", zero=True)
+        else:
+            C = check_symmetric(self.covariance, len(self.covariance), "covariance")
+            if np.linalg.eigvalsh(C)[0] < -1e-12 * np.trace(C):
+                raise ValueError("covariance must be positive semidefinite")
+
+    def second_moment(self, d):
+        """Return E(u u^T), shape (d, d)."""
+        C = np.asarray(self.covariance, dtype=float)
+        C = C * np.eye(d) if C.ndim == 0 else C
+        if C.shape != (d, d):
+            raise ValueError(f"covariance has shape {C.shape}, the rows have {d} entries")
+        return C
+
+    def draw(self, size, rng):
+        """Return rows of shape `size` = (N, d)."""
+        N, d = size
+        w, V = np.linalg.eigh(self.second_moment(d))
+        return check_rng(rng).standard_normal((N, d)) @ (V * np.sqrt(np.maximum(w, 0))).T
+
+
+@dataclass(frozen=True)
+class SparseGaussianRows:
+    """Gaussian rows of which a fraction `density` of the entries is kept, the others zero.
+
+    The paper sets half of each row to zero. Here each row keeps density * d entries at random places; where that is no
+    whole number it is rounded up or down at random, so that the mean is density * d.
+
+    Parameters
+    ----------
+    variance : float
+        Variance of an entry that is kept.
+    density : float
+        Between 0 and 1.
+
+    Examples
+    --------
+    >>> u = SparseGaussianRows(0.1, density=0.5).draw((100, 10), np.random.default_rng(0))
+    >>> bool(((u != 0).sum(axis=1) == 5).all())
+    True
+    """
+
+    variance: float = 1.0
+    density: float = 0.5
+
+    def __post_init__(self):
+        check_positive(self.variance, "variance", zero=True)
+        if not 0 <= self.density <= 1:
+            raise ValueError(f"density must be between 0 and 1, got {self.density}")
+
+    def second_moment(self, d):
+        """Return E(u u^T), shape (d, d)."""
+        return self.density * self.variance * np.eye(d)
+
+    def draw(self, size, rng):
+        """Return rows of shape `size` = (N, d)."""
+        N, d = size
+        kept = np.floor(self.density * d + check_rng(rng).random((N, 1)))
+        ranks = np.argsort(np.argsort(rng.random((N, d)), axis=1), axis=1)
+        return np.sqrt(self.variance) * rng.standard_normal((N, d)) * (ranks < kept)
+
+
+@dataclass(frozen=True)
+class ScaledRows:
+    """The law of (r, x) = (exp(s + log_scale), sqrt(r) u): what state evolution draws.
+
+    Parameters
+    ----------
+    rows : row law
+    bias : bias law
+    d : int
+        Embedding dimension.
+    log_scale : float
+        Added to every bias; `scaled_rows` uses it for the normalisation `eq:bias_norm`.
+    """
+
+    rows: GaussianRows | SparseGaussianRows
+    bias: BiasLaw
+    d: int
+    log_scale: float = 0.0
+
+    def draw(self, N, rng):
+        """Return `(r, X)`: r of shape (N,), X of shape (N, d)."""
+        r = np.exp(self.bias.draw(N, rng) + self.log_scale)
+        return r, np.sqrt(r)[:, None] * self.rows.draw((N, self.d), rng)
+
+    def atoms(self):
+        """Return `(r, weights)` for expectations over the bias alone."""
+        r, weights = self.bias.atoms()
+        return r * np.exp(self.log_scale), weights
+
+
+def scaled_rows(d, *, rows_u, rows_v, bias_u, bias_v):
+    """Return the laws of the rows of A and of B, normalised as `eq:bias_norm` asks: E(R^u) = 1.
+
+    Parameters
+    ----------
+    d : int
+        Embedding dimension.
+    rows_u, rows_v : row laws
+    bias_u, bias_v : bias laws
+
+    Returns
+    -------
+    law_u, law_v : ScaledRows
+
+    Raises
+    ------
+    ValueError
+        If E(exp(s_u)) is infinite.
+
+    Examples
+    --------
+    >>> law_u, law_v = scaled_rows(2, rows_u=GaussianRows(), rows_v=GaussianRows(),
+    ...                            bias_u=ConstantBias(3.0), bias_v=ConstantBias(1.0))
+    >>> law_u.atoms()[0], bool(np.isclose(law_v.atoms()[0][0], np.exp(4.0)))
+    (array([1.]), True)
+    """
+    mean = bias_u.moment(1)
+    if not np.isfinite(mean):
+        raise ValueError(f"{bias_u} has no finite mean rate: E(R^u) = 1 (eq:bias_norm) cannot be reached")
+    d = check_integer(d, "d", minimum=1)
+    return ScaledRows(rows_u, bias_u, d, -np.log(mean)), ScaledRows(rows_v, bias_v, d, np.log(mean))
+
+
+class EmpiricalRows:
+    """The rows of one instance as a law: a draw takes every row equally often, and the remainder at random.
+
+    Parameters
+    ----------
+    r : array (N,)
+        Bias factors.
+    X : array (N, d)
+        Scaled rows sqrt(r) u.
+
+    Examples
+    --------
+    >>> law = EmpiricalRows(np.ones(2), np.array([[0.0], [1.0]]))
+    >>> r, X = law.draw(5, np.random.default_rng(0))
+    >>> X.ravel()
+    array([0., 1., 0., 1., 0.])
+    """
+
+    def __init__(self, r, X):
+        self.X = check_matrix(X, "X")
+        self.r = check_rates(r, len(self.X), "r")
+
+    def draw(self, N, rng):
+        """Return `(r, X)` of `N` rows."""
+        whole, rest = divmod(N, len(self.r))
+        index = np.append(np.tile(np.arange(len(self.r)), whole), check_rng(rng).permutation(len(self.r))[:rest])
+        return self.r[index], self.X[index]

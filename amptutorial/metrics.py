@@ -1,0 +1,195 @@
+"""Losses and errors: what AMP minimises, and what state evolution predicts; no m x n array of errors is formed."""
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import gammaln
+
+from ._validation import check_counts, check_matrix, check_rates
+from .amp import as_operator
+
+ROWS_AT_ONCE = 512
+
+
+def squared_norm(Y):
+    """Return the squared Frobenius norm of a `FisherScore`, an array or a sparse array.
+
+    Examples
+    --------
+    >>> squared_norm(np.array([[3.0, 4.0]]))
+    25.0
+    """
+    if hasattr(Y, "squared_norm"):
+        return Y.squared_norm()
+    if sp.issparse(Y):
+        return float(np.vdot(Y.data, Y.data))
+    if isinstance(Y, np.ndarray):
+        return float(np.vdot(Y, Y))
+    raise TypeError(f"the norm of a {type(Y).__name__} is not known: pass a FisherScore, an array or a sparse array")
+
+
+class QuadraticLoss:
+    """L(A, B) = |Y~ - A B^T / sqrt(m)|^2 / 2 + phi_u + phi_v (`eq:LAB`), as a function with a gradient.
+
+    Parameters
+    ----------
+    Y : FisherScore, array or sparse array (m, n)
+    r_u, r_v : arrays (m,), (n,)
+    denoiser_u, denoiser_v : Denoiser
+        Their `penalty` methods are phi_u and phi_v.
+
+    Examples
+    --------
+    >>> from amptutorial.denoisers import Ridge
+    >>> one = np.ones((1, 1))
+    >>> loss = QuadraticLoss(3 * one, np.ones(1), np.ones(1), denoiser_u=Ridge(2.0), denoiser_v=Ridge(1.0))
+    >>> loss(one, one), loss.gradient(one, one)[1]
+    (3.5, array([[-1.]]))
+    """
+
+    def __init__(self, Y, r_u, r_v, *, denoiser_u, denoiser_v):
+        self.Y, self.Yt = as_operator(Y)
+        self.m, self.n = self.Y.shape
+        self.r_u, self.r_v = check_rates(r_u, self.m, "r_u"), check_rates(r_v, self.n, "r_v")
+        self.denoiser_u, self.denoiser_v = denoiser_u, denoiser_v
+        self.norm = squared_norm(Y)
+
+    def __call__(self, A, B):
+        """Return L(A, B), without an m x n residual: |Y - X|^2 = |Y|^2 - 2 <Y, X> + |X|^2."""
+        A = check_matrix(A, "A", shape=(self.m, None))
+        B = check_matrix(B, "B", shape=(self.n, A.shape[1]))
+        fit = self.norm - 2 * np.vdot(self.Y @ B, A) / np.sqrt(self.m) + np.vdot(A.T @ A, B.T @ B) / self.m
+        return float(fit / 2 + self.denoiser_u.penalty(A, self.r_u) + self.denoiser_v.penalty(B, self.r_v))
+
+    def gradient(self, A, B):
+        """Return the derivatives by A (m, d) and by B (n, d); the denoisers must have smooth penalties."""
+        by_A = A @ (B.T @ B) / self.m - self.Y @ B / np.sqrt(self.m) + self.denoiser_u.penalty_gradient(A, self.r_u)
+        by_B = B @ (A.T @ A) / self.m - self.Yt @ A / np.sqrt(self.m) + self.denoiser_v.penalty_gradient(B, self.r_v)
+        return by_A, by_B
+
+
+def poisson_loss(Z, U, V, r_u, r_v):
+    """Return - sum_ij log Poisson(Z_ij | r_i r_j exp(u_i . v_j / sqrt(m))), the first term of `eq:loss_poisson`.
+
+    Parameters
+    ----------
+    Z : array or sparse array (m, n)
+    U, V : arrays (m, d), (n, d)
+        Embeddings, not scaled by the biases.
+    r_u, r_v : arrays (m,), (n,)
+
+    Returns
+    -------
+    float
+        In nats, log Z_ij! included.
+
+    Examples
+    --------
+    >>> poisson_loss([[1]], np.zeros((1, 1)), np.zeros((1, 1)), np.ones(1), np.ones(1))
+    1.0
+    """
+    return poisson_loss_and_gradient(Z, U, V, r_u, r_v)[0]
+
+
+def poisson_loss_and_gradient(Z, U, V, r_u, r_v):
+    """Return `poisson_loss` and its derivatives by U (m, d) and V (n, d).
+
+    Examples
+    --------
+    >>> loss, by_U, by_V = poisson_loss_and_gradient([[2]], np.ones((1, 1)), np.zeros((1, 1)), np.ones(1), np.ones(1))
+    >>> by_U, by_V
+    (array([[0.]]), array([[-1.]]))
+    """
+    Z = sp.csr_array(check_counts(Z))
+    m, n = Z.shape
+    U = check_matrix(U, "U", shape=(m, None))
+    V = check_matrix(V, "V", shape=(n, U.shape[1]))
+    r_u, r_v = check_rates(r_u, m, "r_u"), check_rates(r_v, n, "r_v")
+    loss = gammaln(Z.data + 1.0).sum() - Z.sum(axis=1) @ np.log(r_u) - Z.sum(axis=0) @ np.log(r_v)
+    by_U, by_V = np.zeros_like(U), np.zeros_like(V)
+    for k in range(0, m, ROWS_AT_ONCE):  # a slice of the m x n rates at a time
+        rows = slice(k, k + ROWS_AT_ONCE)
+        counts = Z[rows].toarray()
+        M = U[rows] @ V.T / np.sqrt(m)
+        residual = r_u[rows, None] * np.exp(M) * r_v
+        loss += residual.sum() - np.vdot(counts, M)
+        residual -= counts
+        by_U[rows] = residual @ V / np.sqrt(m)
+        by_V += residual.T @ U[rows] / np.sqrt(m)
+    return float(loss), by_U, by_V
+
+
+def normalised_mse(A, B, A_hat, B_hat):
+    """Return |A_hat B_hat^T - A B^T|^2 / |A B^T|^2, the paper's MSE_k (after `eq:mmhat`).
+
+    It does not depend on the rotation that A and B leave open. For the error of M = U V^T / sqrt(m), pass U and V.
+
+    Parameters
+    ----------
+    A, B : arrays (m, d), (n, d)
+        The truth.
+    A_hat, B_hat : arrays (m, d_hat), (n, d_hat)
+        The estimates; d_hat may differ from d.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> A, B = np.ones((3, 1)), np.ones((4, 1))
+    >>> round(normalised_mse(A, B, A, 0 * B), 9), round(normalised_mse(A, B, -A, -B), 9)
+    (1.0, 0.0)
+    """
+    A, B = check_matrix(A, "A"), check_matrix(B, "B")
+    A_hat, B_hat = (
+        check_matrix(A_hat, "A_hat", shape=(len(A), None)),
+        check_matrix(B_hat, "B_hat", shape=(len(B), None)),
+    )
+    if A.shape[1] != B.shape[1] or A_hat.shape[1] != B_hat.shape[1]:
+        raise ValueError("A and B, and A_hat and B_hat, must have the same number of columns")
+    signal = np.vdot(A.T @ A, B.T @ B)
+    if signal == 0:
+        raise ValueError("A B^T is zero: the error cannot be normalised by it")
+    # factors of the difference, orthogonalised first: no cancellation where the error is small
+    left, right = np.linalg.qr(np.hstack([A, -A_hat]))[1], np.linalg.qr(np.hstack([B, B_hat]))[1]
+    return float(((left @ right.T) ** 2).sum() / signal)
+
+
+def overlap(X, X_hat):
+    """Return the mean over the rows of |x_i . x_hat_i| (the overlap of Section 4.4).
+
+    Unlike `normalised_mse` it depends on the rotation of `X_hat`: align it first, see `align`.
+
+    Examples
+    --------
+    >>> overlap(np.eye(2), -np.eye(2))
+    1.0
+    """
+    X = check_matrix(X, "X")
+    return float(np.abs(np.einsum("ij,ij->i", X, check_matrix(X_hat, "X_hat", shape=X.shape))).mean())
+
+
+def align(X_hat, X):
+    """Return `X_hat` turned by the orthogonal matrix that brings it closest to `X` (Procrustes).
+
+    Examples
+    --------
+    >>> X = np.arange(6.0).reshape(3, 2)
+    >>> bool(np.allclose(align(X[:, ::-1], X), X))
+    True
+    """
+    X = check_matrix(X, "X")
+    left, _, right = np.linalg.svd(check_matrix(X_hat, "X_hat", shape=X.shape).T @ X)
+    return X_hat @ (left @ right)
+
+
+def row_errors(X, X_hat):
+    """Return |x_i - x_hat_i|^2 for every row, shape (N,): average it over rows of like r for E(|A - A_k|^2 | R^u = r).
+
+    Examples
+    --------
+    >>> row_errors(np.eye(2), np.zeros((2, 2)))
+    array([1., 1.])
+    """
+    X = check_matrix(X, "X")
+    return ((X - check_matrix(X_hat, "X_hat", shape=X.shape)) ** 2).sum(axis=1)

@@ -1,0 +1,95 @@
+"""The Fisher score of the counts: the matrix Y~ on which AMP works (`eq:score_ij` to `eq:abyscaled`)."""
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.linalg import LinearOperator
+
+from ._validation import check_counts, check_rates
+
+
+class FisherScore(LinearOperator):
+    """Y~ = R_u^(-1/2) (Z - r_u r_v^T) R_v^(-1/2), as a linear operator (`eq:abyscaled`).
+
+    Z_ij - r_i r_j is the derivative of log Poisson(Z_ij | exp(w) r_i r_j) at w = 0, and r_i r_j its variance, so Y~ is
+    the score in units of its standard deviation: Y~ = A B^T / sqrt(m) + W with W_ij of mean 0 and variance 1.
+
+    For sparse Z the operator is sparse plus rank one, D_u Z D_v - sqrt(r_u) sqrt(r_v)^T, and stays so: products take
+    time proportional to the number of non-zero counts. It works wherever SciPy takes a `LinearOperator`, such as
+    `scipy.sparse.linalg.svds`.
+
+    Parameters
+    ----------
+    Z : array or sparse array (m, n)
+        Counts.
+    r_u, r_v : arrays (m,), (n,)
+        Bias factors, estimated (`amptutorial.bias.estimate_bias`) or true.
+
+    Raises
+    ------
+    ValueError
+        For invalid counts, or bias factors of the wrong shape, zero, negative or not finite.
+
+    Examples
+    --------
+    >>> Y = FisherScore(np.array([[1, 3], [3, 9]]), np.ones(2), np.array([1.0, 9.0]))
+    >>> Y.toarray()
+    array([[ 0., -2.],
+           [ 2.,  0.]])
+    >>> Y @ np.ones((2, 1))
+    array([[-2.],
+           [ 2.]])
+    """
+
+    def __init__(self, Z, r_u, r_v):
+        Z = check_counts(Z)
+        dtype = Z.dtype if Z.dtype == np.float32 else np.dtype(np.float64)
+        self._u = np.sqrt(check_rates(r_u, Z.shape[0], "r_u")).astype(dtype)
+        self._v = np.sqrt(check_rates(r_v, Z.shape[1], "r_v")).astype(dtype)
+        self._rank_one = sp.issparse(Z)  # whether sqrt(r_u) sqrt(r_v)^T is still to be subtracted
+        if self._rank_one:
+            self._Y = (sp.diags_array(1 / self._u) @ Z.astype(dtype) @ sp.diags_array(1 / self._v)).tocsr()
+            self._Yt = self._Y.T.tocsr()  # a second copy: products with a CSR array are faster than with its transpose
+        else:
+            self._Y = Z / self._u[:, None] / self._v - np.outer(self._u, self._v)
+            self._Yt = self._Y.T
+        super().__init__(dtype, Z.shape)
+
+    def _product(self, Y, left, right, X):
+        product = Y @ X
+        return product - np.multiply.outer(left, right @ X) if self._rank_one else product
+
+    def _matmat(self, X):
+        return self._product(self._Y, self._u, self._v, X)
+
+    def _rmatmat(self, X):
+        return self._product(self._Yt, self._v, self._u, X)
+
+    _matvec, _rmatvec = _matmat, _rmatmat
+
+    def _transpose(self):
+        """Return the transpose, which shares its arrays with this operator."""
+        other = object.__new__(FisherScore)
+        other._u, other._v, other._rank_one = self._v, self._u, self._rank_one
+        other._Y, other._Yt = self._Yt, self._Y
+        LinearOperator.__init__(other, self.dtype, self.shape[::-1])
+        return other
+
+    _adjoint = _transpose
+
+    def squared_norm(self):
+        """Return the squared Frobenius norm |Y~|^2, without forming an m x n array.
+
+        Examples
+        --------
+        >>> import scipy.sparse
+        >>> FisherScore(scipy.sparse.csr_array([[1, 3], [3, 9]]), np.ones(2), np.array([1.0, 9.0])).squared_norm()
+        8.0
+        """
+        if not self._rank_one:
+            return float(np.vdot(self._Y, self._Y))
+        cross = self._u @ (self._Y @ self._v)
+        return float(self._Y.data @ self._Y.data - 2 * cross + (self._u @ self._u) * (self._v @ self._v))
+
+    def toarray(self):
+        """Return Y~ as a dense array (m, n)."""
+        return self._Y.toarray() - np.outer(self._u, self._v) if self._rank_one else self._Y.copy()

@@ -1,0 +1,15 @@
+"""Settings of the whole suite."""
+
+import numpy as np
+import pytest
+from hypothesis import settings
+
+# Derandomised: the suite says the same thing twice. No deadline: no test times anything.
+settings.register_profile("amptutorial", deadline=None, derandomize=True)
+settings.load_profile("amptutorial")
+
+
+@pytest.fixture
+def rng():
+    """Return a generator with a fixed seed, the same for every test."""
+    return np.random.default_rng(2024)

@@ -1,0 +1,318 @@
+"""Algorithm 1: against its lines written out, its fixed points, its symmetries, and what it does with bad input."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from amptutorial.amp import (
+    FLOOR,
+    IndefinitePrecisionWarning,
+    biased_low_rank_amp,
+    floor_precision,
+    half_step,
+    random_start,
+)
+from amptutorial.bias import estimate_bias
+from amptutorial.denoisers import Denoiser, GaussianPosterior, Lasso, Ridge
+from amptutorial.laws import GaussianRows, ShiftedExponential
+from amptutorial.metrics import QuadraticLoss, normalised_mse
+from amptutorial.model import draw_embedding
+from amptutorial.score import FisherScore
+
+
+def instance(m, n, d, rng, *, variance=0.5, shift=1.5):
+    """Return an embedding and a Gaussian score Y~ (eq:YGauss)."""
+    rows, bias = GaussianRows(variance), ShiftedExponential(0.25, shift)
+    model = draw_embedding(m, n, d, rows_u=rows, rows_v=rows, bias_u=bias, bias_v=bias, rng=rng)
+    return model, model.A @ model.B.T / np.sqrt(m) + rng.standard_normal((m, n))
+
+
+def informed_start(model, rng):
+    """Return a start near the truth, from which F is positive definite."""
+    return model.B + 0.5 * rng.standard_normal(model.B.shape)
+
+
+def algorithm_1(Y, r_u, r_v, strength, B, n_iter, *, per_n=False):
+    """Algorithm 1 with L2 denoisers, written out row by row as printed, sums over n divided by m (or by n, as printed)."""
+    m, n = Y.shape
+    d = B.shape[1]
+    A, Gamma_a = np.zeros((m, d)), np.zeros((d, d))
+    for _ in range(n_iter):
+        F_a = B.T @ B / m - Gamma_a
+        P_a = Y @ B / np.sqrt(m) - A @ Gamma_a
+        inverses = [np.linalg.inv(F_a + strength / r * np.eye(d)) for r in r_u]
+        A = np.array([p @ G for p, G in zip(P_a, inverses, strict=True)])
+        Gamma_b = sum(inverses) / m
+        F_b = A.T @ A / m - Gamma_b
+        P_b = Y.T @ A / np.sqrt(m) - B @ Gamma_b
+        inverses = [np.linalg.inv(F_b + strength / r * np.eye(d)) for r in r_v]
+        B = np.array([p @ G for p, G in zip(P_b, inverses, strict=True)])
+        Gamma_a = sum(inverses) / (n if per_n else m)
+    return A, B
+
+
+def test_loop_equals_algorithm_1_written_out(rng):
+    model, Y = instance(60, 90, 2, rng)
+    B0 = informed_start(model, rng)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run = biased_low_rank_amp(
+            Y, model.r_u, model.r_v, denoiser_u=Ridge(0.3), denoiser_v=Ridge(0.3), B0=B0, n_iter=6
+        )
+    A, B = algorithm_1(Y, model.r_u, model.r_v, 0.3, B0, 6)
+    assert np.allclose(run.A, A) and np.allclose(run.B, B)
+    assert not np.allclose(algorithm_1(Y, model.r_u, model.r_v, 0.3, B0, 6, per_n=True)[1], B, rtol=1e-2)  # erratum 2
+
+
+def test_iterates_carry_the_indices_of_the_paper(rng):
+    model, Y = instance(60, 90, 2, rng)
+    B0 = informed_start(model, rng)
+    run = biased_low_rank_amp(Y, model.r_u, model.r_v, denoiser_u=Ridge(0.3), denoiser_v=Lasso(0.3), B0=B0, n_iter=4)
+    previous = B0
+    assert [it.k for it in run.iterates] == [0, 1, 2, 3] and (run.iterates[0].Gamma_a == 0).all()
+    for it in run.iterates:
+        assert np.allclose(it.F_a, previous.T @ previous / 60 - it.Gamma_a)
+        assert np.allclose(it.F_b, it.A.T @ it.A / 60 - it.Gamma_b)
+        assert np.allclose(it.P_b, Y.T @ it.A / np.sqrt(60) - previous @ it.Gamma_b)
+        assert np.allclose(Ridge(0.3).estimate(it.P_a, model.r_u, it.F_a), it.A)
+        assert np.allclose(Lasso(0.3).estimate(it.P_b, model.r_v, it.F_b), it.B)
+        previous = it.B
+
+
+@pytest.mark.parametrize("denoiser", [Ridge(3.0), Lasso(2.0)], ids=repr)
+def test_fixed_points_are_critical_points(denoiser, rng):
+    """lem:fixed-points: at the limit the gradient of eq:LAB (or its subdifferential) contains zero."""
+    model, Y = instance(150, 200, 2, rng)
+    run = biased_low_rank_amp(
+        Y, model.r_u, model.r_v, denoiser_u=denoiser, denoiser_v=denoiser, B0=informed_start(model, rng), n_iter=1000
+    )
+    A, B = run.A, run.B
+    assert np.allclose(B, run.iterates[-2].B, rtol=0, atol=1e-9)
+    smooth = QuadraticLoss(Y, model.r_u, model.r_v, denoiser_u=Ridge(1.0), denoiser_v=Ridge(1.0))
+    for X, r, gradient in zip((A, B), (model.r_u, model.r_v), smooth.gradient(A, B), strict=True):
+        residual = gradient - X / r[:, None]  # of the fit alone
+        if isinstance(denoiser, Ridge):
+            violation = residual + 3 * X / r[:, None]
+        else:
+            t = (2.0 / np.sqrt(r))[:, None]
+            violation = np.where(X == 0, np.maximum(np.abs(residual) - t, 0), residual + t * np.sign(X))
+        assert np.abs(violation).max() < 1e-6 * np.abs(Y @ B).max()
+
+
+def test_the_origin_is_a_fixed_point_and_a_saddle(rng):
+    """Erratum 7: (0, 0) is a fixed point, but the loss falls along the signal: no local minimum."""
+    model, Y = instance(150, 200, 1, rng)
+    ridge = Ridge(0.3)
+    with pytest.warns(IndefinitePrecisionWarning):
+        run = biased_low_rank_amp(Y, model.r_u, model.r_v, denoiser_u=ridge, denoiser_v=ridge, B0=np.zeros((200, 1)))
+    assert (run.A == 0).all() and (run.B == 0).all()
+    loss = QuadraticLoss(Y, model.r_u, model.r_v, denoiser_u=ridge, denoiser_v=ridge)
+    left, _, right = np.linalg.svd(Y)
+    zero = loss(run.A, run.B)
+    step_A, step_B = 0.5 * left[:, :1], 0.5 * right[:1].T
+    assert loss(step_A, step_B) < zero < loss(step_A, -step_B)
+
+
+def test_transposing_the_problem_swaps_the_sides(rng):
+    """From the same A_0: AMP on Y^T is AMP on Y up to the factors sqrt(m/n) between the two scalings, at the fixed point."""
+    model, Y = instance(120, 180, 2, rng)
+    ridge = Ridge(0.3)
+    run = biased_low_rank_amp(
+        Y, model.r_u, model.r_v, denoiser_u=ridge, denoiser_v=ridge, B0=informed_start(model, rng), n_iter=200
+    )
+    # scaled so that the transposed model A' B'^T / sqrt(n) has the same product: B' = A c, A' = B c, c^2 = sqrt(n/m)
+    c = (180 / 120) ** 0.25
+    swapped = biased_low_rank_amp(
+        Y.T, model.r_v, model.r_u, denoiser_u=Ridge(0.3 / c**2), denoiser_v=Ridge(0.3 / c**2), B0=c * run.A, n_iter=200
+    )
+    assert np.allclose(swapped.A @ swapped.B.T / np.sqrt(180), (run.A @ run.B.T / np.sqrt(120)).T, atol=1e-6)
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 1000))
+def test_permuting_and_rotating(seed):
+    """Permuted rows and columns permute the estimates; a rotated start rotates them (ridge)."""
+    rng = np.random.default_rng(seed)
+    model, Y = instance(40, 50, 2, rng)
+    B0 = informed_start(model, rng)
+    rows, columns = rng.permutation(40), rng.permutation(50)
+    R = np.linalg.qr(rng.standard_normal((2, 2)))[0]
+
+    def amp(Y, r_u, r_v, B0):
+        ridge = Ridge(0.3)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", IndefinitePrecisionWarning)
+            return biased_low_rank_amp(Y, r_u, r_v, denoiser_u=ridge, denoiser_v=ridge, B0=B0, n_iter=4)
+
+    plain = amp(Y, model.r_u, model.r_v, B0)
+    moved = amp(Y[rows][:, columns], model.r_u[rows], model.r_v[columns], B0[columns] @ R)
+    assert np.allclose(moved.A, plain.A[rows] @ R, atol=1e-6) and np.allclose(moved.B, plain.B[columns] @ R, atol=1e-6)
+
+
+def test_every_kind_of_score_gives_the_same_run(rng):
+    """FisherScore sparse and dense, array, sparse array, LinearOperator."""
+    Z = rng.poisson(0.3, (50, 40)) + 1 * (rng.random((50, 40)) < 0.2)
+    Z[:, 0] += 1
+    Z[0] += 1
+    r_u, r_v = estimate_bias(Z)
+    score = FisherScore(sp.csr_array(Z), r_u, r_v)
+    dense = score.toarray()
+    scores = [score, FisherScore(Z, r_u, r_v), dense, sp.csr_array(dense), sp.linalg.aslinearoperator(dense)]
+    posterior, B0 = GaussianPosterior(1.0), random_start(40, 3, rng)
+    runs = [
+        biased_low_rank_amp(Y, r_u, r_v, denoiser_u=posterior, denoiser_v=posterior, B0=B0, n_iter=4) for Y in scores
+    ]
+    assert all(np.allclose(run.B, runs[0].B) for run in runs[1:])
+
+
+def test_indefinite_f_is_floored_recorded_and_warned_about_once(rng):
+    """Finding 9: from a random start F is indefinite; Lasso could not go on. The floor leads to the same fixed point."""
+    model, Y = instance(300, 400, 4, rng, variance=0.3, shift=3)
+    lasso = Lasso(0.01)
+
+    def amp(B0):
+        return biased_low_rank_amp(Y, model.r_u, model.r_v, denoiser_u=lasso, denoiser_v=lasso, B0=B0, n_iter=60)
+
+    with pytest.warns(IndefinitePrecisionWarning, match="in .* of 60 iterations") as caught:
+        run = amp(random_start(400, 4, rng))
+    assert len(caught) == 1
+    floored = [it.floored_a or it.floored_b for it in run.iterates]
+    assert any(floored) and not any(floored[20:])
+    for it in run.iterates:
+        assert np.linalg.eigvalsh(it.F_b)[0] > 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        informed = amp(informed_start(model, rng))
+    # Lasso's fixed point depends on the rotation of the start; the fit does not, at so small a strength
+    assert normalised_mse(model.A, model.B, run.A, run.B) == pytest.approx(
+        normalised_mse(model.A, model.B, informed.A, informed.B), rel=0.02
+    )
+
+
+@given(st.integers(0, 1000), st.integers(1, 5), st.floats(0, 2))
+def test_floor_guarantees_its_bound_and_touches_nothing_else(seed, d, convexity):
+    rng = np.random.default_rng(seed)
+    root, F = rng.standard_normal((d, d)), rng.standard_normal((d, d))
+    Q, F = root @ root.T, (F + F.T) / 2
+    floored, changed = floor_precision(F, Q, convexity)
+    gap = np.linalg.eigvalsh(floored + convexity * np.eye(d) - FLOOR * Q)[0]
+    assert gap > -1e-8 * (1 + np.trace(Q))
+    assert changed or np.array_equal(F, floored)
+    assert floor_precision(F + 10 * (1 + np.trace(Q) + np.abs(F).sum()) * np.eye(d), Q, convexity)[1] is False
+
+
+def test_posterior_denoisers_get_q_alone(rng):
+    step = half_step(np.ones((3, 2)), np.ones(3), 2 * np.eye(2), np.eye(2), GaussianPosterior(1.0))
+    assert np.array_equal(step.F, 2 * np.eye(2)) and not step.floored
+
+
+def test_refit_is_threaded_through_the_run(rng):
+    model, Y = instance(300, 400, 2, rng, variance=0.5)
+    learner = GaussianPosterior(5.0, learn=True)
+    B0 = informed_start(model, rng)
+    run = biased_low_rank_amp(Y, model.r_u, model.r_v, denoiser_u=learner, denoiser_v=learner, B0=B0, n_iter=100)
+    # the factors are known up to an invertible map only; the product of the two covariances is the prior of A B^T
+    product = np.trace(run.denoiser_u.covariance @ run.denoiser_v.covariance)
+    assert product == pytest.approx(2 * 0.25, rel=0.15)
+    assert learner.covariance == 5.0
+
+
+def test_damping_reaches_the_same_fixed_point(rng):
+    model, Y = instance(150, 200, 2, rng)
+    B0 = informed_start(model, rng)
+
+    def amp(damping):
+        ridge = Ridge(3.0)  # a strong ridge settles the balance of A and B soon
+        return biased_low_rank_amp(
+            Y, model.r_u, model.r_v, denoiser_u=ridge, denoiser_v=ridge, B0=B0, n_iter=1000, damping=damping
+        )
+
+    plain, damped = amp(0.0), amp(0.5)
+    assert np.allclose(damped.A @ damped.B.T, plain.A @ plain.B.T, atol=1e-5)  # A and B alone up to a rotation
+    assert not np.allclose(damped.iterates[1].A, plain.iterates[1].A, rtol=1e-3)
+
+
+def test_callback_sees_every_iterate_and_can_stop(rng):
+    model, Y = instance(40, 50, 1, rng)
+    seen = []
+
+    def stop_at_two(iterate):
+        seen.append(iterate.k)
+        return iterate.k == 2
+
+    posterior = GaussianPosterior(1.0)
+    run = biased_low_rank_amp(
+        Y, model.r_u, model.r_v, denoiser_u=posterior, denoiser_v=posterior, B0=model.B, on_iteration=stop_at_two
+    )
+    assert seen == [0, 1, 2] and len(run.iterates) == 3
+
+
+def test_float32_stays_float32(rng):
+    model, Y = instance(40, 50, 2, rng)
+    posterior = GaussianPosterior(1.0)
+    run = biased_low_rank_amp(
+        Y.astype(np.float32), model.r_u, model.r_v, denoiser_u=posterior, denoiser_v=posterior,
+        B0=model.B.astype(np.float32), n_iter=3,
+    )  # fmt: skip
+    assert run.A.dtype == run.B.dtype == np.float32
+
+
+class Exploding(Denoiser):
+    """A denoiser that returns infinity from its third call on."""
+
+    precision = "posterior"
+
+    def __init__(self):
+        self.calls = 0
+
+    def estimate(self, P, r, F):
+        self.calls += 1
+        return np.full_like(P, np.inf) if self.calls == 3 else P
+
+    def mean_jacobian(self, P, r, F):
+        return np.eye(P.shape[1])
+
+
+def test_a_non_finite_iterate_is_refused_with_its_name_and_iteration(rng):
+    model, Y = instance(40, 50, 2, rng)
+    with pytest.raises(FloatingPointError, match=r"the estimate A is not finite at iteration 2: .* damping=0.5"):
+        biased_low_rank_amp(
+            Y, model.r_u, model.r_v, denoiser_u=Exploding(), denoiser_v=GaussianPosterior(1.0), B0=model.B
+        )
+
+
+def test_a_wrong_shape_of_a_students_estimate_is_named(rng):
+    class Narrow(Denoiser):
+        precision = "posterior"
+
+        def estimate(self, P, r, F):
+            return P[:, :1]
+
+    model, Y = instance(40, 50, 2, rng)
+    with pytest.raises(ValueError, match=r"returned an estimate of shape \(40, 1\), expected \(40, 2\)"):
+        biased_low_rank_amp(Y, model.r_u, model.r_v, denoiser_u=Narrow(), denoiser_v=Narrow(), B0=model.B)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"B0": np.ones((4, 1))}, r"B0 must have shape \(5, any\), got \(4, 1\)"),
+        ({"B0": np.ones((5, 0))}, "must be between 1 and min"),
+        ({"B0": np.ones((5, 5))}, r"d = 5 columns; the embedding dimension must be between 1 and min\(m, n\) = 4"),
+        ({"B0": np.full((5, 1), np.nan)}, "B0 holds NaN"),
+        ({"r_u": np.ones(5)}, r"r_u must have shape \(4,\)"),
+        ({"r_v": np.array([1, 1, 1, 1, -1.0])}, r"r_v\[4\] is -1"),
+        ({"Y": np.full((4, 5), np.inf)}, "Y holds NaN or infinite"),
+        ({"damping": 1.0}, "damping must be at least 0 and below 1"),
+        ({"n_iter": 0}, "n_iter must be at least 1"),
+    ],
+)
+def test_bad_input_is_named(change, message):
+    arguments = {"Y": np.ones((4, 5)), "r_u": np.ones(4), "r_v": np.ones(5), "B0": np.ones((5, 1))} | change
+    Y, r_u, r_v = (arguments.pop(name) for name in ("Y", "r_u", "r_v"))
+    with pytest.raises(ValueError, match=message):
+        biased_low_rank_amp(Y, r_u, r_v, denoiser_u=Ridge(1.0), denoiser_v=Ridge(1.0), **arguments)

@@ -1,0 +1,134 @@
+"""Counting the biases (eq:rest): the corrected formula, its rate, and what it absorbs."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from amptutorial.bias import drop_empty, estimate_bias
+from amptutorial.laws import ConstantBias, GaussianRows, ShiftedExponential
+from amptutorial.model import draw_embedding
+
+counts = arrays(np.int64, st.tuples(st.integers(1, 6), st.integers(1, 6)), elements=st.integers(1, 50))
+
+
+@given(counts)
+def test_margins_and_normalisation(Z):
+    """r_u_i r_v_j = row_i col_j / Z_tot, and mean(r_u) = 1 (eq:bias_norm)."""
+    r_u, r_v = estimate_bias(Z)
+    assert np.allclose(np.outer(r_u, r_v), np.outer(Z.sum(1), Z.sum(0)) / Z.sum())
+    assert np.isclose(r_u.mean(), 1)
+
+
+@given(counts, st.integers(2, 9))
+def test_scaling_the_counts_scales_r_v_alone(Z, factor):
+    (r_u, r_v), (scaled_u, scaled_v) = estimate_bias(Z), estimate_bias(factor * Z)
+    assert np.allclose(scaled_u, r_u) and np.allclose(scaled_v, factor * r_v)
+
+
+@given(counts)
+def test_sparse_equals_dense(Z):
+    for a, b in zip(estimate_bias(Z), estimate_bias(sp.csr_array(Z)), strict=True):
+        assert np.array_equal(a, b)
+
+
+@given(counts)
+def test_transposing_swaps_the_sides(Z):
+    r_u, r_v = estimate_bias(Z)
+    s_u, s_v = estimate_bias(Z.T)
+    assert np.allclose(np.outer(r_u, r_v), np.outer(s_v, s_u))
+
+
+def instance(m, n, rng, variance=0.1):
+    rows = GaussianRows(variance)
+    bias = ShiftedExponential(0.25, 3)
+    return draw_embedding(m, n, 3, rows_u=rows, rows_v=rows, bias_u=bias, bias_v=bias, rng=rng)
+
+
+def test_erratum_1_the_printed_formula_loses_the_scale(rng):
+    """Printed: r_v = n / Z_tot col. Corrected: r_v = col / m. The error of the first is total, of the second small."""
+    model = instance(400, 600, rng)
+    Z = model.sample(rng)
+    r_u, r_v = estimate_bias(Z)
+    printed = 600 / Z.sum() * Z.sum(axis=0)
+
+    def error(estimate):
+        return ((estimate - model.r_v) ** 2).sum() / (model.r_v**2).sum()
+
+    assert error(printed) > 0.99
+    assert error(r_v) < 1e-3
+    # W has variance 1 with the corrected factors only
+    signal = model.A @ model.B.T / np.sqrt(model.m)
+    for r, low, high in ((r_v, 0.95, 1.05), (printed, 100, np.inf)):
+        W = (Z - np.outer(r_u, r)) / np.sqrt(np.outer(r_u, r)) - signal
+        assert low < W.var() < high
+
+
+def test_consistency_and_its_rate(rng):
+    """lem:biasconv: mean (r_u_hat - r_u)^2 -> 0. Poisson noise and embedding each give order 1/n: slope -1 over sizes."""
+    sizes = np.array([100, 200, 400, 800])
+
+    def error(n):
+        model = instance(n, n, rng)
+        return np.mean((estimate_bias(model.sample(rng))[0] - model.r_u) ** 2)
+
+    errors = [np.mean([error(n) for _ in range(8)]) for n in sizes]
+    slope = np.polyfit(np.log(sizes), np.log(errors), 1)[0]
+    # errors are averages of m squared terms times 8 instances: their spread puts the slope within 0.15
+    assert slope == pytest.approx(-1, abs=0.15)
+
+
+def test_row_sums_absorb_the_weighted_mean_of_the_other_side(rng):
+    """At large rates log(r_u_hat / r_u) = u.mean / sqrt(m) + u^T S u / (2 m): mean and second moment of v, weighted by r_v.
+
+    Both terms are of order 1/m: the mean of n centred rows is itself of order 1/sqrt(n).
+    """
+    rows, bias = GaussianRows(0.5), ConstantBias(8.0)
+    model = draw_embedding(300, 400, 2, rows_u=rows, rows_v=rows, bias_u=bias, bias_v=bias, rng=rng)
+    r_u, _ = estimate_bias(model.sample(rng))
+    weights = model.r_v / model.r_v.sum()
+    second = np.einsum("ik,kl,il->i", model.U, (model.V * weights[:, None]).T @ model.V, model.U)
+    absorbed = model.U @ (weights @ model.V) / np.sqrt(model.m) + second / (2 * model.m)
+    measured = np.log(r_u / model.r_u)
+    assert np.corrcoef(measured, absorbed)[0, 1] > 0.99
+    assert np.polyfit(absorbed, measured, 1)[0] == pytest.approx(1, abs=0.1)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array, sp.coo_matrix])
+def test_drop_empty_keeps_the_maps(make):
+    Z = np.array([[0, 0, 0, 0], [1, 0, 2, 0], [0, 0, 0, 0], [0, 0, 3, 0]])
+    kept, rows, columns = drop_empty(make(Z))
+    kept = kept.toarray() if sp.issparse(kept) else kept
+    assert rows.tolist() == [1, 3] and columns.tolist() == [0, 2]
+    assert np.array_equal(kept, Z[np.ix_(rows, columns)])
+    estimate_bias(kept)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize(
+    ("Z", "message"),
+    [
+        ([[1, 0], [1, 0]], r"column 1 has no counts.*drop_empty\(Z\)"),
+        ([[1, 1], [0, 0]], "row 1 has no counts"),
+        ([[1.0, 1.0], [0, 0], [0, 0]], r"row 1 \(and 1 more\) has no counts"),
+        ([[1, -1], [1, 1]], "negative values"),
+        ([[1.0, np.nan], [1, 1]], "NaN or infinite"),
+        ([[1.0, np.inf], [1, 1]], "NaN or infinite"),
+        (np.zeros((0, 3)), "at least one row and one column"),
+        (np.zeros((3, 0)), "at least one row and one column"),
+    ],
+)
+def test_bad_counts_are_named(Z, message, make):
+    with pytest.raises(ValueError, match=message):
+        estimate_bias(make(np.array(Z)))
+
+
+def test_vectors_and_words_are_no_counts():
+    with pytest.raises(ValueError, match="must be a matrix"):
+        estimate_bias(np.ones(3))
+    with pytest.raises(ValueError, match="must hold numbers"):
+        estimate_bias(np.array([["a"]]))
+    with pytest.raises(ValueError, match="no counts at all"):
+        drop_empty(np.zeros((2, 2)))

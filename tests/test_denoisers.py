@@ -1,0 +1,251 @@
+"""Denoisers against optimality conditions, finite differences, direct inverses and integrals over the prior."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.linear_model import Lasso as SklearnLasso
+
+from amptutorial.checks import check_denoiser, draw_problem
+from amptutorial.denoisers import Denoiser, GaussianPosterior, Lasso, Ridge
+
+COVARIANCE = np.array([[1.0, 0.3, 0.0], [0.3, 0.5, 0.1], [0.0, 0.1, 2.0]])
+DENOISERS = [Ridge(0.7), Lasso(0.9), GaussianPosterior(0.5), GaussianPosterior(COVARIANCE)]
+seeds = st.integers(0, 10_000)
+dimensions = st.integers(1, 6)
+
+
+def gaussians(d):
+    """Return Ridge and GaussianPosterior with the matrix C^-1 that each uses in d dimensions."""
+    rng = np.random.default_rng(d)
+    root = rng.standard_normal((d, d))
+    C = root @ root.T + 0.1 * np.eye(d)
+    return [
+        (Ridge(0.7), 0.7 * np.eye(d)),
+        (GaussianPosterior(0.4), np.eye(d) / 0.4),
+        (GaussianPosterior(C), np.linalg.inv(C)),
+    ]
+
+
+@pytest.mark.parametrize("denoiser", DENOISERS, ids=repr)
+def test_all_checks_pass(denoiser):
+    assert check_denoiser(denoiser).passed, str(check_denoiser(denoiser))
+
+
+@given(seeds, dimensions)
+def test_gaussian_denoisers_equal_the_direct_inverse(seed, d):
+    """p (F + C^-1 / r)^-1 and the mean of the inverses, row by row with numpy.linalg.inv."""
+    problem = draw_problem(7, d, np.random.default_rng(seed))
+    for denoiser, precision in gaussians(d):
+        inverses = np.array([np.linalg.inv(problem.F + precision / r) for r in problem.r])
+        X = denoiser.estimate(problem.P, problem.r, problem.F)
+        assert np.allclose(X, np.einsum("ik,ikl->il", problem.P, inverses), rtol=1e-8, atol=1e-10)
+        assert np.allclose(denoiser.mean_jacobian(problem.P, problem.r, problem.F), inverses.mean(axis=0))
+
+
+@given(seeds, dimensions)
+def test_ridge_is_stationary(seed, d):
+    """The gradient F a - p + lambda a / r of eq:Gadef-row vanishes."""
+    problem = draw_problem(7, d, np.random.default_rng(seed))
+    X = Ridge(0.7).estimate(problem.P, problem.r, problem.F)
+    gradient = X @ problem.F - problem.P + Ridge(0.7).penalty_gradient(X, problem.r)
+    assert np.abs(gradient).max() < 1e-9 * np.abs(problem.P).max()
+
+
+@given(seeds, st.integers(1, 8), st.floats(0.01, 10), st.sampled_from([10.0, 1e3, 1e5, 1e8]))
+def test_lasso_meets_its_kkt_conditions(seed, d, strength, condition):
+    """p - F a in t sign(a) on the support, within [-t, t] off it, t = lambda / sqrt(r): not r (eq:l1-denoiserA)."""
+    rng = np.random.default_rng(seed)
+    basis = np.linalg.qr(rng.standard_normal((d, d)))[0]
+    F = (basis * np.geomspace(1 / condition, 1, d)) @ basis.T
+    F = (F + F.T) / 2
+    r = np.exp(rng.uniform(-3, 3, 30))
+    P = 3 * rng.standard_normal((30, d))
+    X = Lasso(strength).estimate(P, r, F)
+    residual, t = P - X @ F, (strength / np.sqrt(r))[:, None]
+    # the product X @ F carries round-off relative to |X| |F|, which a large condition number makes large
+    scale = np.maximum(np.maximum(np.abs(P), t), np.abs(X) @ np.abs(F)).max(axis=1, keepdims=True)
+    violation = np.where(X == 0, np.maximum(np.abs(residual) - t, 0), np.abs(residual - t * np.sign(X)))
+    assert (violation / scale).max() < 1e-9
+
+
+def test_lasso_equals_scikit_learn(rng):
+    """The paper's route: W = F^(1/2), q = W^-1 p, scikit-learn's Lasso with alpha = t / d."""
+    problem = draw_problem(12, 4, rng)
+    w, V = np.linalg.eigh(problem.F)
+    W = (V * np.sqrt(w)) @ V.T
+    X = Lasso(1.5).estimate(problem.P, problem.r, problem.F)
+    for x, p, r in zip(X, problem.P, problem.r, strict=True):
+        reference = SklearnLasso(alpha=1.5 / np.sqrt(r) / 4, fit_intercept=False, tol=1e-14, max_iter=100_000)
+        assert np.allclose(reference.fit(W, np.linalg.solve(W, p)).coef_, x, atol=1e-6)
+    assert 0.1 < (X == 0).mean() < 0.9
+
+
+@pytest.mark.parametrize("denoiser", DENOISERS, ids=repr)
+def test_analytic_jacobian_equals_the_numerical_one_of_the_base_class(denoiser, rng):
+    problem = draw_problem(200, 3, rng)
+    arguments = problem.P, problem.r, problem.F
+    # one of 600 entries of the Lasso may have its kink within the difference step: it adds at most 1 / 200 of F^-1
+    kink = np.abs(np.linalg.inv(problem.F)).max() / 200 if isinstance(denoiser, Lasso) else 0
+    assert np.allclose(
+        denoiser.mean_jacobian(*arguments), Denoiser.mean_jacobian(denoiser, *arguments), atol=1e-7 + kink
+    )
+
+
+def test_numerical_jacobian_has_the_documented_orientation(rng):
+    """[k, l] = d estimate_l / d P_k: for estimate = P G it is G, not its transpose."""
+    G = rng.standard_normal((3, 3))
+
+    class Linear(Denoiser):
+        def estimate(self, P, r, F):
+            return P @ G
+
+    problem = draw_problem(5, 3, rng)
+    assert np.allclose(Linear().mean_jacobian(problem.P, problem.r, problem.F), G)
+
+
+def test_posterior_mean_against_the_integral():
+    """E(x | p) for p = x F + N(0, F), x ~ N(0, r c), d = 1, by quadrature of Bayes' rule."""
+    F, r, c, p = 1.7, 2.5, 0.6, 1.3
+    x = np.linspace(-15, 15, 20_001)
+    weights = np.exp(-(x**2) / (2 * r * c) - (p - x * F) ** 2 / (2 * F))
+    mean = weights @ x / weights.sum()
+    variance = weights @ (x - mean) ** 2 / weights.sum()
+    denoiser = GaussianPosterior(c)
+    P, rs, Fs = np.array([[p]]), np.array([r]), np.array([[F]])
+    assert denoiser.estimate(P, rs, Fs)[0, 0] == pytest.approx(mean, rel=1e-6)
+    assert denoiser.mean_jacobian(P, rs, Fs)[0, 0] == pytest.approx(
+        variance, rel=1e-6
+    )  # Tweedie: Jacobian = covariance
+
+
+def test_nishimori_identity(rng):
+    """E(x_hat x^T) = E(x_hat x_hat^T) for the posterior mean on data from its own prior; false for another prior."""
+    N, F, r = 200_000, np.array([[2.0, 0.4], [0.4, 0.7]]), np.exp(rng.uniform(-1, 1, 200_000))
+    C = COVARIANCE[:2, :2]
+    X = np.sqrt(r)[:, None] * rng.multivariate_normal(np.zeros(2), C, N)
+    P = X @ F + rng.multivariate_normal(np.zeros(2), F, N)
+    for covariance, holds in ((C, True), (3 * C, False)):
+        X_hat = GaussianPosterior(covariance).estimate(P, r, F)
+        gap = np.abs(X_hat.T @ X - X_hat.T @ X_hat).max() / N
+        spread = 6 * (X_hat**2).max(axis=1).std() / np.sqrt(N)  # six standard errors of such a mean
+        assert (gap < spread) == holds
+
+
+def test_em_finds_the_covariance_and_raises_the_likelihood(rng):
+    """Each refit raises the evidence of p ~ N(0, F (r C) F + F); its fixed point is the true C up to sampling."""
+    N, F, r = 20_000, np.array([[2.0, 0.4], [0.4, 0.7]]), np.exp(rng.uniform(-1, 1, 20_000))
+    C = COVARIANCE[:2, :2]
+    P = (np.sqrt(r)[:, None] * rng.multivariate_normal(np.zeros(2), C, N)) @ F + rng.multivariate_normal(
+        np.zeros(2), F, N
+    )
+
+    def evidence(covariance):
+        S = F + r[:, None, None] * (F @ covariance @ F)
+        return -0.5 * (np.linalg.slogdet(S)[1] + np.einsum("ik,ikl,il->i", P, np.linalg.inv(S), P)).sum()
+
+    denoiser = GaussianPosterior(5.0 * np.eye(2), learn=True)
+    values = [evidence(denoiser.covariance)]
+    for _ in range(150):
+        denoiser = denoiser.refit(P, r, F)
+        values.append(evidence(denoiser.covariance))
+    assert (np.diff(values) > -1e-6).all() and values[-1] > values[0]
+    # by the information of N rows a covariance entry has a standard error of about C sqrt(2 / N) times the loss by noise
+    assert np.allclose(denoiser.covariance, C, atol=0.1)
+    fixed = GaussianPosterior(1.0)
+    assert fixed.refit(P, r, F) is fixed
+
+
+@pytest.mark.parametrize("denoiser", DENOISERS, ids=repr)
+@given(seed=seeds)
+def test_rotating_the_problem_rotates_the_gaussian_estimates(denoiser, seed):
+    rng = np.random.default_rng(seed)
+    problem = draw_problem(6, 3, rng)
+    R = np.linalg.qr(rng.standard_normal((3, 3)))[0]
+    if isinstance(denoiser, GaussianPosterior) and np.ndim(denoiser.covariance):
+        turned = GaussianPosterior(R.T @ denoiser.covariance @ R)
+    elif isinstance(denoiser, Lasso):
+        R = np.eye(3)[rng.permutation(3)] * rng.choice([-1, 1], 3)  # |u|_1 knows signed permutations only
+        turned = denoiser
+    else:
+        turned = denoiser
+    F = R.T @ problem.F @ R
+    X = turned.estimate(problem.P @ R, problem.r, (F + F.T) / 2)
+    assert np.allclose(X, denoiser.estimate(problem.P, problem.r, problem.F) @ R, atol=1e-8)
+
+
+def test_penalties_are_the_regularisers():
+    """eq:regl2 and eq:regsparse at u = x / sqrt(r), by hand."""
+    U, r = np.array([[1.0, -2.0], [0.5, 0.0]]), np.array([4.0, 9.0])
+    X = np.sqrt(r)[:, None] * U
+    assert Ridge(3.0).penalty(X, r) == pytest.approx(1.5 * (U**2).sum())
+    assert Lasso(3.0).penalty(X, r) == pytest.approx(3 * np.abs(U).sum())
+    C = COVARIANCE[:2, :2]
+    assert GaussianPosterior(C).penalty(X, r) == pytest.approx(np.einsum("ik,kl,il->", U, np.linalg.inv(C), U) / 2)
+
+
+def test_limits(rng):
+    """No penalty: the least-squares estimate p F^-1. An infinite one: zero."""
+    problem = draw_problem(5, 3, rng)
+    least_squares = np.linalg.solve(problem.F, problem.P.T).T
+    for make in (Ridge, Lasso):
+        assert np.allclose(make(1e-9).estimate(problem.P, problem.r, problem.F), least_squares, atol=1e-6)
+        assert np.allclose(make(1e9).estimate(problem.P, problem.r, problem.F), 0, atol=1e-6)
+
+
+@pytest.mark.parametrize("denoiser", DENOISERS, ids=repr)
+def test_hard_inputs_stay_finite(denoiser):
+    P = np.array([[0.0, 0.0, 0.0], [1e8, -1e8, 1.0], [1e-12, 0.0, 1e-12]])
+    F = np.diag([1e-8, 1.0, 1e8])
+    for r in (np.full(3, 1e-12), np.full(3, 1e12), np.array([1e-6, 1.0, 1e6])):
+        X, J = denoiser.denoise(P, r, F)
+        assert np.isfinite(X).all() and np.isfinite(J).all() and (X[0] == 0).all()
+
+
+@pytest.mark.parametrize("denoiser", DENOISERS, ids=repr)
+def test_float32_stays_float32(denoiser, rng):
+    problem = draw_problem(4, 3, rng)
+    assert denoiser.estimate(problem.P.astype(np.float32), problem.r, problem.F).dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Ridge(0), "strength must be positive"),
+        (lambda: Ridge(-1.0), "strength must be positive and finite, got -1"),
+        (lambda: Lasso(np.nan), "strength must be positive and finite"),
+        (lambda: GaussianPosterior(0.0), "covariance must be positive"),
+        (lambda: GaussianPosterior(np.diag([1.0, -1.0])), "positive definite, its smallest eigenvalue is -1"),
+        (lambda: GaussianPosterior([[1.0, 0.5], [0.0, 1.0]]), "covariance must be symmetric"),
+        (
+            lambda: GaussianPosterior(np.eye(2)).estimate(np.ones((1, 3)), np.ones(1), np.eye(3)),
+            "the rows have 3 entries",
+        ),
+    ],
+)
+def test_bad_parameters_are_named(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+@pytest.mark.parametrize("denoiser", DENOISERS, ids=repr)
+@pytest.mark.parametrize(
+    ("P", "r", "F", "message"),
+    [
+        (np.ones(3), np.ones(1), np.eye(3), "P must have shape"),
+        (np.full((1, 3), np.nan), np.ones(1), np.eye(3), "P holds NaN"),
+        (np.ones((2, 3)), np.ones(1), np.eye(3), r"r must have shape \(2,\)"),
+        (np.ones((2, 3)), np.array([1.0, 0.0]), np.eye(3), r"r\[1\] is 0"),
+        (np.ones((2, 3)), np.ones(2), np.eye(2), r"F must have shape \(3, 3\)"),
+        (np.ones((2, 3)), np.ones(2), np.triu(np.ones((3, 3))), "F must be symmetric"),
+        (np.ones((2, 3)), np.ones(2), -9 * np.eye(3), "positive definite"),
+    ],
+)
+def test_bad_rows_are_named(denoiser, P, r, F, message):
+    with pytest.raises(ValueError, match=message):
+        denoiser.estimate(P, r, F)
+
+
+def test_strength_must_be_a_number():
+    with pytest.raises(TypeError, match="strength must be a number, got '1'"):
+        Ridge("1")

@@ -1,0 +1,126 @@
+"""Laws of biases and rows: moments against closed forms, quadrature against integrals, normalisation."""
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+
+from amptutorial.laws import (
+    BiasLaw,
+    ConstantBias,
+    DiscreteBias,
+    EmpiricalRows,
+    GaussianRows,
+    ShiftedExponential,
+    SparseGaussianRows,
+    Zipf,
+    scaled_rows,
+)
+
+BIASES = [ConstantBias(1.5), DiscreteBias([4.5, 5.5], [0.25, 0.75]), ShiftedExponential(0.25, 5), Zipf(0.4, 2.0)]
+
+
+@pytest.mark.parametrize("law", BIASES, ids=repr)
+def test_draws_follow_the_inverse_survival_function(law, rng):
+    """P(s > isf(q)) <= q <= P(s >= isf(q)), within 4 standard errors."""
+    draws = law.draw(40_000, rng)
+    for q in (0.03, 0.3, 0.8):
+        s, error = law.isf(np.array(q)), 4 * np.sqrt(q * (1 - q) / 40_000)
+        assert (draws > s + 1e-12).mean() <= q + error and (draws >= s - 1e-12).mean() >= q - error
+
+
+@pytest.mark.parametrize("law", BIASES, ids=repr)
+@pytest.mark.parametrize("p", [-1, 1, 2])
+def test_quadrature_equals_the_moment(law, p):
+    r, weights = law.atoms()
+    exact = quad(lambda q: np.exp(p * law.isf(q)), 0, 1, epsabs=0, epsrel=1e-10, limit=500)[0]
+    assert weights.sum() == pytest.approx(1)
+    assert weights @ r**p == pytest.approx(law.moment(p), rel=1e-6)
+    assert law.moment(p) == pytest.approx(exact, rel=1e-4)  # quad's own error at the singularity
+
+
+def test_base_class_moment_is_the_quadrature():
+    class Uniform(BiasLaw):
+        def isf(self, q):
+            return 1.0 - np.asarray(q)
+
+    assert Uniform().moment(1) == pytest.approx(np.e - 1, rel=1e-10)
+
+
+def test_zipf_moments_are_infinite_from_one_over_alpha_on():
+    """Erratum 12: for alpha >= 1/2 no second moment, for alpha = 1 no mean, against the assumptions of PL(2)."""
+    assert np.isinf(Zipf(0.5).moment(2)) and np.isinf(Zipf(1.0).moment(1)) and np.isfinite(Zipf(0.49).moment(2))
+
+
+def test_zipf_second_moment_does_not_converge_empirically():
+    """(1/m) sum r_i^2 of r_i = (i/m)^-alpha converges for alpha = 0.3 and grows without end for alpha = 0.8."""
+
+    def second(alpha, m):
+        return np.mean((np.arange(1, m + 1) / m) ** (-2 * alpha))
+
+    assert second(0.3, 10**6) == pytest.approx(Zipf(0.3).moment(2), rel=0.01)
+    growth = np.log(second(0.8, 10**6) / second(0.8, 10**4)) / np.log(100)
+    assert growth == pytest.approx(2 * 0.8 - 1, abs=0.02)  # sum ~ m^(2 alpha), divided by m
+
+
+def test_gaussian_rows_have_their_covariance(rng):
+    C = np.array([[2.0, 0.5], [0.5, 1.0]])
+    u = GaussianRows(C).draw((50_000, 2), rng)
+    assert np.allclose(u.T @ u / len(u), C, atol=4 * 3 / np.sqrt(len(u)))
+
+
+@pytest.mark.parametrize(("density", "d"), [(0.5, 10), (0.1, 3), (0.0, 2), (1.0, 4)])
+def test_sparse_rows_keep_their_share(density, d, rng):
+    u = SparseGaussianRows(0.3, density).draw((20_000, d), rng)
+    kept = (u != 0).sum(axis=1)
+    assert set(np.unique(kept)) <= {int(density * d), int(np.ceil(density * d))}
+    assert (u != 0).mean(axis=0) == pytest.approx(density, abs=4 * 0.5 / np.sqrt(20_000))
+    assert u.T @ u / len(u) == pytest.approx(SparseGaussianRows(0.3, density).second_moment(d), abs=0.02)
+
+
+def test_scaled_rows_are_normalised(rng):
+    """E(R^u) = 1, the product of rates unchanged, E(x x^T) = E(r) covariance (eq:bias_norm, eq:abyscaled)."""
+    bias_u, bias_v = ShiftedExponential(0.25, 5), Zipf(0.3, 0.7)
+    law_u, law_v = scaled_rows(2, rows_u=GaussianRows(0.1), rows_v=GaussianRows(1), bias_u=bias_u, bias_v=bias_v)
+    (r_u, w_u), (r_v, w_v) = law_u.atoms(), law_v.atoms()
+    assert w_u @ r_u == pytest.approx(1) and w_v @ r_v == pytest.approx(bias_u.moment(1) * bias_v.moment(1))
+    r, X = law_u.draw(100_000, rng)
+    assert r.mean() == pytest.approx(1, abs=0.01)
+    assert X.T @ X / len(X) == pytest.approx(0.1 * np.eye(2), abs=0.005)
+
+
+def test_empirical_rows_repeat_the_instance(rng):
+    r, X = np.array([1.0, 2.0, 3.0]), np.arange(6.0).reshape(3, 2)
+    drawn_r, drawn_X = EmpiricalRows(r, X).draw(7, rng)
+    counts = [(drawn_r == value).sum() for value in r]
+    assert sorted(counts) == [2, 2, 3]
+    assert all((X[list(r).index(a)] == b).all() for a, b in zip(drawn_r, drawn_X, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: ShiftedExponential(scale=0), "scale must be positive"),
+        (lambda: Zipf(alpha=-1), "alpha must be positive"),
+        (lambda: SparseGaussianRows(density=1.5), "density must be between 0 and 1"),
+        (lambda: GaussianRows([[1.0, 0.0], [0.0, -1.0]]), "positive semidefinite"),
+        (lambda: GaussianRows([[1.0, 1.0], [0.0, 1.0]]), "symmetric"),
+        (lambda: DiscreteBias([1.0, 2.0], [0.5, 0.6]), "sum to 1"),
+        (lambda: DiscreteBias([1.0, np.nan]), "finite biases"),
+        (lambda: EmpiricalRows([1.0, -1.0], np.ones((2, 1))), r"r\[1\] is -1"),
+        (lambda: GaussianRows(np.eye(2)).draw((5, 3), np.random.default_rng(0)), "the rows have 3 entries"),
+        (
+            lambda: scaled_rows(
+                2, rows_u=GaussianRows(), rows_v=GaussianRows(), bias_u=Zipf(1.0), bias_v=ConstantBias()
+            ),
+            "no finite mean rate",
+        ),
+    ],
+)
+def test_bad_input_is_named(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_a_seed_is_no_generator():
+    with pytest.raises(TypeError, match=r"make one with numpy.random.default_rng\(0\)"):
+        ConstantBias().draw(3, 0)

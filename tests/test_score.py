@@ -1,0 +1,117 @@
+"""The Fisher score: derivative, information, and the operator against its dense form."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import sympy
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+from scipy.sparse.linalg import svds
+
+from amptutorial.bias import estimate_bias
+from amptutorial.score import FisherScore
+
+
+def problem(seed, m=7, n=5):
+    rng = np.random.default_rng(seed)
+    return rng.poisson(1.0, (m, n)), np.exp(rng.standard_normal(m)), np.exp(rng.standard_normal(n)), rng
+
+
+@given(st.integers(0, 200), st.booleans(), st.integers(1, 4))
+def test_operator_equals_its_definition(seed, sparse, k):
+    """R_u^(-1/2) (Z - r_u r_v^T) R_v^(-1/2), entry by entry (eq:abyscaled)."""
+    Z, r_u, r_v, rng = problem(seed)
+    dense = np.array([[(Z[i, j] - r_u[i] * r_v[j]) / np.sqrt(r_u[i] * r_v[j]) for j in range(5)] for i in range(7)])
+    Y = FisherScore(sp.csr_array(Z) if sparse else Z, r_u, r_v)
+    B, A = rng.standard_normal((5, k)), rng.standard_normal((7, k))
+    assert Y.shape == (7, 5) and Y.T.shape == (5, 7)
+    assert np.allclose(Y.toarray(), dense) and np.allclose(Y.T.toarray(), dense.T)
+    assert np.allclose(Y @ B, dense @ B) and np.allclose(Y @ B[:, 0], dense @ B[:, 0])
+    assert np.allclose(Y.T @ A, dense.T @ A) and np.allclose(Y.T.T @ B, dense @ B)
+    assert np.allclose(Y.rmatvec(A[:, 0]), dense.T @ A[:, 0])
+    assert np.isclose(Y.squared_norm(), (dense**2).sum()) and np.isclose(Y.T.squared_norm(), (dense**2).sum())
+
+
+def test_score_is_the_derivative_of_the_log_likelihood():
+    """Erratum 6: d/dw log P = Z - r r = Y_ij / Delta_ij, not the printed (Z - r r) / (r r); the information is r r."""
+    z, w, rate = sympy.symbols("z w r", positive=True)
+    log_p = z * sympy.log(rate * sympy.exp(w)) - rate * sympy.exp(w)
+    score = sympy.diff(log_p, w).subs(w, 0)
+    assert sympy.simplify(score - (z - rate)) == 0
+    assert sympy.simplify(score - (z - rate) / rate) != 0
+    assert sympy.simplify(sympy.diff(log_p, w, 2).subs(w, 0) + rate) == 0
+
+
+def test_score_is_the_standardised_derivative():
+    """Y~_ij = (d/dw log P) / sqrt(information), by finite differences of SciPy's Poisson law (eq:score_ij, eq:del_ij)."""
+    Z, r_u, r_v, _ = problem(1)
+    rate, h = np.outer(r_u, r_v), 1e-5
+
+    def log_p(w):
+        return stats.poisson.logpmf(Z, rate * np.exp(w))
+
+    derivative = (log_p(h) - log_p(-h)) / (2 * h)
+    assert np.allclose(FisherScore(Z, r_u, r_v).toarray(), derivative / np.sqrt(rate), atol=1e-6)
+
+
+def test_quadratic_approximation_has_third_order_error():
+    """eq:logquad2: the error of |Y~ - sqrt(rate) M|^2 / 2 is cubic in M, up to the noise of Z: halve M, divide by 8 in mean."""
+    rate, M = 3.0, 0.02
+    z = np.arange(60)
+    pmf = stats.poisson.pmf(z, rate)
+
+    def error(M):
+        exact = stats.poisson.logpmf(z, rate * np.exp(M)) - stats.poisson.logpmf(z, rate)
+        y = (z - rate) / np.sqrt(rate)
+        quadratic = (y**2 - (y - np.sqrt(rate) * M) ** 2) / 2
+        return pmf @ (exact - quadratic)
+
+    assert error(M) / error(M / 2) == pytest.approx(8, rel=0.02)
+
+
+def test_noise_has_unit_variance_and_the_margins_vanish(rng):
+    """With counted biases sqrt(r_u)^T Y~ = 0 and Y~ sqrt(r_v) = 0; for independent counts the variance of W is 1."""
+    Z = rng.poisson(np.outer(np.linspace(0.5, 2, 300), np.linspace(1, 3, 400)))
+    r_u, r_v = estimate_bias(Z)
+    Y = FisherScore(Z, r_u, r_v)
+    assert np.allclose(Y @ np.sqrt(r_v), 0, atol=1e-9) and np.allclose(np.sqrt(r_u) @ Y.toarray(), 0, atol=1e-9)
+    # var of the mean of W^2: W^2 has variance 2 + 1/rate at most 4
+    assert Y.squared_norm() / (300 * 400) == pytest.approx(1, abs=4 * 2 / np.sqrt(300 * 400) + 2 / 300)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_works_with_svds(sparse, rng):
+    Z, r_u, r_v, _ = problem(2, 30, 20)
+    Y = FisherScore(sp.csr_array(Z) if sparse else Z, r_u, r_v)
+    sigma = np.sort(svds(Y, k=3, v0=rng.standard_normal(20), return_singular_vectors=False))
+    assert np.allclose(sigma, np.linalg.svd(Y.toarray(), compute_uv=False)[2::-1])
+
+
+def test_float32_stays_float32():
+    Z, r_u, r_v, _ = problem(3)
+    for make in (np.asarray, sp.csr_array):
+        Y = FisherScore(make(Z.astype(np.float32)), r_u, r_v)
+        assert (Y @ np.ones((5, 2), np.float32)).dtype == np.float32
+        assert FisherScore(make(Z), r_u, r_v).dtype == np.float64
+
+
+def test_unsorted_duplicates_are_summed_and_the_input_kept():
+    Z = sp.coo_array((np.array([1.0, 2.0]), (np.array([0, 0]), np.array([1, 1]))), shape=(1, 2)).tocsr(copy=False)
+    Z = sp.csr_array((np.array([1.0, 2.0]), np.array([1, 1]), np.array([0, 2])), shape=(1, 2))
+    Y = FisherScore(Z, np.ones(1), np.ones(2))
+    assert Y.toarray().tolist() == [[-1.0, 2.0]] and Y.squared_norm() == 5.0
+    assert Z.nnz == 2
+
+
+@pytest.mark.parametrize(
+    ("r_u", "r_v", "message"),
+    [
+        (np.ones(3), np.ones(2), r"r_u must have shape \(2,\), got \(3,\)"),
+        (np.ones(2), np.array([1.0, 0.0]), r"r_v must be positive and finite: r_v\[1\] is 0"),
+        (np.array([1.0, np.nan]), np.ones(2), r"r_u\[1\] is nan"),
+    ],
+)
+def test_bad_biases_are_named(r_u, r_v, message):
+    with pytest.raises(ValueError, match=message):
+        FisherScore(np.ones((2, 2)), r_u, r_v)
