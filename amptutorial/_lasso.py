@@ -49,9 +49,8 @@ def solve_lasso_rows(P, t, F):
     F = np.asarray(F, dtype=np.float64)
     unit = F.diagonal().max()
     for rows in _blocks(*P.shape):
-        p = P[rows].astype(np.float64)
-        scale = np.maximum(np.abs(p).max(1), t[rows]).astype(np.float64)
-        A[rows] = _solve_block(p / scale[:, None], t[rows] / scale, F / unit) * (scale / unit)[:, None]
+        scale = np.maximum(np.abs(P[rows]).max(1), t[rows]).astype(np.float64)
+        A[rows] = _solve_block(P[rows] / scale[:, None], t[rows] / scale, F / unit) * (scale / unit)[:, None]
     return A
 
 
@@ -124,6 +123,7 @@ def _walk_to_optimum(guess, P, t, F):
     """Change one sign a round in each row that is not optimal, along the segment from its start to p."""
     A, left, theta = np.zeros_like(P), np.arange(len(P)), np.sign(guess)
     start = _solved_by(guess, P, t, F)
+    reach = np.sqrt(F.diagonal())  # the most that a unit of each coordinate can move a residual
     for _ in range(_ROUNDS_PER_COORDINATE * len(F)):
         distinct, which, _ = _distinct_rows(theta != 0)
         inverse = _embedded_inverses(distinct, F)[which]
@@ -131,8 +131,8 @@ def _walk_to_optimum(guess, P, t, F):
         residual = P - a @ F
         side = np.where(theta == 0, np.sign(residual), 0)
         A[left] = np.where(theta * a > 0, a, 0)
-        excess = np.where(theta == 0, side * residual - t, -theta * a)  # how far beyond the bounds of the pattern
-        beyond = excess > 16 * np.finfo(float).eps * (1 + np.abs(a).sum(1, keepdims=True))
+        excess = np.where(theta == 0, side * residual - t, -theta * a * reach)  # beyond the bounds of the pattern, at p
+        beyond = excess > 16 * np.finfo(float).eps * (1 + np.abs(a) @ np.abs(F))
         wrong = beyond.any(1)
         if not wrong.any():
             return A
@@ -140,7 +140,7 @@ def _walk_to_optimum(guess, P, t, F):
             x[wrong] for x in (left, P, t, theta, start, inverse, side, excess, beyond)
         )
         a = _solve(inverse, start - t * theta, F)
-        slack = np.where(theta == 0, t - side * (start - a @ F), theta * a)  # how far inside the bounds at the start
+        slack = np.where(theta == 0, t - side * (start - a @ F), theta * a * reach)  # inside them, at the start
         # from slack inside to excess beyond is a straight line: the largest ratio is the bound that is met first
         ratio = np.where(beyond, excess / np.maximum(slack, 1e-100), -1)
         first = np.arange(len(left)), ratio.argmax(1)
@@ -162,7 +162,7 @@ def _solved_by(guess, P, t, F):
 
 
 def _solve(inverse, B, F):
-    """Apply to each row of `B` its inverse, with one step of refinement: the residual is small even if F is not kind."""
+    """Apply to each row of `B` its inverse, refined once: the residual is then small even if F is ill-conditioned."""
     X = (inverse @ B[:, :, None])[:, :, 0]
     return X + (inverse @ (B - X @ F)[:, :, None])[:, :, 0]
 

@@ -1,0 +1,57 @@
+# Every target works on a fresh clone: .venv is made on first need, and again only when one of its inputs changes.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+CONSTRAINTS ?= constraints.txt
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+SITE := _build/html/index.html
+
+# One thread per process: the processes are what runs in parallel, and sums come out in the same order everywhere.
+export OPENBLAS_NUM_THREADS := 1
+export OMP_NUM_THREADS := 1
+
+.PHONY: help setup book site test lint clean
+
+help:
+	@echo "make setup   create .venv with the tested versions"
+	@echo "make book    run every chapter on this machine, then build the site"
+	@echo "make site    build the site from the stored outputs"
+	@echo "make test    lint, tests, notebooks against their stored outputs, and the site without a warning"
+	@echo "make lint    style of code and notebooks"
+	@echo "make clean   remove what was built"
+
+setup: $(INSTALLED)
+	@echo "Ready: .venv (activate it with: source $(BIN)/activate)"
+
+$(INSTALLED): pyproject.toml $(CONSTRAINTS)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=...")'
+	@echo "Installing into .venv: one or two minutes, once"
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check $(addprefix -c ,$(CONSTRAINTS)) -e '.[book,test]'
+	@touch $@
+
+book: $(INSTALLED)
+	@$(BIN)/python tools/execute_book.py
+	@$(MAKE) --no-print-directory site
+
+# From nothing each time: a warning about a page that is not read again is not printed again, and -W would let it pass.
+site: $(INSTALLED)
+	@echo "Building the site"
+	@rm -rf _build
+	@$(BIN)/python tools/render_pages.py
+	@$(BIN)/jupyter-book build . -W -n --keep-going --quiet
+	@echo "The book is built: open $(CURDIR)/$(SITE)"
+
+test: $(INSTALLED) lint
+	@$(BIN)/python -m pytest -n 2 --dist loadfile --nbval amptutorial tools tests book
+	@$(MAKE) --no-print-directory site
+	@echo "Every test passed; the book builds without a warning"
+
+lint: $(INSTALLED)
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@echo "Code and notebooks are tidy"
+
+clean:
+	@rm -rf _build build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
+	@find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
+	@echo "Removed what was built; .venv stays (rm -r .venv starts from nothing)"

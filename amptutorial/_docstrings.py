@@ -1,0 +1,123 @@
+"""Docstrings read from the source of installed packages, without importing them.
+
+Importing every submodule would run code, print and warn, and find other objects on other machines. The source is the
+same text every time.
+"""
+
+import ast
+import importlib.util
+import inspect
+import re
+import warnings
+from pathlib import Path
+
+# Tests; other people's code that travels inside a package; what newer versions of Python no longer have
+_LEFT_OUT = {"tests", "externals", "_lib", "distutils"}
+
+_SECTIONS = re.compile(r"^(References|Examples?|See Also)\n-{3,}\n.*?(?=^\S.*\n-{3,}\n|\Z)", re.DOTALL | re.MULTILINE)
+_LINES = re.compile(
+    r"^.*\n[-=~^]{3,}$"  # a heading
+    r"|^\s*(?:>>>|\.\.\.|\.\. ).*$"  # doctest, directive, footnote
+    r"|^\s*[\w*, ]+ : .*$",  # the line "name : type" of a parameter
+    re.MULTILINE,
+)
+_MARKUP = re.compile(r":math:`[^`]*`|``[^`]*``|:\w+:")  # formulas, literals, the names of roles
+_CODE = re.compile(
+    r"[_=\\^{}<>|@#$%/]|\w[.(]\w"  # in n_samples, axis=0, <class>, scipy.sparse, fit(X)
+    r"|^\W*\w{1,2}\W*$"  # letters that stand for variables
+)
+
+
+def docstrings(package):
+    """Yield (dotted name, docstring) of the public modules, classes, functions and methods of `package`.
+
+    Private steps of the dotted name are left out (``sklearn.linear_model._ridge.Ridge`` is found as
+    ``sklearn.linear_model.Ridge``), since packages often keep public objects in private modules.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If the package is not installed.
+    """
+    for file, steps in _sources(package):
+        yield from _in_file(file, package, [step for step in steps if step != "__init__"])
+
+
+def fingerprint(package):
+    """Return names, sizes and times of change of the files that `docstrings` reads: they change with the package."""
+    facts = ((steps, file.stat()) for file, steps in _sources(package))
+    return [["/".join(steps), stat.st_size, stat.st_mtime_ns] for steps, stat in facts]
+
+
+def prose(docstring):
+    """Return the sentences of a docstring, without code, formulas, headings, references and types."""
+    text = _MARKUP.sub(" ", _LINES.sub(" ", _SECTIONS.sub(" ", docstring)))
+    return " ".join(word for word in text.split() if not _CODE.search(word))
+
+
+def _sources(package):
+    """Yield (file, steps of its dotted name) of the source files of a package."""
+    root = _folder(package)
+    for file in sorted(root.rglob("*.py")):
+        steps = file.relative_to(root).with_suffix("").parts
+        if _LEFT_OUT.isdisjoint(steps) and not steps[-1].startswith(("test_", "conftest")):
+            yield file, steps
+
+
+def _folder(package):
+    spec = importlib.util.find_spec(package) if package.isidentifier() else None
+    if spec is None or not spec.submodule_search_locations:
+        raise ModuleNotFoundError(
+            f"packages names {package!r}, which is no installed top-level package: install it, or leave it out"
+        )
+    return Path(spec.submodule_search_locations[0])
+
+
+def _parse(file):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # odd escapes in someone else's source
+        try:
+            return ast.parse(file.read_bytes())
+        except SyntaxError:  # a template, or a file for another version of Python
+            return ast.parse("")
+
+
+def _in_file(file, package, steps):
+    tree = _parse(file)
+    public = [step for step in steps if not step.startswith("_")]
+    module = ".".join([package, *public])
+    if public == steps and (text := ast.get_docstring(tree)):
+        yield module, text
+    yield from _public(tree, module)
+    for node in tree.body:
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            yield from _added(node.value, module)
+
+
+def _public(node, name):
+    """Yield the docstrings of the public functions and classes in the body of `node`, a module or class."""
+    for child in node.body:
+        if isinstance(child, ast.FunctionDef | ast.ClassDef) and not child.name.startswith("_"):
+            path = f"{name}.{child.name}"
+            if text := ast.get_docstring(child):
+                yield path, text
+            if isinstance(child, ast.ClassDef):
+                yield from _public(child, path)
+
+
+def _added(call, module):
+    """Yield the docstring that ``add_newdoc(..., name, text)`` gives to a compiled object, as in NumPy and SciPy."""
+    if getattr(call.func, "id", None) != "add_newdoc" or len(call.args) < 2:
+        return
+    name, text = map(_literal, call.args[-2:])
+    if isinstance(text, tuple):  # (method, text)
+        name, text = f"{name}.{text[0]}", text[1]
+    if isinstance(name, str) and isinstance(text, str) and not re.search(r"(^|\.)_", name):
+        yield f"{module}.{name}", inspect.cleandoc(text)
+
+
+def _literal(node):
+    try:
+        return ast.literal_eval(node)
+    except ValueError:  # a name or a formatted string: only running the module would tell
+        return None

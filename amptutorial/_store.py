@@ -1,0 +1,76 @@
+"""Arrays kept on disk between runs, under a key made of everything they depend on."""
+
+import hashlib
+import io
+import json
+import os
+import tempfile
+import warnings
+from importlib.metadata import version
+
+import numpy as np
+
+from ._archive import cache_folder
+from ._text import PIPELINE
+
+
+def stored(choices, compute):
+    """Return the arrays stored under `choices`; where there are none, compute and store them.
+
+    Parameters
+    ----------
+    choices : list
+        All that `compute` depends on, except for the versions of the code.
+    compute : callable
+        Returns a dictionary of arrays.
+
+    Returns
+    -------
+    dict of str to array
+
+    Warns
+    -----
+    UserWarning
+        If the stored file is damaged, or none can be written: the arrays are then computed.
+    """
+    file = cache_folder() / f"{_key(choices)}.counts"
+    if file.is_file():
+        try:
+            return _load(file)
+        except (OSError, ValueError) as error:
+            warnings.warn(f"{file} is damaged ({error}): the words are counted again", stacklevel=4)
+    arrays = compute()
+    try:
+        _save(file, arrays)
+    except OSError as error:
+        warnings.warn(f"the counts cannot be kept in {file.parent} for the next time ({error})", stacklevel=4)
+    return arrays
+
+
+def _key(choices):
+    versions = [PIPELINE, *map(version, ("numpy", "scikit-learn", "simplemma"))]
+    return hashlib.sha256(json.dumps([choices, versions]).encode()).hexdigest()[:16]
+
+
+def _load(file):
+    with open(file, "rb") as source:
+        digest, data = source.read(32), source.read()
+    if hashlib.sha256(data).digest() != digest:  # zip's own sums leave the names of the arrays unprotected
+        raise ValueError("its checksum is wrong")
+    with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+        return dict(arrays)
+
+
+def _save(file, arrays):
+    """Write under another name first, so that a reader never meets half a file."""
+    data = io.BytesIO()
+    np.savez_compressed(data, **arrays)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, part = tempfile.mkstemp(suffix=".part", dir=file.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as target:
+            target.write(hashlib.sha256(data.getvalue()).digest() + data.getvalue())
+        os.replace(part, file)
+    except BaseException:
+        os.unlink(part)
+        raise

@@ -1,0 +1,104 @@
+"""The words of a text, the near-twins among texts, and the counting of words (`tab:nlp`)."""
+
+import functools
+import re
+
+import scipy.sparse as sp
+import simplemma
+from sklearn.feature_extraction.text import CountVectorizer
+from tqdm import tqdm
+
+PIPELINE = 1  # part of the key of stored counts: raise it with any change to what is counted
+
+_TAG = re.compile(r"<[^>]*>")
+_NOT_LETTERS = re.compile(r"[\W\d_]+")
+_RUN = 8  # words: texts that have nothing to do with each other share shorter runs ("one of the worst movies I have")
+
+
+def clean(text):
+    """Return `text` in lower case, with a space in place of tags, digits and signs."""
+    return _NOT_LETTERS.sub(" ", _TAG.sub(" ", text.lower()))
+
+
+def words(text):
+    """Return the words of `text`, in order: runs of at least two letters."""
+    return [word for word in clean(text).split() if len(word) > 1]
+
+
+@functools.cache
+def lemma(word):
+    """Return the dictionary form of an English word, or the word itself where that is no plain word."""
+    form = simplemma.lemmatize(word, lang="en").lower()
+    return form if len(form) > 1 and form.isalpha() else word
+
+
+def distinct(texts, limit=None):
+    """Return the positions of the first `limit` texts that are no near-twins, and how many near-twins were met.
+
+    A text is a near-twin if at least half of its runs of eight words occur in the texts kept before it.
+    """
+    kept, seen, n_twins = [], set(), 0
+    for k, text in enumerate(tqdm(texts, total=limit, desc="Comparing documents", leave=False)):
+        if len(kept) == limit:
+            break
+        runs = _runs(words(text))
+        if runs and 2 * len(runs & seen) >= len(runs):
+            n_twins += 1
+            continue
+        kept.append(k)
+        seen |= runs
+    return kept, n_twins
+
+
+def _runs(text_words):
+    """Return the hashes of the runs of eight words; a shorter text is one run."""
+    runs = zip(*(text_words[k:] for k in range(_RUN)), strict=False)  # ends with the shortest: at the last full run
+    return set(map(hash, runs)) or ({hash(tuple(text_words))} if text_words else set())
+
+
+def count_words(texts, *, min_df, max_df, stop_words, lemmatize):
+    """Count the words of the texts as `tab:nlp` does.
+
+    Parameters
+    ----------
+    texts : list of str, length m
+    min_df, max_df : int or float
+        A word stays if it occurs in at least and at most so many texts (int) or this proportion of them (float).
+    stop_words : frozenset of str
+        Words left out, as they stand in the text or as lemmas.
+    lemmatize : callable
+        From word to lemma.
+
+    Returns
+    -------
+    counts : scipy.sparse.csr_array of int, shape (m, n)
+        Rows may be empty.
+    vocabulary : array of str, shape (n,)
+
+    Raises
+    ------
+    ValueError
+        If no word is left.
+    """
+
+    # Stop words are looked up before lemmatisation here and after it by CountVectorizer: "having" is one by its lemma
+    # "have", "made" by itself, whereas "make" is none.
+    def tokens(text):
+        return [lemmatize(word) for word in text.split() if len(word) > 1 and word not in stop_words]
+
+    vectorizer = CountVectorizer(
+        min_df=min_df,
+        max_df=max_df,
+        stop_words=sorted(stop_words),
+        preprocessor=clean,
+        tokenizer=tokens,
+        token_pattern=None,
+    )
+    try:
+        counts = vectorizer.fit_transform(tqdm(texts, desc="Counting words", leave=False))
+    except ValueError as error:
+        raise ValueError(
+            f"no word is left: of {len(texts)} documents, at least min_df={min_df} and at most max_df={max_df} must "
+            "hold it, and stop words do not count. Lower min_df, raise max_df, pass stop_words=None, or give more text"
+        ) from error
+    return sp.csr_array(counts), vectorizer.get_feature_names_out().astype(str)

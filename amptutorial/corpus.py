@@ -1,0 +1,303 @@
+"""From text to counts: movie reviews, docstrings, or texts of your own (`tab:nlp`).
+
+All three go one way: texts -> near-twins left out -> words -> lemmas -> counts Z, documents x words.
+"""
+
+import numbers
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+from ._archive import find_archive, read_reviews, sentiment, sha256
+from ._docstrings import docstrings, fingerprint, prose
+from ._store import stored
+from ._text import count_words, distinct, lemma, words
+from ._validation import check_counts, check_integer, check_positive
+
+_SHORTEST_DOCSTRING = 20  # words: "Return the parameters." says nothing about its words
+_TERMS = {"axes", "smoothing", "span"}  # numerical terms that would turn into axe, smoothe, spin
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Corpus:
+    """The counts of words in documents, with the names of both.
+
+    Attributes
+    ----------
+    counts : scipy.sparse.csr_array of int, shape (m, n)
+        Z_ij, how often word j occurs in document i; no row and no column is empty.
+    vocabulary : array of str, shape (n,)
+        The words, in alphabetical order.
+    labels : array of shape (m,), or None
+        What is known of each document; for the movie reviews 1 (positive) or 0 (negative).
+    names : array of shape (m,), or None
+        What each document is: the archive's member, the dotted name of the object, or its position in your texts.
+    n_twins, n_empty : int
+        Number of documents left out as near-twins of others, and because none of their words is in the vocabulary.
+
+    Raises
+    ------
+    ValueError
+        If the shapes disagree, the counts are invalid, or a row or column is empty.
+
+    Examples
+    --------
+    >>> corpus_from_texts(["The cat sat.", "The cats sit!", "A dog sat.", "Dogs run."])
+    Corpus: 4 documents x 3 words, 7 of 12 pairs occur (58.3 %), 7 counts; left out: 0 near-twins, 0 empty
+    """
+
+    counts: sp.csr_array
+    vocabulary: np.ndarray
+    labels: np.ndarray | None = None
+    names: np.ndarray | None = None
+    n_twins: int = 0
+    n_empty: int = 0
+
+    def __post_init__(self):
+        Z = check_counts(self.counts, integers=True, name="counts")
+        m, n = Z.shape
+        for field, size in {"vocabulary": n, "labels": m, "names": m}.items():
+            array = getattr(self, field)
+            if array is not None and np.shape(array) != (size,):
+                raise ValueError(f"{field} must have shape ({size},) to go with counts {m, n}, got {np.shape(array)}")
+        if not (Z.sum(axis=0).all() and Z.sum(axis=1).all()):
+            raise ValueError("counts has an empty row or column: leave it out")
+
+    def __repr__(self):
+        m, n = self.counts.shape
+        nnz = self.counts.nnz
+        return (
+            f"Corpus: {m:,} documents x {n:,} words, {nnz:,} of {m * n:,} pairs occur ({100 * nnz / (m * n):.3g} %), "
+            f"{self.counts.sum():,} counts; left out: {self.n_twins:,} near-twins, {self.n_empty:,} empty"
+        )
+
+
+def corpus_from_texts(texts, *, labels=None, min_df=2, max_df=1.0, stop_words="english", lemmatize=True):
+    """Count the words of your own texts, as `tab:nlp` does for the movie reviews.
+
+    Texts are put in lower case, tags, digits and signs removed. Near-twins are left out: a text at least half of whose
+    runs of eight words (or, if it is shorter, the whole of which) occur in the texts kept before it.
+
+    Parameters
+    ----------
+    texts : iterable of str
+    labels : array of shape (number of texts,), optional
+        What is known of each text: handed through, less those of texts left out.
+    min_df, max_df : int or float
+        A word stays if it occurs in at least and at most so many texts (int) or this proportion of them (float).
+    stop_words : "english", None or iterable of str
+        Words left out, as they stand or as lemmas.
+    lemmatize : bool
+        Whether to count English words under their dictionary form: "films" as "film".
+
+    Returns
+    -------
+    Corpus
+        Its `names` are positions in `texts`.
+
+    Raises
+    ------
+    TypeError
+        For a bare string, or texts that are not strings.
+    ValueError
+        If there are no texts, `labels` do not match them, or no word is left.
+
+    Examples
+    --------
+    >>> corpus = corpus_from_texts(["Good films, good actors", "A good film", "Bad film!"])
+    >>> corpus.vocabulary.tolist(), corpus.counts.toarray().tolist()
+    (['film', 'good'], [[1, 2], [1, 1], [1, 0]])
+    """
+    texts = _check_strings(texts, "texts")
+    labels = None if labels is None else np.asarray(labels)
+    if labels is not None and labels.shape != (len(texts),):
+        raise ValueError(f"labels must hold one label for each of the {len(texts)} texts, got shape {labels.shape}")
+    options = _check_options(min_df, max_df, stop_words)
+    return _corpus(texts, np.arange(len(texts)), labels, lemmatize=lemma if lemmatize else str, **options)
+
+
+def load_docstrings(packages=("numpy", "scipy", "sklearn", "matplotlib"), *, min_df=10, max_df=0.4):
+    """Count the words of the docstrings of installed packages: a corpus that needs no download.
+
+    The documents are the docstrings of public modules, classes, functions and methods that have at least 20 words
+    without code, formulas, headings, references and types. They are read from the source: nothing is imported, and the
+    same versions give the same counts. These are kept in the cache, as those of `load_movie_reviews` are.
+
+    Parameters
+    ----------
+    packages : iterable of str
+        Installed top-level packages.
+    min_df, max_df : int or float
+        As in `corpus_from_texts`.
+
+    Returns
+    -------
+    Corpus
+        Its `names` are dotted names, without private steps.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If a package is not installed.
+    ValueError
+        If no word is left.
+
+    Examples
+    --------
+    >>> corpus = load_docstrings(["pooch"], min_df=2, max_df=1.0)
+    >>> "download" in corpus.vocabulary, "pooch.core.retrieve" in corpus.names
+    (True, True)
+    """
+    packages = _check_strings(packages, "packages")
+    options = _check_options(min_df, max_df, "english")
+
+    def count():
+        found = [(name, prose(text)) for package in packages for name, text in docstrings(package)]
+        found = [(name, text) for name, text in found if len(words(text)) >= _SHORTEST_DOCSTRING]
+        names = np.array([name for name, _ in found])
+        return _corpus([text for _, text in found], names, None, lemmatize=_term_lemma, **options)
+
+    return _stored([packages, [fingerprint(package) for package in packages]], options, count)
+
+
+def load_movie_reviews(
+    path=None,
+    *,
+    n_documents=7000,
+    random_state=0,
+    min_df=10,
+    max_df=3000,
+    stop_words="english",
+    lemmatize=True,
+):
+    """Count the words of movie reviews chosen at random from the Large Movie Review Dataset, as in `tab:nlp`.
+
+    The archive is looked for at `path`, then where the environment variable ``AMPTUTORIAL_DATA`` points, then in the
+    cache, and at last downloaded (84 MB) and checked. It is read as a stream and never unpacked. A file of your own may
+    be any archive of the same layout; downloads must have a known checksum.
+
+    The counts are kept in the cache: ``AMPTUTORIAL_CACHE``, else ``pooch.os_cache("amptutorial")``. Set
+    ``TQDM_DISABLE=1`` for no progress bars.
+
+    Parameters
+    ----------
+    path : str or path, optional
+        The archive, or a folder that holds ``aclImdb_v1.tar.gz``.
+    n_documents : int
+        Number of reviews, near-twins not counted (see `corpus_from_texts`). A smaller number gives the first of them.
+    random_state : int
+        Seed of the choice, which does not depend on the order of the archive.
+    min_df, max_df, stop_words, lemmatize
+        As in `corpus_from_texts`.
+
+    Returns
+    -------
+    Corpus
+        Its `labels` are 1 (positive) or 0 (negative), its `names` those of the archive's members.
+
+    Raises
+    ------
+    FileNotFoundError, ConnectionError
+        If the archive is not where you say, or is nowhere and cannot be downloaded.
+    ValueError
+        If the archive is truncated, altered or of another layout, has a member that points outside it, or has fewer
+        than `n_documents` distinct reviews; if no word is left.
+
+    Examples
+    --------
+    >>> corpus = load_movie_reviews(n_documents=7000)  # doctest: +SKIP
+    >>> "awful" in corpus.vocabulary  # doctest: +SKIP
+    True
+    """
+    check_integer(n_documents, "n_documents", minimum=1)
+    check_integer(random_state, "random_state")
+    options = _check_options(min_df, max_df, stop_words)
+    archive = find_archive(path)
+
+    def count():
+        reviews = read_reviews(archive)
+        _check_enough(n_documents, len(reviews), "reviews")
+        names = np.random.default_rng(random_state).permutation(list(reviews))
+        labels = np.array([sentiment(name) for name in names])
+        texts = [reviews[name] for name in names]
+        lemmatizer = lemma if lemmatize else str
+        return _corpus(texts, names, labels, n_documents=n_documents, lemmatize=lemmatizer, **options)
+
+    return _stored([sha256(archive), int(n_documents), int(random_state), bool(lemmatize)], options, count)
+
+
+def _corpus(texts, names, labels, *, n_documents=None, **options):
+    """Leave out near-twins, count the words of the rest, and leave out what is empty then."""
+    kept, n_twins = distinct(texts, n_documents)
+    _check_enough(n_documents or 0, len(kept), "distinct reviews")
+    counts, vocabulary = count_words([texts[k] for k in kept], **options)
+    full = np.flatnonzero(counts.sum(axis=1))
+    kept = np.array(kept)[full]
+    labels = None if labels is None else labels[kept]
+    return Corpus(counts[full], vocabulary, labels, names[kept], n_twins, counts.shape[0] - full.size)
+
+
+def _term_lemma(word):
+    return word if word in _TERMS else lemma(word)
+
+
+def _stored(choices, options, count):
+    choices = [*choices, options["min_df"], options["max_df"], sorted(options["stop_words"])]
+    arrays = stored(choices, lambda: _to_arrays(count()))
+    Z = sp.csr_array((arrays["data"], arrays["indices"], arrays["indptr"]), shape=tuple(arrays["shape"]))
+    left_out = (int(arrays[field]) for field in ("n_twins", "n_empty"))
+    return Corpus(Z, arrays["vocabulary"], arrays.get("labels"), arrays["names"], *left_out)
+
+
+def _to_arrays(corpus):
+    Z = corpus.counts
+    arrays = {"data": Z.data, "indices": Z.indices, "indptr": Z.indptr, "shape": Z.shape}
+    fields = {field: value for field, value in vars(corpus).items() if field != "counts" and value is not None}
+    return arrays | fields
+
+
+def _check_strings(values, name):
+    """Return `values` as a list of strings that is not empty."""
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise TypeError(f"{name} must be a list of strings, got {type(values).__name__}: put it in a list, [...]")
+    values = list(values)
+    wrong = next((k for k, value in enumerate(values) if not isinstance(value, str)), None)
+    if wrong is not None:
+        raise TypeError(f"{name} must hold strings: {name}[{wrong}] is of type {type(values[wrong]).__name__}")
+    if not values:
+        raise ValueError(f"{name} is empty: give at least one string")
+    return values
+
+
+def _check_options(min_df, max_df, stop_words):
+    return {
+        "min_df": _check_df(min_df, "min_df"),
+        "max_df": _check_df(max_df, "max_df"),
+        "stop_words": _check_stop_words(stop_words),
+    }
+
+
+def _check_df(value, name):
+    if isinstance(value, numbers.Integral):
+        return check_integer(value, name, minimum=1)
+    if check_positive(value, name, zero=True) > 1:
+        raise ValueError(f"{name} must be a number of documents (an integer) or a proportion up to 1.0, got {value}")
+    return float(value)
+
+
+def _check_stop_words(stop_words):
+    if stop_words is None:
+        return frozenset()
+    if isinstance(stop_words, str):
+        if stop_words != "english":
+            raise ValueError(f'stop_words must be "english", None or a list of words, got {stop_words!r}')
+        return ENGLISH_STOP_WORDS
+    return frozenset(word for text in _check_strings(stop_words, "stop_words") for word in words(text))
+
+
+def _check_enough(n_documents, found, what):
+    if found < n_documents:
+        raise ValueError(f"n_documents={n_documents} is more than there are: the archive holds {found} {what}")

@@ -1,0 +1,142 @@
+"""Baselines: the same critical points as AMP, and optimal shrinkage against posterior-mean AMP."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy.sparse.linalg import aslinearoperator
+
+from amptutorial.amp import IndefinitePrecisionWarning, biased_low_rank_amp
+from amptutorial.baselines import (
+    alternating_least_squares,
+    gradient_descent,
+    lbfgs,
+    poisson_lbfgs,
+    spectral_start,
+    svd,
+)
+from amptutorial.bias import estimate_bias
+from amptutorial.denoisers import GaussianPosterior, Ridge
+from amptutorial.laws import ConstantBias, GaussianRows, ShiftedExponential
+from amptutorial.metrics import QuadraticLoss, normalised_mse, poisson_loss_and_gradient
+from amptutorial.model import draw_embedding
+from amptutorial.score import FisherScore
+
+
+def instance(m, n, d, rng, *, bias=None, variance=0.5):
+    rows, bias = GaussianRows(variance), ShiftedExponential(0.25, 1.5) if bias is None else bias
+    model = draw_embedding(m, n, d, rows_u=rows, rows_v=rows, bias_u=bias, bias_v=bias, rng=rng)
+    return model, model.A @ model.B.T / np.sqrt(m) + rng.standard_normal((m, n))
+
+
+@pytest.mark.parametrize("wrap", [np.asarray, aslinearoperator])
+def test_svd_is_the_best_low_rank_approximation(wrap, rng):
+    Y = rng.standard_normal((30, 40))
+    u, s, v = np.linalg.svd(Y)
+    A, B = svd(wrap(Y), 3, rng=rng)
+    assert np.allclose(A @ B.T / np.sqrt(30), (u[:, :3] * s[:3]) @ v[:3])
+    assert np.allclose(A.T @ A / 30, B.T @ B / 30)
+    assert np.allclose(A.T @ A / 30, np.diag(s[:3]) / np.sqrt(30))
+
+
+def test_svd_works_on_scores_whose_margins_vanish(rng):
+    """With constant counted biases the vector of ones is in the null space: the Lanczos start must not be."""
+    Z = np.ones((30, 40), dtype=int)
+    Z[:15, :20] = Z[15:, 20:] = 3
+    Y = FisherScore(Z, *estimate_bias(Z))
+    A, B = svd(Y, 1, rng=rng)
+    assert np.allclose(A @ B.T / np.sqrt(30), Y.toarray())
+
+
+def test_all_minimisers_meet_at_the_same_loss_with_zero_gradient(rng):
+    """lem:fixed-points from four sides: AMP, ALS, gradient descent and L-BFGS."""
+    model, Y = instance(80, 120, 2, rng)
+    A0, B0, strength = rng.standard_normal((80, 2)), model.B + rng.standard_normal((120, 2)), 2.0
+    ridge, r = Ridge(strength), (model.r_u, model.r_v)
+    loss = QuadraticLoss(Y, *r, denoiser_u=ridge, denoiser_v=ridge)
+    amp = biased_low_rank_amp(Y, *r, denoiser_u=ridge, denoiser_v=ridge, B0=B0, n_iter=500)
+    fits = {
+        "als": alternating_least_squares(Y, *r, strength=strength, B0=B0, n_iter=2000, tol=1e-14),
+        "gd": gradient_descent(Y, *r, strength=strength, A0=A0, B0=B0, n_iter=20_000, tol=1e-14),
+        "lbfgs": lbfgs(Y, *r, strength=strength, A0=A0, B0=B0, n_iter=5000, tol=1e-15),
+    }
+    reference = loss(amp.A, amp.B)
+    for name, fit in fits.items():
+        assert fit.converged, name
+        assert fit.losses[-1] == pytest.approx(loss(fit.A, fit.B), rel=1e-9)
+        assert (np.diff(fit.losses) <= 1e-9 * reference).all(), name
+        assert fit.losses[-1] == pytest.approx(reference, rel=1e-6), name
+        assert np.allclose(fit.A @ fit.B.T, amp.A @ amp.B.T, atol=0.02 * np.abs(amp.A @ amp.B.T).max()), name
+        size = np.sqrt(sum((g**2).sum() for g in loss.gradient(fit.A, fit.B)))
+        assert size < 1e-3 * np.linalg.norm(Y @ fit.B), name
+
+
+def test_poisson_lbfgs_reaches_a_stationary_point_of_the_poisson_loss(rng):
+    model, _ = instance(30, 40, 2, rng)
+    Z, r = model.sample(rng), (model.r_u, model.r_v)
+    fit = poisson_lbfgs(Z, *r, strength=0.5, U0=model.U, V0=model.V, n_iter=2000, tol=1e-13)
+    _, by_U, by_V = poisson_loss_and_gradient(Z, fit.A, fit.B, *r)
+    assert np.abs(by_U + 0.5 * fit.A).max() < 1e-3 and np.abs(by_V + 0.5 * fit.B).max() < 1e-3
+    assert fit.losses[-1] < fit.losses[0]
+
+
+@pytest.mark.parametrize("strength", [1.5, 2.0, 3.0, 6.0])
+def test_posterior_mean_amp_equals_optimal_shrinkage(strength):
+    """Gaussian rows, constant rates, d = 2, at multiples of the threshold: mean MSE within 1 % or four standard errors."""
+    m, n, d = 800, 1200, 2
+    bias_v = ConstantBias(np.log(strength * np.sqrt(m / n)))
+    posterior, gaps, plain = GaussianPosterior(1.0), [], []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        rows = GaussianRows(1.0)
+        model = draw_embedding(m, n, d, rows_u=rows, rows_v=rows, bias_u=ConstantBias(), bias_v=bias_v, rng=rng)
+        Y = model.A @ model.B.T / np.sqrt(m) + rng.standard_normal((m, n))
+        B0 = spectral_start(Y, d, rng=rng)
+        run = biased_low_rank_amp(Y, model.r_u, model.r_v, denoiser_u=posterior, denoiser_v=posterior, B0=B0, n_iter=60)
+        shrunken = normalised_mse(model.A, model.B, *svd(Y, d, rng=rng, shrink=True))
+        gaps.append(normalised_mse(model.A, model.B, run.A, run.B) - shrunken)
+        plain.append(normalised_mse(model.A, model.B, *svd(Y, d, rng=rng)) - shrunken)
+    assert abs(np.mean(gaps)) < max(0.01 * shrunken, 4 * np.std(gaps, ddof=1) / np.sqrt(6))
+    assert min(plain) > 0  # the singular vectors alone are not enough
+
+
+def test_spectral_start_leads_where_an_informed_start_leads(rng):
+    model, Y = instance(300, 400, 3, rng)
+    ridge = Ridge(0.01)
+    runs = []
+    for B0 in (spectral_start(Y, 3, rng=rng), model.B):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", IndefinitePrecisionWarning)
+            run = biased_low_rank_amp(Y, model.r_u, model.r_v, denoiser_u=ridge, denoiser_v=ridge, B0=B0, n_iter=200)
+        runs.append(normalised_mse(model.A, model.B, run.A, run.B))
+    assert runs[0] == pytest.approx(runs[1], rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: svd(np.ones((3, 4)), 3, rng=np.random.default_rng(0)), r"d must be below min\(m, n\) = 3"),
+        (lambda: svd(np.ones((3, 4)), 0, rng=np.random.default_rng(0)), "d must be at least 1"),
+        (
+            lambda: alternating_least_squares(
+                np.ones((3, 4)), np.ones(3), np.ones(4), strength=0.0, B0=np.ones((4, 1))
+            ),
+            "strength must be positive",
+        ),
+        (
+            lambda: gradient_descent(
+                np.ones((3, 4)), np.ones(3), np.ones(4), strength=1.0, A0=np.ones((3, 2)), B0=np.ones((4, 1))
+            ),
+            r"A0 must have shape \(3, 1\)",
+        ),
+        (
+            lambda: lbfgs(
+                np.ones((3, 4)), np.ones(3), np.ones(5), strength=1.0, A0=np.ones((3, 1)), B0=np.ones((4, 1))
+            ),
+            r"r_v must have shape \(4,\)",
+        ),
+    ],
+)
+def test_bad_input_is_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

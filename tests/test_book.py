@@ -1,0 +1,196 @@
+"""The book: notebooks are stored as they ran, figures can be read without seeing them, the ledger keeps its word."""
+
+import ast
+import importlib
+import json
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+import yaml
+from execute_book import main as execute_book
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from normalise import normalise
+from render_pages import STATUSES, pages
+
+ROOT = Path(__file__).parents[1]
+BOOK = ROOT / "book"
+NOTEBOOKS = sorted(BOOK.glob("*.ipynb"))
+LEDGER = yaml.safe_load((BOOK / "ledger.yml").read_text())
+FIELDS = {"label", "title", "chapter", "code", "tests", "status", "erratum", "note"}
+
+every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+every_entry = pytest.mark.parametrize("entry", LEDGER, ids=lambda entry: entry["label"])
+
+
+def read(path):
+    return nbformat.read(path, as_version=4)
+
+
+def code_cells(notebook):
+    return [cell for cell in notebook.cells if cell.cell_type == "code" and cell.source.strip()]
+
+
+def outputs(notebook):
+    return [output for cell in code_cells(notebook) for output in cell.outputs]
+
+
+def toc_files():
+    toc = yaml.safe_load((ROOT / "_toc.yml").read_text())
+    return [toc["root"]] + [chapter["file"] for part in toc["parts"] for chapter in part["chapters"]]
+
+
+# Stored notebooks
+
+
+@every_notebook
+def test_every_cell_ran_in_order_from_a_fresh_kernel(path):
+    counts = [cell.execution_count for cell in code_cells(read(path))]
+    assert counts == list(range(1, len(counts) + 1))
+
+
+@every_notebook
+def test_no_cell_failed_or_complained(path):
+    for output in outputs(read(path)):
+        assert output.output_type != "error", output.evalue
+        assert output.get("name") != "stderr", output.text
+
+
+@every_notebook
+def test_notebooks_are_stored_in_normal_form(path):
+    notebook = read(path)
+    assert normalise(notebook) == notebook, f"run: python tools/execute_book.py {path.relative_to(ROOT)}"
+
+
+@every_notebook
+def test_notebooks_are_small(path):
+    assert path.stat().st_size < 1_500_000
+
+
+@every_notebook
+def test_outputs_hold_no_address_and_no_path_of_a_machine(path):
+    shown = json.dumps(outputs(read(path)))
+    assert not re.search(r"\bat 0x[0-9a-f]{6,}|(?<![\w.:/])/(home|root|tmp|Users|usr|opt|private)/\w|[A-Z]:\\\\", shown)
+
+
+@every_notebook
+def test_every_figure_has_alternative_text_and_a_caption(path):
+    for number, cell in enumerate(read(path).cells, 1):
+        kinds = [kind for output in cell.get("outputs", ()) for kind in output.get("data", ())]
+        if any(kind.startswith("image/") for kind in kinds):
+            mystnb = cell.metadata.get("mystnb", {})
+            alt = mystnb.get("image", {}).get("alt", "")
+            figure = mystnb.get("figure", {})
+            assert alt.strip(), f"cell {number}: no alternative text"
+            assert figure.get("caption", "").strip() and figure.get("name"), f"cell {number}: no caption or no name"
+
+
+@every_notebook
+def test_images_in_prose_have_alternative_text(path):
+    prose = "\n".join(cell.source for cell in read(path).cells if cell.cell_type == "markdown")
+    assert not re.search(r"!\[\s*\]\(", prose)
+    for directive, options in re.findall(r"\{(image|figure)\}[^\n]*\n((?:\s*:[^\n]*\n)*)", prose):
+        assert ":alt:" in options, directive
+
+
+def test_the_table_of_contents_lists_every_notebook():
+    listed = {ROOT / f"{file}.ipynb" for file in toc_files()}
+    assert set(NOTEBOOKS) <= listed
+
+
+@pytest.mark.parametrize("file", toc_files())
+def test_the_table_of_contents_lists_only_what_exists(file):
+    assert (ROOT / f"{file}.md").exists() or (ROOT / f"{file}.ipynb").exists()
+
+
+# The ledger
+
+
+def definitions(path):
+    """Return the dotted names of the test functions in `path`."""
+    tree = ast.parse(path.read_text())
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    return functions | {
+        f"{c.name}::{node.name}" for c in classes for node in c.body if isinstance(node, ast.FunctionDef)
+    }
+
+
+def resolve(name):
+    """Return the object with the dotted `name`, or raise."""
+    package, module, *attributes = name.split(".")
+    found = importlib.import_module(f"{package}.{module}")
+    for attribute in attributes:
+        found = getattr(found, attribute)
+    return found
+
+
+def text_of(path):
+    if path.suffix == ".ipynb":
+        return "\n".join(cell.source for cell in read(path).cells)
+    return path.read_text()
+
+
+def test_no_label_stands_twice_in_the_ledger():
+    labels = [entry["label"] for entry in LEDGER]
+    assert len(labels) == len(set(labels)) == 89
+
+
+@every_entry
+def test_an_entry_has_every_field(entry):
+    assert set(entry) == FIELDS
+    assert entry["title"].strip() and entry["status"] in STATUSES
+
+
+@every_entry
+def test_what_an_entry_names_exists(entry):
+    if entry["chapter"]:
+        file, anchor = entry["chapter"].split("#")
+        assert f"({anchor})=" in text_of(BOOK / file)
+    for name in entry["code"]:
+        resolve(name)
+    for test in entry["tests"]:
+        file, name = test.split("::", 1)
+        assert name in definitions(ROOT / file)
+
+
+@every_entry
+def test_a_status_is_earned(entry):
+    if entry["status"] in ("as printed", "corrected"):
+        assert entry["chapter"] and entry["tests"]
+    if entry["status"] == "stated":
+        assert entry["chapter"] and entry["note"]
+    assert (entry["erratum"] is not None) == (entry["status"] == "corrected")
+    if entry["erratum"]:
+        assert f"(erratum-{entry['erratum']})=" in text_of(BOOK / "errata.md")
+
+
+def test_the_generated_pages_are_up_to_date():
+    for path, text in pages().items():
+        assert path.read_text() == text, "run: python tools/render_pages.py"
+
+
+# The tools
+
+
+def test_a_second_run_changes_nothing(tmp_path):
+    path = tmp_path / "widget.ipynb"
+    show = "from ipywidgets import IntSlider, VBox\n\nVBox([IntSlider(2), IntSlider(3)])"
+    nbformat.write(new_notebook(cells=[new_markdown_cell("# A", id="a"), new_code_cell(show, id="b")]), path)
+    assert execute_book([path]) == 0
+    first = path.read_text()
+    assert "00000000000000000000000000000001" in first
+    assert execute_book([path]) == 0
+    assert path.read_text() == first
+    assert normalise(read(path)) == read(path)
+
+
+def test_a_failing_cell_is_named_and_nothing_is_stored(tmp_path, capsys):
+    path = tmp_path / "broken.ipynb"
+    nbformat.write(new_notebook(cells=[new_code_cell("1", id="a"), new_code_cell("1 / 0", id="b")]), path)
+    before = path.read_text()
+    assert execute_book([path]) == 1
+    report = capsys.readouterr().err
+    assert f"{path}, cell 2" in report and "ZeroDivisionError" in report
+    assert path.read_text() == before

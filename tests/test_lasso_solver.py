@@ -1,0 +1,236 @@
+"""The batched Lasso solver: optimality conditions, exhaustive search, closed forms, scikit-learn."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.linear_model import Lasso as SklearnLasso
+
+from amptutorial import _lasso
+from amptutorial._lasso import lasso_kkt, lasso_mean_jacobian, solve_lasso_rows
+
+EPS = np.finfo(float).eps
+
+
+def precision(d, condition, rng):
+    rotation = np.linalg.qr(rng.standard_normal((d, d)))[0]
+    F = rotation * np.geomspace(1, 1 / condition, d) @ rotation.T
+    return (F + F.T) / 2
+
+
+def rows(N, F, rng):
+    """Noisy sparse rows, as a denoiser sees them, and unequal thresholds."""
+    truth = rng.standard_normal((N, len(F))) * (rng.random((N, len(F))) < 0.5)
+    P = truth @ F + rng.standard_normal((N, len(F))) @ np.linalg.cholesky(F).T
+    return P, rng.uniform(0.5, 2, N)
+
+
+def worst_kkt(A, P, t, F):
+    """Written with the subdifferential's two ends, and relative to the data alone, unlike `lasso_kkt`."""
+    residual, t = P - A @ F, t[:, None]
+    low, high = np.where(A > 0, t, -t), np.where(A < 0, -t, t)
+    violation = np.maximum(low - residual, residual - high)
+    return (violation.max(1) / np.maximum(np.abs(P).max(1), t[:, 0])).max(initial=0)
+
+
+def objective(A, P, t, F):
+    return ((A @ F) * A).sum(1) / 2 - (P * A).sum(1) + t * np.abs(A).sum(1)
+
+
+def exhaustive_minimum(p, t, F):
+    """The smallest objective among the stationary points of all 3^d patterns that have the signs of their pattern."""
+    values = []
+    for theta in map(np.array, itertools.product((-1, 0, 1), repeat=len(F))):
+        S, a = np.flatnonzero(theta), np.zeros(len(F))
+        a[S] = np.linalg.solve(F[np.ix_(S, S)], (p - t * theta)[S])
+        if (theta * a >= 0).all():
+            values.append(objective(a[None], p[None], t, F)[0])
+    return min(values)
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    d=st.integers(1, 12),
+    condition=st.sampled_from([1, 10, 1e3, 1e5, 1e8]),
+    strength=st.sampled_from([1e-3, 0.03, 0.3, 1, 10]),
+)
+def test_kkt_conditions(seed, d, condition, strength):
+    rng = np.random.default_rng(seed)
+    F = precision(d, condition, rng)
+    P, t = rows(30, F, rng)
+    P[0], P[1] = 0, P[2]
+    A = solve_lasso_rows(P, strength * t, F)
+    assert worst_kkt(A, P, strength * t, F) < 1e-9
+    assert lasso_kkt(A, P, strength * t, F).max() < 1e-12
+    np.testing.assert_array_equal(A[0], 0)
+
+
+@given(data=st.data(), d=st.integers(1, 6), kind=st.sampled_from(["equal", "opposed", "whole"]))
+def test_ties(data, d, kind):
+    """Whole numbers and symmetric F make many bounds meet at one moment: the walk must not go in circles."""
+    entries = st.integers(-3, 3)
+    P = np.array(data.draw(st.lists(st.lists(entries, min_size=d, max_size=d), min_size=1, max_size=20)), dtype=float)
+    t = np.array(data.draw(st.lists(st.integers(1, 4), min_size=len(P), max_size=len(P))), dtype=float)
+    root = np.array(data.draw(st.lists(st.lists(entries, min_size=d, max_size=d), min_size=d, max_size=d)))
+    F = {
+        "equal": np.ones((d, d)) + 1e-3 * np.eye(d),
+        "opposed": np.eye(d) - 0.99 * np.ones((d, d)) / d,
+        "whole": root @ root.T + np.eye(d),
+    }[kind]
+    assert worst_kkt(solve_lasso_rows(P, t, F), P, t, F) < 1e-9
+
+
+@pytest.mark.parametrize("strength", [0.05, 0.5, 1.5])
+@pytest.mark.parametrize("d", [1, 2, 3, 4])
+def test_no_pattern_of_signs_does_better(d, strength, rng):
+    F = precision(d, 100, rng)
+    P, t = rows(30, F, rng)
+    minima = [exhaustive_minimum(p, ti, F) for p, ti in zip(P, strength * t, strict=True)]
+    reached = objective(solve_lasso_rows(P, strength * t, F), P, strength * t, F)
+    np.testing.assert_allclose(reached, minima, rtol=1e-10, atol=1e-13)
+
+
+def test_diagonal_is_soft_thresholding(rng):
+    f, P, t = rng.uniform(0.1, 10, 8), rng.standard_normal((200, 8)), rng.uniform(0.1, 1, 200)
+    expected = np.sign(P) * np.maximum(np.abs(P) - t[:, None], 0) / f
+    np.testing.assert_allclose(solve_lasso_rows(P, t, np.diag(f)), expected, rtol=1e-13, atol=1e-14)
+
+
+@pytest.mark.parametrize("condition", [10, 1e3])
+def test_equals_scikit_learn(condition, rng):
+    """The paper's route: F = W^2, q = W^-1 p, and scikit-learn's objective is ours divided by d."""
+    F = precision(10, condition, rng)
+    P, t = rows(50, F, rng)
+    t *= 0.3
+    values, vectors = np.linalg.eigh(F)
+    W = vectors * np.sqrt(values) @ vectors.T
+    model = SklearnLasso(fit_intercept=False, tol=1e-15, max_iter=10**6)
+    reference = [
+        model.set_params(alpha=ti / 10).fit(W, np.linalg.solve(W, p)).coef_ for p, ti in zip(P, t, strict=True)
+    ]
+    A = solve_lasso_rows(P, t, F)
+    np.testing.assert_array_equal(np.sign(A), np.sign(reference))
+    # a residual of 1e-12 in the reference is 1e-12 times the condition number in its coefficients
+    np.testing.assert_allclose(A, reference, rtol=0, atol=1e-11 * condition)
+
+
+@pytest.mark.parametrize("guess", ["zero", "wrong signs", "dense"])
+def test_any_guess_leads_to_the_same_solution(guess, rng, monkeypatch):
+    F = precision(8, 1e4, rng)
+    P, t = rows(100, F, rng)
+    t *= 0.1
+    expected = solve_lasso_rows(P, t, F)
+    guesses = {"zero": np.zeros_like(P), "wrong signs": -expected / 2, "dense": rng.standard_normal(P.shape)}
+    monkeypatch.setattr(_lasso, "_coordinate_descent", lambda P, t, F: guesses[guess])
+    # unique minimiser: two points whose residuals agree to 1e-14 differ by at most that times |F^-1| = 1e4
+    np.testing.assert_allclose(solve_lasso_rows(P, t, F), expected, rtol=0, atol=1e-9)
+
+
+def test_the_walk_starts_where_the_guess_is_optimal(rng):
+    F = precision(6, 10, rng)
+    P, t = rows(100, F, rng)
+    guess = rng.standard_normal(P.shape) * (rng.random(P.shape) < 0.5)
+    start = _lasso._solved_by(guess, P, t[:, None], F)
+    np.testing.assert_allclose(solve_lasso_rows(start, t, F), guess, rtol=1e-12, atol=0)
+    inside = np.abs(start - guess @ F)[guess == 0] / np.broadcast_to(t[:, None], P.shape)[guess == 0]
+    assert inside.max() < 1
+
+
+@pytest.mark.parametrize("strength", [1e-3, 0.02, 0.3])
+@pytest.mark.parametrize("condition", [1e10, 1e12])
+def test_nearly_singular(condition, strength, rng):
+    F = precision(12, condition, rng)
+    P, t = rows(1000, F, rng)
+    assert lasso_kkt(solve_lasso_rows(P, strength * t, F), P, strength * t, F).max() < 1e-12
+
+
+@pytest.mark.parametrize("d", [31, 32, 33, 64, 70])
+def test_many_columns(d, rng, monkeypatch):
+    monkeypatch.setattr(_lasso, "_BLOCK", 10 * d**2)
+    F = precision(d, 1e3, rng)
+    P, t = rows(25, F, rng)
+    A = solve_lasso_rows(P, 0.2 * t, F)
+    assert 0.1 < (A == 0).mean() < 0.9
+    assert worst_kkt(A, P, 0.2 * t, F) < 1e-11
+
+
+@pytest.mark.parametrize("p_scale", [1e-150, 1, 1e150])
+@pytest.mark.parametrize("f_scale", [2.0**-27, 1, 2.0**27])
+def test_scale_equivariance(p_scale, f_scale, rng):
+    F = precision(6, 1e3, rng)
+    P, t = rows(40, F, rng)
+    scaled = solve_lasso_rows(P * p_scale, t * p_scale, F * f_scale)
+    # |a|_inf is at most 1e3 |p|; rounding P and t when they are scaled moves a by another factor 1e3 eps at most
+    np.testing.assert_allclose(scaled / p_scale * f_scale, solve_lasso_rows(P, t, F), rtol=0, atol=1e6 * 10 * EPS)
+
+
+def test_unequal_scales_of_the_coordinates(rng):
+    units = np.array([1e-4, 1e-2, 1, 1e2, 1e4])
+    F = units[:, None] * precision(5, 100, rng) * units
+    P, t = rng.standard_normal((200, 5)) * units * 100, rng.uniform(0.1, 2, 200)
+    assert lasso_kkt(solve_lasso_rows(P, t, F), P, t, F).max() < 1e-12
+
+
+def test_no_rows_and_float32():
+    F = np.array([[2.0, 0.5], [0.5, 1.0]])
+    assert solve_lasso_rows(np.empty((0, 2)), np.empty(0), F).shape == (0, 2)
+    np.testing.assert_array_equal(lasso_mean_jacobian(np.empty((0, 2), dtype=bool), F), 0)
+    P, t = np.array([[3.0, -0.25], [1.0, 2.0]]), np.array([0.5, 1.0])
+    single = solve_lasso_rows(P.astype(np.float32), t.astype(np.float32), F.astype(np.float32))
+    assert single.dtype == np.float32
+    np.testing.assert_array_equal(single, solve_lasso_rows(P, t, F).astype(np.float32))
+
+
+def test_says_so_when_the_walk_does_not_end(rng, monkeypatch):
+    monkeypatch.setattr(_lasso, "_ROUNDS_PER_COORDINATE", 0)
+    F = precision(3, 10, rng)
+    with pytest.raises(np.linalg.LinAlgError, match="4 rows did not settle: F has condition number 1e\\+01"):
+        solve_lasso_rows(*rows(4, F, rng), F)
+
+
+def test_says_so_when_the_solution_is_not_optimal(rng, monkeypatch):
+    monkeypatch.setattr(_lasso, "_walk_to_optimum", lambda guess, P, t, F: np.ones_like(P))
+    F = precision(3, 10, rng)
+    with pytest.raises(np.linalg.LinAlgError, match="a row misses its optimality conditions by .*raise its smallest"):
+        solve_lasso_rows(*rows(4, F, rng), F)
+
+
+def test_kkt_of_known_points():
+    """F = 2, p = 4, t = 1: the minimiser is 3/2; at 1 the residual is 2 instead of 1, at 0 it is 4, at -1 it is 6."""
+    A, P, t = np.array([[1.5], [1.0], [0.0], [-1.0]]), np.full((4, 1), 4.0), np.ones(4)
+    np.testing.assert_allclose(lasso_kkt(A, P, t, np.array([[2.0]])), [0, 1 / 4, 3 / 4, 7 / 4], atol=1e-16)
+    # the terms of F a = 1/2 cancel: 2 - 3/2, so 7/2 is the scale; the residual is 1/2 and t is 1/4
+    F = np.array([[2.0, -1.5], [-1.5, 2.0]])
+    np.testing.assert_allclose(lasso_kkt(np.ones((1, 2)), np.ones((1, 2)), np.array([0.25]), F), 1 / 14, rtol=1e-15)
+
+
+def test_jacobian_is_the_derivative_of_the_mean_estimate(rng):
+    F, step = precision(5, 30, rng), 1e-6
+    P, t = rows(300, F, rng)
+    solve = lambda P: solve_lasso_rows(P, 0.4 * t, F)  # noqa: E731
+    support, steps = solve(P) != 0, step * np.eye(5)
+    away = np.all(
+        [((solve(P + s) != 0) == support).all(1) & ((solve(P - s) != 0) == support).all(1) for s in steps], axis=0
+    )
+    assert away.mean() > 0.95
+    numeric = [(solve(P + s) - solve(P - s))[away].mean(0) / (2 * step) for s in steps]
+    # away from its kinks the estimate is linear: what is left is round-off over the step, times the condition number
+    np.testing.assert_allclose(lasso_mean_jacobian(support[away], F), numeric, rtol=0, atol=30 * 30 * EPS / step)
+
+
+def test_jacobian_of_identity_counts_the_support(rng):
+    support = rng.random((500, 40)) < 0.3  # all distinct, more than 32 columns
+    J = lasso_mean_jacobian(support, np.eye(40))
+    np.testing.assert_allclose(J, np.diag(support.mean(0)), atol=1e-14)
+    assert np.trace(J) == pytest.approx(support.sum(1).mean(), rel=1e-13)
+
+
+def test_jacobian_in_blocks_is_the_mean_over_rows(rng, monkeypatch):
+    F, support = precision(4, 10, rng), rng.random((100, 4)) < 0.5
+    expected = np.zeros((4, 4))
+    for S in map(np.flatnonzero, support):
+        expected[np.ix_(S, S)] += np.linalg.inv(F[np.ix_(S, S)]) / 100
+    monkeypatch.setattr(_lasso, "_BLOCK", 3 * 16)
+    np.testing.assert_allclose(lasso_mean_jacobian(support, F), expected, rtol=1e-12, atol=1e-13)

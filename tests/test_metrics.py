@@ -1,0 +1,146 @@
+"""Losses and errors against their definitions, with the m x n arrays that the package avoids."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from amptutorial.bias import estimate_bias
+from amptutorial.denoisers import GaussianPosterior, Lasso, Ridge
+from amptutorial.metrics import (
+    QuadraticLoss,
+    align,
+    normalised_mse,
+    overlap,
+    poisson_loss,
+    poisson_loss_and_gradient,
+    row_errors,
+    squared_norm,
+)
+from amptutorial.score import FisherScore
+
+seeds = st.integers(0, 1000)
+
+
+def problem(seed, m=6, n=8, d=2):
+    rng = np.random.default_rng(seed)
+    Z = rng.poisson(2.0, (m, n)) + 1
+    return Z, *estimate_bias(Z), rng.standard_normal((m, d)), rng.standard_normal((n, d)), rng
+
+
+@given(seeds, st.booleans())
+def test_quadratic_loss_equals_its_definition(seed, sparse):
+    """eq:LAB with the residual formed."""
+    Z, r_u, r_v, A, B, _ = problem(seed)
+    Y = FisherScore(sp.csr_array(Z) if sparse else Z, r_u, r_v)
+    loss = QuadraticLoss(Y, r_u, r_v, denoiser_u=Ridge(0.3), denoiser_v=Lasso(0.7))
+    U, V = A / np.sqrt(r_u)[:, None], B / np.sqrt(r_v)[:, None]
+    direct = ((Y.toarray() - A @ B.T / np.sqrt(6)) ** 2).sum() / 2 + 0.15 * (U**2).sum() + 0.7 * np.abs(V).sum()
+    assert loss(A, B) == pytest.approx(direct)
+
+
+@pytest.mark.parametrize("denoiser", [Ridge(0.3), GaussianPosterior([[1.0, 0.4], [0.4, 0.5]])], ids=repr)
+def test_gradients_are_finite_differences(denoiser):
+    Z, r_u, r_v, A, B, rng = problem(1)
+    loss = QuadraticLoss(FisherScore(Z, r_u, r_v), r_u, r_v, denoiser_u=denoiser, denoiser_v=denoiser)
+    _assert_gradient(loss, loss.gradient(A, B), A, B, rng)
+
+
+def test_poisson_gradient_is_a_finite_difference():
+    Z, r_u, r_v, U, V, rng = problem(2)
+    _, *gradient = poisson_loss_and_gradient(Z, U, V, r_u, r_v)
+    _assert_gradient(lambda U, V: poisson_loss(Z, U, V, r_u, r_v), gradient, U, V, rng)
+
+
+def _assert_gradient(f, gradient, A, B, rng):
+    step_A, step_B = rng.standard_normal(A.shape), rng.standard_normal(B.shape)
+    h = 1e-5
+    slope = (f(A + h * step_A, B + h * step_B) - f(A - h * step_A, B - h * step_B)) / (2 * h)
+    assert slope == pytest.approx(np.vdot(gradient[0], step_A) + np.vdot(gradient[1], step_B), rel=1e-6)
+
+
+@given(seeds, st.booleans())
+def test_poisson_loss_equals_scipys_log_likelihood(seed, sparse):
+    Z, r_u, r_v, U, V, _ = problem(seed)
+    rates = np.outer(r_u, r_v) * np.exp(U @ V.T / np.sqrt(6))
+    assert poisson_loss(sp.csr_array(Z) if sparse else Z, U, V, r_u, r_v) == pytest.approx(
+        -stats.poisson.logpmf(Z, rates).sum()
+    )
+
+
+def test_poisson_loss_in_slices(monkeypatch):
+    Z, r_u, r_v, U, V, _ = problem(3)
+    whole = poisson_loss_and_gradient(Z, U, V, r_u, r_v)
+    monkeypatch.setattr("amptutorial.metrics.ROWS_AT_ONCE", 4)
+    for a, b in zip(whole, poisson_loss_and_gradient(Z, U, V, r_u, r_v), strict=True):
+        assert np.allclose(a, b)
+
+
+@given(seeds)
+def test_normalised_mse_equals_its_definition(seed):
+    """MSE_k after eq:mmhat; estimates of another rank allowed; small errors without cancellation."""
+    _, _, _, A, B, rng = problem(seed)
+    A_hat, B_hat = rng.standard_normal((6, 3)), rng.standard_normal((8, 3))
+    X = A @ B.T
+    assert normalised_mse(A, B, A_hat, B_hat) == pytest.approx(((A_hat @ B_hat.T - X) ** 2).sum() / (X**2).sum())
+    near = normalised_mse(A, B, A * (1 + 1e-9), B)
+    assert near == pytest.approx(1e-18, rel=1e-3)
+
+
+def test_erratum_14_two_definitions_of_m(rng):
+    """The error of A B^T (eq:mmhat) and that of u.v / sqrt(m) differ as soon as the biases vary."""
+    U, V = rng.standard_normal((50, 2)), rng.standard_normal((60, 2))
+    r = np.exp(rng.standard_normal(50))[:, None]
+    U_hat = U + rng.standard_normal(U.shape) / np.sqrt(r)  # frequent rows are known better
+    by_a = normalised_mse(np.sqrt(r) * U, V, np.sqrt(r) * U_hat, V)
+    by_u = normalised_mse(U, V, U_hat, V)
+    assert by_u > 1.3 * by_a
+
+
+@given(seeds)
+def test_alignment_is_the_best_rotation(seed):
+    _, _, _, A, _, rng = problem(seed)
+    R = np.linalg.qr(rng.standard_normal((2, 2)))[0]
+    assert np.allclose(align(A @ R, A), A)
+    noisy = A @ R + 0.1 * rng.standard_normal(A.shape)
+    best = row_errors(A, align(noisy, A)).sum()
+    for _ in range(5):
+        other = np.linalg.qr(rng.standard_normal((2, 2)))[0]
+        assert best <= row_errors(A, noisy @ other).sum() + 1e-9
+
+
+def test_overlap_and_row_errors(rng):
+    X, X_hat = rng.standard_normal((5, 2)), rng.standard_normal((5, 2))
+    assert overlap(X, X_hat) == pytest.approx(np.mean([abs(a @ b) for a, b in zip(X, X_hat, strict=True)]))
+    assert row_errors(X, X_hat) == pytest.approx([((a - b) ** 2).sum() for a, b in zip(X, X_hat, strict=True)])
+
+
+def test_squared_norms():
+    Y = np.array([[3.0, 0.0], [0.0, 4.0]])
+    assert squared_norm(Y) == squared_norm(sp.csr_array(Y)) == 25.0
+    with pytest.raises(TypeError, match="pass a FisherScore, an array or a sparse array"):
+        squared_norm(sp.linalg.aslinearoperator(Y))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: normalised_mse(np.zeros((2, 1)), np.ones((3, 1)), np.ones((2, 1)), np.ones((3, 1))), "A B.T is zero"),
+        (
+            lambda: normalised_mse(np.ones((2, 1)), np.ones((3, 2)), np.ones((2, 1)), np.ones((3, 1))),
+            "same number of columns",
+        ),
+        (
+            lambda: normalised_mse(np.ones((2, 1)), np.ones((3, 1)), np.ones((3, 1)), np.ones((3, 1))),
+            "A_hat must have shape",
+        ),
+        (lambda: poisson_loss([[1, -1]], np.ones((1, 1)), np.ones((2, 1)), np.ones(1), np.ones(2)), "negative"),
+        (lambda: poisson_loss([[1, 1]], np.ones((2, 1)), np.ones((2, 1)), np.ones(1), np.ones(2)), "U must have shape"),
+        (lambda: overlap(np.ones((2, 1)), np.ones((3, 1))), "X_hat must have shape"),
+    ],
+)
+def test_bad_input_is_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

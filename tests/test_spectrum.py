@@ -1,0 +1,131 @@
+"""Random-matrix formulas against drawn spectra."""
+
+import numpy as np
+import pytest
+
+from amptutorial.spectrum import (
+    bulk_edge,
+    critical_delta,
+    detection_ratio,
+    outlier,
+    overlaps,
+    shrink,
+    signal_singular_values,
+)
+
+M, N = 400, 800
+
+
+def spiked(theta, rng, m=M, n=N):
+    """Return Y~ with signal singular values `theta`, and the singular vectors of the signal."""
+    left, right = (np.linalg.qr(rng.standard_normal((size, len(theta))))[0] for size in (m, n))
+    return (left * theta) @ right.T + rng.standard_normal((m, n)), left, right
+
+
+def test_bulk_edge_is_where_noise_ends(rng):
+    """Marchenko-Pastur: the largest singular value of W is the edge up to fluctuations of order m^(-1/6)."""
+    largest = np.linalg.norm(rng.standard_normal((M, N)), 2)
+    assert largest == pytest.approx(bulk_edge(M, N), abs=4 * M ** (-1 / 6))
+
+
+def test_outlier_positions_and_overlaps(rng):
+    """Benaych-Georges and Nadakuditi at 1.3 to 4 times the threshold (m n)^(1/4), averaged over 10 matrices."""
+    threshold = (M * N) ** 0.25
+    theta = threshold * np.array([4.0, 2.5, 1.8, 1.3])
+    sigmas, cosines = [], []
+    for _ in range(10):
+        Y, left, right = spiked(theta, rng)
+        u, s, v = np.linalg.svd(Y, full_matrices=False)
+        sigmas.append(s[:4])
+        cosines.append([np.diag(u[:, :4].T @ left) ** 2, np.diag(v[:4] @ right) ** 2])
+    sigmas, cosines = np.array(sigmas), np.array(cosines)
+    assert np.abs(sigmas.mean(0) - outlier(theta, M, N)).max() < 4 * sigmas.std(0, ddof=1).max() / np.sqrt(10) + 0.1
+    for side, predicted in enumerate(overlaps(theta, M, N)):
+        gap = np.abs(cosines[:, side].mean(0) - predicted)
+        assert (gap < 4 * cosines[:, side].std(0, ddof=1) / np.sqrt(10) + 0.01).all()
+
+
+def test_below_the_threshold_nothing_is_seen(rng):
+    theta = 0.7 * (M * N) ** 0.25
+    Y, left, _ = spiked(np.array([theta]), rng)
+    u, s, _ = np.linalg.svd(Y, full_matrices=False)
+    assert outlier(theta, M, N) == bulk_edge(M, N) and overlaps(theta, M, N) == (0, 0)
+    assert s[0] < bulk_edge(M, N) + 4 * M ** (-1 / 6)
+    assert (u[:, 0] @ left[:, 0]) ** 2 < 0.1
+
+
+def test_positions_join_the_edge_and_overlaps_vanish_at_the_threshold():
+    theta = (M * N) ** 0.25 * (1 + 1e-9)
+    assert outlier(theta, M, N) == pytest.approx(bulk_edge(M, N))
+    assert overlaps(theta, M, N) == pytest.approx((0, 0), abs=1e-8)
+
+
+def test_shrinkage_is_theta_times_both_cosines():
+    theta = (M * N) ** 0.25 * np.array([1.01, 1.5, 3.0, 10.0])
+    left, right = overlaps(theta, M, N)
+    assert np.allclose(shrink(outlier(theta, M, N), M, N), theta * np.sqrt(left * right))
+
+
+def test_shrinkage_minimises_the_error(rng):
+    """Among multiples of the singular values, the shrunken ones give the smallest Frobenius error, to the spread."""
+    theta = (M * N) ** 0.25 * np.array([2.0])
+    Y, left, right = spiked(theta, rng)
+    X = (left * theta) @ right.T
+    u, s, v = np.linalg.svd(Y, full_matrices=False)
+    best = u[:, 0] @ X @ v[0]  # the error |x u v^T - X|^2 is least at this x
+    assert shrink(s[0], M, N) == pytest.approx(best, rel=0.05)
+    assert shrink(s[0], M, N) < 0.95 * s[0]
+
+
+def test_signal_singular_values_need_no_m_by_n_array(rng):
+    A, B = rng.standard_normal((50, 3)), rng.standard_normal((70, 3))
+    assert np.allclose(signal_singular_values(A, B), np.linalg.svd(A @ B.T / np.sqrt(50), compute_uv=False)[:3])
+
+
+def test_erratum_8_the_printed_threshold_is_not_one(rng):
+    """At twice the printed Delta the outliers are still where they are predicted, clear of the edge; past the correct
+    one they are gone. Constant biases, d = 3, rows N(0, 0.1 I) (fig:singular)."""
+    m, n, d, C = 1000, 2000, 3, 0.1 * np.eye(3)
+    printed, correct = critical_delta(C, C, m / n, printed=True), critical_delta(C, C, m / n)
+    assert correct / printed == pytest.approx((1 + np.sqrt(0.5)) ** 2 / np.sqrt(0.5))
+
+    def spectrum(delta):
+        A = np.sqrt(0.1) * rng.standard_normal((m, d)) / np.sqrt(delta)
+        B = np.sqrt(0.1) * rng.standard_normal((n, d))
+        s = np.linalg.svd(A @ B.T / np.sqrt(m) + rng.standard_normal((m, n)), compute_uv=False)
+        return s[: d + 1], outlier(signal_singular_values(A, B), m, n)
+
+    s, predicted = spectrum(2 * printed)
+    assert np.allclose(s[:d], predicted, rtol=0.015)
+    assert s[d - 1] > 1.02 * bulk_edge(m, n) > s[d]
+    s, _ = spectrum(1.5 * correct)
+    assert s[0] < 1.01 * bulk_edge(m, n)
+
+
+def test_critical_delta_is_where_the_signal_meets_the_threshold():
+    """n lambda / Delta = sqrt(m n) at the correct value, for covariances that are not multiples of the identity."""
+    C_u, C_v = np.diag([0.3, 0.1]), np.array([[0.2, 0.05], [0.05, 0.1]])
+    m, n = 600, 1500
+    strongest = max(np.linalg.eigvals(C_u @ C_v).real)
+    assert np.sqrt(n * strongest / critical_delta(C_u, C_v, m / n)) == pytest.approx((m * n) ** 0.25)
+
+
+def test_detection_ratio_for_constant_rates_is_the_distance_to_the_threshold_squared():
+    beta, r_u, r_v, variance = 0.5, 1.0, 80.0, 0.1
+    delta = 1 / (r_u * r_v)
+    critical = critical_delta([[variance]], [[variance]], beta)
+    assert detection_ratio([r_u], [r_v], variance, variance, beta) == pytest.approx((critical / delta) ** 2)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: bulk_edge(0, 3), "m must be at least 1"),
+        (lambda: critical_delta(np.eye(2), np.eye(3), 1.0), "covariance_v must have shape"),
+        (lambda: critical_delta(np.eye(2), np.eye(2), -1.0), "beta must be positive"),
+        (lambda: signal_singular_values(np.ones((3, 2)), np.ones((4, 1))), r"B must have shape \(any, 2\)"),
+    ],
+)
+def test_bad_input_is_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -1,0 +1,85 @@
+"""Run the chapters on this machine and store what they print.
+
+    python tools/execute_book.py                      # every chapter
+    python tools/execute_book.py book/03_*.ipynb      # some of them
+
+Stored notebooks are normalised: where a run gives the same results, it leaves the same file.
+"""
+
+import os
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError, DeadKernelError
+from normalise import normalise
+
+BOOK = Path(__file__).parents[1] / "book"
+PROCESSES = 2
+# One thread a kernel, so that sums come out in the same order; no progress bars in what is stored.
+KERNEL_ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "TQDM_DISABLE": "1"}
+
+
+def failure(notebook, error):
+    """Return the number of the cell that failed and its traceback, as one text."""
+    if isinstance(error, DeadKernelError):
+        return f"the kernel died, which is most often a lack of memory: {error}"
+    failed = next(
+        number
+        for number, cell in enumerate(notebook.cells, 1)
+        if any(output.output_type == "error" for output in cell.get("outputs", []))
+    )
+    return f"cell {failed}\n{error}"
+
+
+def execute(path):
+    """Run the notebook at `path` from a fresh kernel; store it unless it fails.
+
+    Returns
+    -------
+    problem : str or None
+        The failing cell and its traceback.
+    seconds : float
+    """
+    start = time.perf_counter()
+    notebook = nbformat.read(path, as_version=4)
+    client = NotebookClient(
+        notebook,
+        kernel_name="python3",
+        timeout=None,
+        record_timing=False,
+        coalesce_streams=True,
+        extra_arguments=["--log-level=ERROR"],
+        resources={"metadata": {"path": str(path.parent)}},
+    )
+    try:
+        client.execute()
+    except (CellExecutionError, DeadKernelError) as error:
+        return failure(notebook, error), time.perf_counter() - start
+    nbformat.write(normalise(notebook), path)
+    return None, time.perf_counter() - start
+
+
+def main(paths):
+    """Run `paths`, report each on a line, and return the exit status."""
+    os.environ.update(KERNEL_ENVIRONMENT)
+    print(f"Running {len(paths)} chapters, {PROCESSES} at a time", flush=True)
+    problems = {}
+    with ProcessPoolExecutor(PROCESSES) as pool:
+        runs = {pool.submit(execute, path): path for path in paths}
+        for done, run in enumerate(as_completed(runs), 1):
+            problem, seconds = run.result()
+            status = "FAILED" if problem else "ok"
+            print(f"[{done}/{len(paths)}] {runs[run].name:<50} {status:>6} {seconds:6.1f} s", flush=True)
+            if problem:
+                problems[runs[run]] = problem
+    for path, problem in problems.items():
+        print(f"\n{path}, {problem}", file=sys.stderr)
+    return int(bool(problems))
+
+
+if __name__ == "__main__":
+    sys.exit(main([Path(name).resolve() for name in sys.argv[1:]] or sorted(BOOK.glob("*.ipynb"))))
