@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import eigh
+from scipy.linalg import eigh, get_blas_funcs
 from scipy.sparse.linalg import LinearOperator
 
 from ._validation import AMPWarning, check_integer, check_matrix, check_rates, check_rng
@@ -42,8 +42,6 @@ class AMPIterate:
     k : int
     A, B : arrays (m, d), (n, d)
         The estimates A_k and B_(k+1).
-    P_a, P_b : arrays (m, d), (n, d)
-        The inputs P_k^a, P_k^b of the denoisers.
     F_a, F_b, Gamma_a, Gamma_b : arrays (d, d)
         F_k^a, F_k^b (as the denoisers saw them) and Gamma_k^a, Gamma_k^b.
     floored_a, floored_b : bool
@@ -53,8 +51,6 @@ class AMPIterate:
     k: int
     A: np.ndarray
     B: np.ndarray
-    P_a: np.ndarray
-    P_b: np.ndarray
     F_a: np.ndarray
     F_b: np.ndarray
     Gamma_a: np.ndarray
@@ -91,9 +87,9 @@ def floor_precision(F, Q, convexity=0.0):
     eye = np.eye(len(Q))
     scale = np.trace(Q) / len(Q)
     R = Q + (1e-3 * scale if scale > 0 else 1.0) * eye  # positive definite also where the estimate has lost a dimension
-    w, V = eigh(F + convexity * eye, R)
-    if w[0] >= FLOOR:
+    if np.linalg.eigvalsh(F + convexity * eye - FLOOR * R)[0] >= 0:
         return F, False
+    w, V = eigh(F + convexity * eye, R)
     RV = R @ V  # the inverse of V^T
     return (RV * np.maximum(w, FLOOR)) @ RV.T - convexity * eye, True
 
@@ -142,7 +138,7 @@ def as_operator(Y):
         return Y, Y.T
     if sp.issparse(Y):
         Y = sp.csr_array(Y)
-        return Y, Y.T.tocsr()
+        return Y, Y.T
     Y = check_matrix(Y, "Y")
     return Y, Y.T
 
@@ -214,29 +210,32 @@ def biased_low_rank_amp(Y, r_u, r_v, *, denoiser_u, denoiser_v, B0, n_iter=10, d
         raise ValueError(f"damping must be at least 0 and below 1, got {damping}")
 
     d = B.shape[1]
-    root_m = np.sqrt(m).astype(B.dtype)  # NumPy scalars of the right type keep float32 float32
-    A, Gamma_a, Gamma_b = None, np.zeros((d, d)), np.zeros((d, d))
+    A, Gamma_a, Gamma_b = np.zeros((m, d), dtype=B.dtype), np.zeros((d, d)), np.zeros((d, d))
     iterates = []
     for k in range(n_iter):
-        P_a = Y @ B / root_m
-        if A is not None:
-            P_a -= A @ Gamma_a.astype(B.dtype)
+        P_a = denoiser_input(Y, B, A, Gamma_a, m)
         step_a = _checked_half_step(P_a, r_u, _second_moment(B, m), Gamma_a, denoiser_u, "A", k)
-        A = step_a.estimate if A is None else _mix(step_a.estimate, A, damping)
+        A = _mix(step_a.estimate, A, damping if k else 0.0)
         Gamma_b = _mix(step_a.jacobian, Gamma_b, damping if k else 0.0)
 
-        P_b = Yt @ A / root_m - B @ Gamma_b.astype(B.dtype)
+        P_b = denoiser_input(Yt, A, B, Gamma_b, m)
         step_b = _checked_half_step(P_b, r_v, _second_moment(A, m), Gamma_b, denoiser_v, "B", k)
         B = _mix(step_b.estimate, B, damping)
-        iterates.append(
-            AMPIterate(k, A, B, P_a, P_b, step_a.F, step_b.F, Gamma_a, Gamma_b, step_a.floored, step_b.floored)
-        )
+        iterates.append(AMPIterate(k, A, B, step_a.F, step_b.F, Gamma_a, Gamma_b, step_a.floored, step_b.floored))
         Gamma_a = _mix(step_b.jacobian * (n / m), Gamma_a, damping)  # the sum over the n rows of B, divided by m
         denoiser_u, denoiser_v = step_a.denoiser, step_b.denoiser
         if on_iteration is not None and on_iteration(iterates[-1]):
             break
     _warn_if_floored(iterates)
     return AMPRun(iterates, denoiser_u, denoiser_v)
+
+
+def denoiser_input(Y, X, X_hat, Gamma, m):
+    """Return P = Y X / sqrt(m) - X_hat Gamma: the product with the other side, minus the Onsager term."""
+    product = Y @ X
+    (gemm,) = get_blas_funcs(("gemm",), (product, X_hat))
+    fresh = not np.may_share_memory(product, X)  # an operator may return its argument
+    return gemm(-1, Gamma.T, X_hat.T, beta=1 / np.sqrt(m), c=product.T, overwrite_c=fresh).T
 
 
 def check_start(B0, m, n):

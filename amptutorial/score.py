@@ -2,6 +2,7 @@
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.linalg import get_blas_funcs
 from scipy.sparse.linalg import LinearOperator
 
 from ._validation import check_counts, check_rates
@@ -48,23 +49,23 @@ class FisherScore(LinearOperator):
         self._rank_one = sp.issparse(Z)  # whether sqrt(r_u) sqrt(r_v)^T is still to be subtracted
         if self._rank_one:
             self._Y = (sp.diags_array(1 / self._u) @ Z.astype(dtype) @ sp.diags_array(1 / self._v)).tocsr()
-            self._Yt = self._Y.T.tocsr()  # a second copy: products with a CSR array are faster than with its transpose
         else:
             self._Y = Z / self._u[:, None] / self._v - np.outer(self._u, self._v)
-            self._Yt = self._Y.T
+        self._Yt = self._Y.T
         super().__init__(dtype, Z.shape)
 
     def _product(self, Y, left, right, X):
         product = Y @ X
-        return product - np.multiply.outer(left, right @ X) if self._rank_one else product
+        if not self._rank_one:
+            return product
+        (ger,) = get_blas_funcs(("ger",), (product,))  # subtracts the outer product in place
+        return ger(-1, right @ X, left, a=product.T, overwrite_a=True).T
 
     def _matmat(self, X):
         return self._product(self._Y, self._u, self._v, X)
 
     def _rmatmat(self, X):
         return self._product(self._Yt, self._v, self._u, X)
-
-    _matvec, _rmatvec = _matmat, _rmatmat
 
     def _transpose(self):
         """Return the transpose, which shares its arrays with this operator."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from ._validation import check_integer, check_matrix, check_positive, check_rates, check_rng, check_symmetric
 from .amp import floor_precision, half_step
-from .denoisers import _GaussianDenoiser
+from .denoisers import _GaussianDenoiser, mode_gains
 from .laws import GaussianRows, ScaledRows
 
 
@@ -156,9 +156,9 @@ class _GaussianRows:
         if self.denoiser.precision == "argmin":
             F, floored = floor_precision(F, Q, self.denoiser.convexity(self.r))
         V, w = self.denoiser.modes(F)
-        g = self.r[:, None] / (1 + np.multiply.outer(self.r, w))
+        g = mode_gains(self.r, w)
         signal = M.T @ self.covariance @ M  # P has covariance r * signal + Q given r
-        mean_g, mean_rg = self.weights @ g, (self.weights * self.r) @ g
+        mean_g, mean_rg = g @ self.weights, g @ (self.weights * self.r)
         moments = _Moments(
             F,
             floored,
@@ -177,17 +177,15 @@ class _GaussianRows:
     def _second_moment(self, left, right, signal, noise):
         """Return E( G_left(r) (r signal + noise) G_right(r) ): E(X_left^T X_right)."""
         (V, g), (U, h) = left, right
-        inner = (V.T @ signal @ U) * ((g.T * (self.weights * self.r)) @ h) + (V.T @ noise @ U) * (
-            (g.T * self.weights) @ h
-        )
+        weighted = g * self.weights
+        inner = (V.T @ signal @ U) * ((weighted * self.r) @ h.T) + (V.T @ noise @ U) * (weighted @ h.T)
         return V @ inner @ U.T
 
     def _penalty(self, V, g, signal, Q):
         """Return E(u^T C^-1 u) / 2 for u = X_hat / sqrt(r); V^T C^-1 V = I makes it a trace."""
-        per_mode = np.diag(V.T @ signal @ V) @ (self.weights @ g**2) + np.diag(V.T @ Q @ V) @ (
-            (self.weights / self.r) @ g**2
-        )
-        return per_mode / 2
+        squares = g**2 * self.weights
+        total = np.diag(V.T @ signal @ V) @ squares.sum(axis=1) + np.diag(V.T @ Q @ V) @ (squares @ (1 / self.r))
+        return total / 2
 
     def rows(self):
         """Return None: there are no sampled rows."""
@@ -327,9 +325,7 @@ def gaussian_state_evolution(rows_u, rows_v, *, denoiser_u, denoiser_v, beta, M0
             raise TypeError(f"the closed form needs ScaledRows of GaussianRows, got {law!r}: use state_evolution")
     for g in (denoiser_u, denoiser_v):
         if not isinstance(g, _GaussianDenoiser) or getattr(g, "learn", False):
-            raise TypeError(
-                f"the closed form needs Ridge or a fixed GaussianPosterior, got {g!r}: use state_evolution"
-            )
+            raise TypeError(f"the closed form needs Ridge or a fixed GaussianPosterior, got {g!r}: use state_evolution")
     sides = [_GaussianRows(rows_u, denoiser_u), _GaussianRows(rows_v, denoiser_v)]
     return _evolve(*sides, **_check_start(sides, beta, M0, Q0, n_iter))
 

@@ -1,11 +1,11 @@
 """The Lasso for many rows against scikit-learn's Lasso looped over the rows, the paper's way (``eq:l1-denoiserA``)."""
 
-import time
-
 import numpy as np
 from sklearn.linear_model import Lasso
 
 from amptutorial._lasso import solve_lasso_rows
+
+from .timing import row, seconds
 
 N, D, CONDITIONS = 5000, 10, (10, 1e3, 1e5)
 ZEROS = {"few": 0.05, "half": 0.5, "most": 0.9}  # the fraction of zero entries
@@ -55,19 +55,12 @@ def bench_lasso():
 
 def _compare(condition, name, rng):
     P, t, F = lasso_problem(condition, ZEROS[name], rng)
-    seconds = np.median([_seconds(solve_lasso_rows, P, t, F)[0] for _ in range(5)])
+    ours = np.median([seconds(solve_lasso_rows, P, t, F)[0] for _ in range(5)])
     n = N if name == "half" else SAMPLE
-    loop_seconds, A_loop = _seconds(lasso_loop, P[:n], t[:n], F)
+    loop, A_loop = seconds(lasso_loop, P[:n], t[:n], F)
     A = solve_lasso_rows(P, t, F)
     at = (
-        f"{N} rows, d={D}, condition {condition:.0e}, {np.mean(A == 0):.0%} zeros, {1e3 * seconds:.0f} ms, "
+        f"{N} rows, d={D}, condition {condition:.0e}, {np.mean(A == 0):.0%} zeros, {1e3 * ours:.0f} ms, "
         f"KKT {worst_kkt(A, P, t, F):.0e} (loop, {n} rows timed: {worst_kkt(A_loop, P[:n], t[:n], F):.0e})"
     )
-    ratio = float(loop_seconds * N / n / seconds)
-    return {"name": "Lasso denoiser: scikit-learn's loop / ours", "at": at, "ratio": ratio, "demanded": "at least 50"}
-
-
-def _seconds(function, *args):
-    start = time.perf_counter()
-    result = function(*args)
-    return time.perf_counter() - start, result
+    return row("Lasso denoiser: scikit-learn's loop / ours", at, loop * N / n / ours, "at least 50")

@@ -67,8 +67,10 @@ def test_kkt_conditions(seed, d, condition, strength):
     np.testing.assert_array_equal(A[0], 0)
 
 
-@given(data=st.data(), d=st.integers(1, 6), kind=st.sampled_from(["equal", "opposed", "whole"]))
-def test_ties(data, d, kind):
+@given(
+    data=st.data(), d=st.integers(1, 6), kind=st.sampled_from(["equal", "opposed", "whole"]), sweeps=st.integers(0, 3)
+)
+def test_ties(data, d, kind, sweeps):
     """Whole numbers and symmetric F make many bounds meet at one moment: the walk must not go in circles."""
     entries = st.integers(-3, 3)
     P = np.array(data.draw(st.lists(st.lists(entries, min_size=d, max_size=d), min_size=1, max_size=20)), dtype=float)
@@ -79,7 +81,19 @@ def test_ties(data, d, kind):
         "opposed": np.eye(d) - 0.99 * np.ones((d, d)) / d,
         "whole": root @ root.T + np.eye(d),
     }[kind]
-    assert worst_kkt(solve_lasso_rows(P, t, F), P, t, F) < 1e-9
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_lasso, "_SWEEPS", sweeps)
+        assert worst_kkt(solve_lasso_rows(P, t, F), P, t, F) < 1e-9
+
+
+@pytest.mark.parametrize("t", [1.0, 1.5, 2.0, 3.0])
+@pytest.mark.parametrize("diagonal", [0.5, 1.0, 2.0])
+def test_residuals_exactly_on_their_bounds(t, diagonal, monkeypatch):
+    """Every row of {-3, 0, 3}^7, from a guess of zero: round-off on a bound must not count as a violation."""
+    monkeypatch.setattr(_lasso, "_SWEEPS", 0)
+    P, F = np.array(list(itertools.product((-3.0, 0.0, 3.0), repeat=7))), np.ones((7, 7)) + diagonal * np.eye(7)
+    t = np.full(len(P), t)
+    assert worst_kkt(solve_lasso_rows(P, t, F), P, t, F) < 1e-13
 
 
 @pytest.mark.parametrize("strength", [0.05, 0.5, 1.5])
@@ -136,6 +150,8 @@ def test_the_walk_starts_where_the_guess_is_optimal(rng):
     np.testing.assert_allclose(solve_lasso_rows(start, t, F), guess, rtol=1e-12, atol=0)
     inside = np.abs(start - guess @ F)[guess == 0] / np.broadcast_to(t[:, None], P.shape)[guess == 0]
     assert inside.max() < 1
+    symmetric = _lasso._solved_by(np.zeros((1, 6)), np.full((1, 6), 3.0), np.ones((1, 1)), np.eye(6))
+    assert len(np.unique(symmetric)) == 6  # no two bounds are met at one moment
 
 
 @pytest.mark.parametrize("strength", [1e-3, 0.02, 0.3])

@@ -1,0 +1,18 @@
+"""Run all benchmarks and print one table. The sampler comes first, so that its peak memory is its own."""
+
+from .algorithm import bench_dense, bench_experiment, bench_reviews, bench_state_evolution
+from .lasso import bench_lasso
+from .sampling import bench_sampling
+
+BENCHMARKS = [bench_sampling, bench_dense, bench_reviews, bench_state_evolution, bench_experiment, bench_lasso]
+
+
+def main():
+    """Print each row as soon as it is measured."""
+    for bench in BENCHMARKS:
+        for line in bench():
+            print(f"{line['name']:<52} {line['ratio']:8.2f}   ({line['demanded']})\n    {line['at']}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,119 @@
+"""AMP and state evolution beside the least that any such algorithm must do."""
+
+import os
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+from amptutorial import (
+    FisherScore,
+    GaussianRows,
+    IndefinitePrecisionWarning,
+    Ridge,
+    ShiftedExponential,
+    biased_low_rank_amp,
+    draw_embedding,
+    drop_empty,
+    estimate_bias,
+    gaussian_state_evolution,
+    random_start,
+    scaled_rows,
+)
+from amptutorial.corpus import load_movie_reviews
+
+from .timing import ratio, row, seconds
+
+M, N, D = 2000, 3000, 10
+ROWS, BIAS, RIDGE = GaussianRows(0.1), ShiftedExponential(0.25, 5), Ridge(1e-3)  # the paper's first experiment
+ITERATIONS = 10
+
+
+def draw(rng):
+    """Return an instance of the paper's first experiment."""
+    return draw_embedding(M, N, D, rows_u=ROWS, rows_v=ROWS, bias_u=BIAS, bias_v=BIAS, rng=rng)
+
+
+def run_amp(Y, r_u, r_v, B0, n_iter=ITERATIONS):
+    """Run AMP with the paper's ridge."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", IndefinitePrecisionWarning)  # from a random start, as expected
+        return biased_low_rank_amp(Y, r_u, r_v, denoiser_u=RIDGE, denoiser_v=RIDGE, B0=B0, n_iter=n_iter)
+
+
+def bare_products(Y, A, B, n_iter=ITERATIONS):
+    """Do the two products of each iteration, and nothing else."""
+    for _ in range(n_iter):
+        Y @ B
+        Y.T @ A
+
+
+def compare_iteration(Y, r_u, r_v, bare, rng):
+    """Return the time of AMP over that of the bare products with `bare`, and both."""
+    A, B = random_start(Y.shape[0], D, rng), random_start(Y.shape[1], D, rng)
+    return ratio(lambda: run_amp(Y, r_u, r_v, B), lambda: bare_products(bare, A, B))
+
+
+def bench_dense():
+    """AMP on a dense score against the bare products with that array."""
+    rng = np.random.default_rng(0)
+    Z = draw(rng).sample(rng)
+    r_u, r_v = estimate_bias(Z)
+    Y = FisherScore(Z, r_u, r_v)
+    value, above, below = compare_iteration(Y, r_u, r_v, Y.toarray(), rng)
+    at = f"m={M}, n={N}, d={D}: {1e3 * above / ITERATIONS:.1f} / {1e3 * below / ITERATIONS:.1f} ms"
+    return [row("AMP iteration, dense / two bare products", at, value, "at most 1.3")]
+
+
+def bench_reviews():
+    """AMP on the movie reviews, sparse, against the bare sparse products, and against the dense score."""
+    archive = Path(__file__).parents[2] / "shared/data/aclImdb_labelled.tar.gz"
+    Z = load_movie_reviews(None if "AMPTUTORIAL_DATA" in os.environ or not archive.exists() else archive).counts
+    Z, _, _ = drop_empty(Z)
+    rng = np.random.default_rng(0)
+    r_u, r_v = estimate_bias(Z)
+    Y = FisherScore(Z, r_u, r_v)
+    scaled = Z.multiply(1 / np.sqrt(r_u)[:, None]).multiply(1 / np.sqrt(r_v)).tocsr()
+    value, above, below = compare_iteration(Y, r_u, r_v, scaled, rng)
+    dense = FisherScore(Z.toarray(), r_u, r_v)
+    B = random_start(Z.shape[1], D, rng)
+    gain, slow, fast = ratio(lambda: run_amp(dense, r_u, r_v, B), lambda: run_amp(Y, r_u, r_v, B), repeats=3)
+    at = f"reviews {Z.shape[0]} x {Z.shape[1]}, {Z.nnz} non-zeros, d={D}"
+    times = f"{1e3 * above / ITERATIONS:.1f} / {1e3 * below / ITERATIONS:.1f} ms"
+    dense_times = f"{1e3 * slow / ITERATIONS:.0f} / {1e3 * fast / ITERATIONS:.1f} ms"
+    return [
+        row("AMP iteration, sparse / two bare sparse products", f"{at}: {times}", value, "at most 1.5"),
+        row("AMP iteration, dense / sparse", f"{at}: {dense_times}", gain, "at least 10"),
+    ]
+
+
+def evolve(B, B0, n_iter):
+    """Run the closed-form state evolution of the paper's first experiment."""
+    laws = scaled_rows(D, rows_u=ROWS, rows_v=ROWS, bias_u=BIAS, bias_v=BIAS)
+    start = {"M0": B.T @ B0 / M, "Q0": B0.T @ B0 / M}
+    return gaussian_state_evolution(*laws, denoiser_u=RIDGE, denoiser_v=RIDGE, beta=M / N, n_iter=n_iter, **start)
+
+
+def bench_state_evolution():
+    """Milliseconds an iteration of the closed form: the unit is a time, because there is nothing to compare it with."""
+    rng = np.random.default_rng(0)
+    model, B0 = draw(rng), random_start(N, D, rng)
+    milliseconds = 1e3 * np.median([seconds(evolve, model.B, B0, 50)[0] / 50 for _ in range(7)])
+    return [row("Exact state evolution, ms an iteration", f"d={D}, any m and n", milliseconds, "at most 5")]
+
+
+def bench_experiment():
+    """The whole first experiment against sampling Z alone, half a second of the former left aside."""
+    rng = np.random.default_rng(0)
+    model = draw(rng)
+
+    def whole():
+        Z = model.sample(rng)
+        r_u, r_v = estimate_bias(Z)
+        B0 = random_start(N, D, rng)
+        run_amp(FisherScore(Z, r_u, r_v), r_u, r_v, B0)
+        evolve(model.B, B0, ITERATIONS)
+
+    value, above, below = ratio(whole, lambda: model.sample(rng), repeats=5)
+    at = f"m={M}, n={N}: {above:.2f} / {below:.2f} s; without 0.5 s of the whole {(above - 0.5) / below:.2f}"
+    return [row("Sample, fit, 10 iterations, prediction / sample", at, value, "at most 1.5 plus 0.5 s")]
