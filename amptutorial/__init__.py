@@ -4,7 +4,10 @@ from ._validation import AMPWarning
 from .amp import AMPIterate, AMPRun, IndefinitePrecisionWarning, biased_low_rank_amp, random_start
 from .baselines import spectral_start
 from .bias import drop_empty, estimate_bias
+from .checks import check_denoiser
+from .corpus import Corpus, corpus_from_texts, load_docstrings, load_movie_reviews
 from .denoisers import Denoiser, GaussianPosterior, Lasso, Ridge
+from .estimator import AMPEmbedding
 from .laws import (
     ConstantBias,
     DiscreteBias,
@@ -24,6 +27,12 @@ from .state_evolution import SEIterate, SERun, gaussian_state_evolution, state_e
 __version__ = "0.1.0"
 
 __all__ = [
+    "load_movie_reviews",
+    "load_docstrings",
+    "corpus_from_texts",
+    "check_denoiser",
+    "Corpus",
+    "AMPEmbedding",
     "AMPIterate",
     "AMPRun",
     "AMPWarning",

@@ -8,6 +8,7 @@ cannot tell whether the rows belong to A or to B, nor whether AMP or state evolu
 from abc import ABC, abstractmethod
 
 import numpy as np
+
 from ._lasso import lasso_mean_jacobian, solve_lasso_rows
 from ._validation import check_matrix, check_positive, check_rates, check_symmetric
 

@@ -37,7 +37,8 @@ def informed_start(model, rng):
 
 
 def algorithm_1(Y, r_u, r_v, strength, B, n_iter, *, per_n=False):
-    """Algorithm 1 with L2 denoisers, written out row by row as printed, sums over n divided by m (or by n, as printed)."""
+    """Algorithm 1 with L2 denoisers, written out row by row as printed, sums over n divided by m (or by n, as
+    printed)."""
     m, n = Y.shape
     d = B.shape[1]
     A, Gamma_a = np.zeros((m, d)), np.zeros((d, d))
@@ -117,7 +118,8 @@ def test_the_origin_is_a_fixed_point_and_a_saddle(rng):
 
 
 def test_transposing_the_problem_swaps_the_sides(rng):
-    """From the same A_0: AMP on Y^T is AMP on Y up to the factors sqrt(m/n) between the two scalings, at the fixed point."""
+    """From the same A_0: AMP on Y^T is AMP on Y up to the factors sqrt(m/n) between the two scalings, at the fixed
+    point."""
     model, Y = instance(120, 180, 2, rng)
     ridge = Ridge(0.3)
     run = biased_low_rank_amp(
@@ -169,7 +171,8 @@ def test_every_kind_of_score_gives_the_same_run(rng):
 
 
 def test_indefinite_f_is_floored_recorded_and_warned_about_once(rng):
-    """Finding 9: from a random start F is indefinite; Lasso could not go on. The floor leads to the same fixed point."""
+    """Finding 9: from a random start F is indefinite; Lasso could not go on. The floor leads to the same fixed
+    point."""
     model, Y = instance(300, 400, 4, rng, variance=0.3, shift=3)
     lasso = Lasso(0.01)
 

@@ -82,7 +82,8 @@ def test_poisson_lbfgs_reaches_a_stationary_point_of_the_poisson_loss(rng):
 
 @pytest.mark.parametrize("strength", [1.5, 2.0, 3.0, 6.0])
 def test_posterior_mean_amp_equals_optimal_shrinkage(strength):
-    """Gaussian rows, constant rates, d = 2, at multiples of the threshold: mean MSE within 1 % or four standard errors."""
+    """Gaussian rows, constant rates, d = 2, at multiples of the threshold: mean MSE within 1 % or four standard
+    errors."""
     m, n, d = 800, 1200, 2
     bias_v = ConstantBias(np.log(strength * np.sqrt(m / n)))
     posterior, gaps, plain = GaussianPosterior(1.0), [], []

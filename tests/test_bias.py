@@ -67,7 +67,8 @@ def test_erratum_1_the_printed_formula_loses_the_scale(rng):
 
 
 def test_consistency_and_its_rate(rng):
-    """lem:biasconv: mean (r_u_hat - r_u)^2 -> 0. Poisson noise and embedding each give order 1/n: slope -1 over sizes."""
+    """lem:biasconv: mean (r_u_hat - r_u)^2 -> 0. Poisson noise and embedding each give order 1/n: slope -1 over
+    sizes."""
     sizes = np.array([100, 200, 400, 800])
 
     def error(n):
@@ -81,7 +82,8 @@ def test_consistency_and_its_rate(rng):
 
 
 def test_row_sums_absorb_the_weighted_mean_of_the_other_side(rng):
-    """At large rates log(r_u_hat / r_u) = u.mean / sqrt(m) + u^T S u / (2 m): mean and second moment of v, weighted by r_v.
+    """At large rates log(r_u_hat / r_u) = u.mean / sqrt(m) + u^T S u / (2 m): mean and second moment of v, weighted
+    by r_v.
 
     Both terms are of order 1/m: the mean of n centred rows is itself of order 1/sqrt(n).
     """

@@ -8,7 +8,8 @@ from amptutorial.denoisers import Denoiser, GaussianPosterior, Lasso, Ridge
 
 
 class NonNegative(Denoiser):
-    """A right denoiser of another kind, by coordinate descent, with the numerical Jacobian: u >= 0 plus a ridge of 1."""
+    """A right denoiser of another kind, by coordinate descent, with the numerical Jacobian: u >= 0 plus a ridge of
+    1."""
 
     def estimate(self, P, r, F):
         X = np.zeros(P.shape)

@@ -150,7 +150,8 @@ def test_em_finds_the_covariance_and_raises_the_likelihood(rng):
         denoiser = denoiser.refit(P, r, F)
         values.append(evidence(denoiser.covariance))
     assert (np.diff(values) > -1e-6).all() and values[-1] > values[0]
-    # by the information of N rows a covariance entry has a standard error of about C sqrt(2 / N) times the loss by noise
+    # by the information of N rows a covariance entry has a standard error of about C sqrt(2 / N) times the loss by
+    # noise
     assert np.allclose(denoiser.covariance, C, atol=0.1)
     fixed = GaussianPosterior(1.0)
     assert fixed.refit(P, r, F) is fixed

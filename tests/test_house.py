@@ -87,3 +87,10 @@ def test_the_wheel_holds_the_package_alone(tmp_path):
     info = f"amptutorial-{PROJECT['version']}.dist-info/"
     modules = {f"amptutorial/{path.name}" for path in (ROOT / "amptutorial").glob("*.py")}
     assert {name for name in names if not name.startswith(info)} == modules
+
+
+def test_the_example_in_the_readme_runs(capsys):
+    example = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)[1]
+    exec(compile(example, "README.md", "exec"), {})
+    assert "nats better than by frequency alone" in capsys.readouterr().out
+    assert sum(bool(line.strip()) for line in example.splitlines()) <= 10

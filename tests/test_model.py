@@ -30,7 +30,8 @@ def test_normalisation_changes_no_rate(m, n, d, seed):
 
 
 def test_marginals_and_pmi_up_to_their_orders(rng):
-    """eq:marginal errs like 1/sqrt(m), eq:pcorr like 1/m: the largest error shrinks by 2 and by 4 when m grows 4 times."""
+    """eq:marginal errs like 1/sqrt(m), eq:pcorr like 1/m: the largest error shrinks by 2 and by 4 when m grows 4
+    times."""
 
     def errors(m):
         model = make(m, m, 2, rng, shift=0.0)
@@ -59,7 +60,8 @@ def test_marginal_error_is_of_order_one_over_sqrt_m_for_rows_with_a_mean(rng):
 
 @pytest.mark.parametrize("sparse", [False, True])
 def test_samples_follow_the_law_of_each_count(sparse, rng):
-    """Every Z_ij is Poisson(lambda_ij), independently: one chi-square over cells and values, strong correlations included."""
+    """Every Z_ij is Poisson(lambda_ij), independently: one chi-square over cells and values, strong correlations
+    included."""
     model = PoissonEmbedding(*(2 * rng.standard_normal((4, 2)) for _ in range(2)), *rng.standard_normal((2, 4)))
     draws = 4000
     samples = [model.sample(rng, sparse=sparse) for _ in range(draws)]

@@ -44,7 +44,8 @@ def test_score_is_the_derivative_of_the_log_likelihood():
 
 
 def test_score_is_the_standardised_derivative():
-    """Y~_ij = (d/dw log P) / sqrt(information), by finite differences of SciPy's Poisson law (eq:score_ij, eq:del_ij)."""
+    """Y~_ij = (d/dw log P) / sqrt(information), by finite differences of SciPy's Poisson law (eq:score_ij,
+    eq:del_ij)."""
     Z, r_u, r_v, _ = problem(1)
     rate, h = np.outer(r_u, r_v), 1e-5
 
@@ -56,7 +57,8 @@ def test_score_is_the_standardised_derivative():
 
 
 def test_quadratic_approximation_has_third_order_error():
-    """eq:logquad2: the error of |Y~ - sqrt(rate) M|^2 / 2 is cubic in M, up to the noise of Z: halve M, divide by 8 in mean."""
+    """eq:logquad2: the error of |Y~ - sqrt(rate) M|^2 / 2 is cubic in M, up to the noise of Z: halve M, divide by 8
+    in mean."""
     rate, M = 3.0, 0.02
     z = np.arange(60)
     pmf = stats.poisson.pmf(z, rate)

@@ -70,7 +70,8 @@ def two_class_recursion(a, b, beta, n_iter, P_v):
 
 
 def test_two_class_closed_form():
-    """q_u(a) = a P_v / (1 + a P_v), P_v = E(b q_v) / beta, and the same for v: the exact error-against-frequency curve."""
+    """q_u(a) = a P_v / (1 + a P_v), P_v = E(b q_v) / beta, and the same for v: the exact error-against-frequency
+    curve."""
     a, b = np.array([0.5, 1.5]), np.array([0.8, 2.4])
     laws = scaled_rows(
         1,
@@ -198,9 +199,9 @@ CASES = {
 def test_amp_follows_state_evolution_and_the_gap_closes_like_one_over_root_n(case):
     """m = 2n/3, two-class biases, sizes 120 to 960: the mean gap over 40 seeds has slope -1/2 in log n, +- 0.25.
 
-    A mean of 40 absolute deviations has a relative standard error of 0.12; through four sizes over a factor 8 that makes
-    0.08 for the slope, and the tolerance is three of them. At the largest size the mean signed gap must be within four
-    standard errors of zero, plus the 1/n bias that the half of the size shows.
+    A mean of 40 absolute deviations has a relative standard error of 0.12; through four sizes over a factor 8 that
+    makes 0.08 for the slope, and the tolerance is three of them. At the largest size the mean signed gap must be
+    within four standard errors of zero, plus the 1/n bias that the half of the size shows.
     """
     denoiser, rows, strength = CASES[case]
     bias_v = DiscreteBias(np.log(strength * np.sqrt(BETA) * np.array([0.5, 1.5])))
@@ -260,7 +261,8 @@ def ridge_evolution(S_u, S_v, strength, M, Q, n_iter, onsager):
 
 
 def test_erratum_2_onsager_terms_carry_one_over_m(rng):
-    """At m != n and a strong ridge, algorithm and evolution agree with 1/m in both and differ with the printed 1/n in both.
+    """At m != n and a strong ridge, algorithm and evolution agree with 1/m in both and differ with the printed 1/n in
+    both.
 
     The evolution is given the second moments of the instance, so that the spread is that of W alone.
     """
@@ -319,7 +321,8 @@ def test_erratum_10_an_independent_start_predicts_nothing_for_ever():
 
 
 def test_noise_of_p_is_gaussian_with_the_predicted_covariance(rng):
-    """theorem1 through its proof: P_a - A M_b has rows N(0, Q_b), per iteration; without the Onsager term it has not."""
+    """theorem1 through its proof: P_a - A M_b has rows N(0, Q_b), per iteration; without the Onsager term it has
+    not."""
     laws, n, m = constant_laws(2, 3.0), 3000, 2000
     (r_u, A), (r_v, B), _, Y = draw(laws, n, rng)
     B0, *_ = start(B, m, 1.0, rng)
@@ -399,7 +402,8 @@ def test_excess_loss_counts_the_parameters():
 
 @pytest.mark.parametrize("denoiser", [Lasso(0.5), Ridge(2.0), GaussianPosterior(1.0)], ids=repr)
 def test_excess_loss_for_every_denoiser(denoiser):
-    """The prediction through sampled rows of the instance against eq:LAB, per iteration, within the spread over seeds."""
+    """The prediction through sampled rows of the instance against eq:LAB, per iteration, within the spread over
+    seeds."""
     laws, n, m = constant_laws(2, 8.0, rows=SparseGaussianRows(2.0, 0.5)), 1200, 800
     gaps = []
     for seed in range(8):

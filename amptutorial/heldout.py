@@ -1,0 +1,106 @@
+"""Judging an embedding by counts it has not seen."""
+
+import numpy as np
+import scipy.sparse as sp
+
+from ._validation import check_counts, check_positive, check_rng
+
+
+def split_counts(Z, fraction, rng):
+    """Split the counts at random into two matrices that add up to `Z`; `fraction` of them is expected in the second.
+
+    Every single count goes its own way (binomial thinning), so that for Poisson counts the two matrices are independent,
+    with the same rates up to the factors 1 - fraction and fraction. A fractional rest goes to one of them as a whole,
+    by the same coin.
+
+    Parameters
+    ----------
+    Z : array or sparse array (m, n)
+    fraction : float
+        Between 0 and 1.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    kept, held_out : csr_arrays (m, n)
+
+    Raises
+    ------
+    ValueError
+        For invalid counts, or a fraction that is not between 0 and 1.
+
+    Examples
+    --------
+    >>> kept, held_out = split_counts(np.array([[3, 0], [1, 6]]), 0.5, np.random.default_rng(0))
+    >>> (kept + held_out).toarray()
+    array([[3., 0.],
+           [1., 6.]])
+    """
+    Z = sp.csr_array(check_counts(Z), dtype=np.float64)
+    check_rng(rng)
+    if check_positive(fraction, "fraction") >= 1:
+        raise ValueError(f"fraction must be between 0 and 1, got {fraction}")
+    whole = np.floor(Z.data)
+    taken = rng.binomial(whole.astype(np.int64), fraction) + (Z.data - whole) * (rng.random(len(whole)) < fraction)
+    held_out = sp.csr_array((taken, Z.indices, Z.indptr), shape=Z.shape)
+    kept = sp.csr_array((Z.data - taken, Z.indices.copy(), Z.indptr.copy()), shape=Z.shape)
+    return _without_zeros(kept), _without_zeros(held_out.copy())
+
+
+def _without_zeros(Z):
+    Z.eliminate_zeros()
+    return Z
+
+
+def heldout_gain(kept, held_out, U, V, r_u, r_v):
+    """Return by how many nats per count an embedding predicts held-out counts better than independence does.
+
+    Poisson rates r_u_i r_v_j exp(M_ij) against row_i col_j / Z_tot of the counts `kept`. The biases are fitted to `kept`, so
+    that both sets of rates have the same total and their log-likelihoods differ by sum Z_ij log(rate_ij / rate_ij) alone.
+
+    Parameters
+    ----------
+    kept, held_out : arrays or sparse arrays (m, n)
+        As from `split_counts`. Held-out counts in a row or column that has none in `kept` are left out: no model fitted
+        to `kept` can say anything about them.
+    U, V : arrays (m, d), (n, d)
+        M = U V^T / sqrt(m).
+    r_u, r_v : arrays (m,), (n,)
+        Biases with which the rates add up to the counts `kept`, as from `amptutorial.poisson.refit_biases`.
+
+    Returns
+    -------
+    float
+        Zero if M = 0; below zero for an embedding worse than none.
+
+    Examples
+    --------
+    >>> from amptutorial.poisson import refit_biases
+    >>> Z = np.array([[8, 1], [1, 8]])
+    >>> signs = np.array([[1.0], [-1.0]])
+    >>> round(heldout_gain(Z, Z, signs, signs, *refit_biases(Z, signs, signs)), 3)
+    0.332
+    """
+    kept, held_out = check_counts(kept), sp.coo_array(check_counts(held_out))
+    rows, columns = (np.asarray(kept.sum(axis=k), dtype=np.float64) for k in (1, 0))
+    i, j = held_out.coords
+    seen = (rows[i] > 0) & (columns[j] > 0) & (held_out.data > 0)
+    i, j, z = i[seen], j[seen], held_out.data[seen]
+    M = np.einsum("ij,ij->i", U[i], V[j]) / np.sqrt(len(U))
+    log_ratio = M + np.log(r_u[i] / rows[i]) + np.log(r_v[j] / columns[j]) + np.log(rows.sum())
+    return float(z @ log_ratio / max(z.sum(), 1))
+
+
+def independence_entropy(kept, held_out):
+    """Return the mean of - log(col_j / Z_tot) over the held-out counts, in nats: what `heldout_gain` can take from.
+
+    Examples
+    --------
+    >>> Z = np.array([[1, 1], [2, 2]])
+    >>> round(independence_entropy(Z, Z) / np.log(2), 9)
+    1.0
+    """
+    columns = np.asarray(check_counts(kept).sum(axis=0), dtype=np.float64)
+    weights = np.asarray(check_counts(held_out).sum(axis=0), dtype=np.float64)
+    seen = (columns > 0) & (weights > 0)
+    return float(-weights[seen] @ np.log(columns[seen] / columns.sum()) / max(weights[seen].sum(), 1))

@@ -1,0 +1,187 @@
+"""Biased low-rank AMP on the Poisson likelihood expanded around the current estimate, again and again.
+
+Expanded once, at M = 0, the likelihood is the quadratic one of `amptutorial.amp`; where M_ij is of order one, as on real
+text, that leaves the Poisson rates far behind. Here the score is Z - rates at the current estimate, the biases are refitted
+at every half-step, and no row goes further than the expansion can be trusted. `amptutorial.amp.half_step` does the rest.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from .amp import half_step
+from .bias import estimate_bias
+from .denoisers import Denoiser, GaussianPosterior
+from .poisson import largest_changes, margin_biases, tilted_means
+from .score import FisherScore
+
+REACH = 1.0  # the most that one step may change any M_ij
+SETTLED = 1e-3  # a row whose step changes no M_ij by more has converged
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of the factorisation: what an iteration knows about the rows, or about the columns.
+
+    Attributes
+    ----------
+    X : array (N, d)
+        The estimate of U or V; its precision is that of the exponentials.
+    r : array (N,)
+        Counted biases: r_u_i r_v_j is the information on M_ij.
+    bias : array (N,)
+        Biases refitted given the embedding.
+    denoiser : Denoiser
+    Gamma : array (d, d)
+        The Onsager term that this side causes on the other one.
+    step : array (N, d)
+        The full step that the last update of each row wanted to take.
+    length : array (N,)
+        The largest fraction of its step that each row may take.
+    reach : array (N,)
+        A bound on the change of any M_ij by the full step.
+    """
+
+    X: np.ndarray
+    r: np.ndarray
+    bias: np.ndarray
+    denoiser: Denoiser
+    Gamma: np.ndarray
+    step: np.ndarray
+    length: np.ndarray
+    reach: np.ndarray
+
+
+def reexpanded_half_step(Z, this, other, m):
+    """Update `this` side by one AMP half-step on the likelihood expanded around the current estimate.
+
+    The score at M is Z - rates, with the biases refitted, in place of Z - r_u r_v^T at M = 0; the information r_u r_v^T
+    stays. Where the rates are larger than that says, a full step overshoots: a row that turns back takes half the step
+    from then on, and none changes an M_ij by more than `REACH`.
+
+    Parameters
+    ----------
+    Z : array or sparse array (N, N_other)
+        The counts, with the rows that belong to `this`.
+    this, other : Side
+    m : int
+        Number of rows that M = U V^T / sqrt(m) refers to.
+
+    Returns
+    -------
+    Side
+        `this`, updated.
+    """
+    W = other.X / np.sqrt(m)
+    log_sums, means = tilted_means(this.X, W, other.bias)
+    totals = np.asarray(Z.sum(axis=1), dtype=np.float64)
+    score = Z @ W - totals[:, None] * means  # the derivative of the log-likelihood by the rows of X
+
+    root = np.sqrt(this.r)[:, None]
+    A, B = root * this.X, np.sqrt(other.r)[:, None] * other.X
+    Q = B.T @ B / m
+    half = half_step(score / root + A @ (Q - other.Gamma), this.r, Q, other.Gamma, this.denoiser)
+
+    step = ((half.estimate - A) / root).astype(this.X.dtype)
+    turns_back = (step * this.step).sum(axis=1) < 0
+    length = np.where(turns_back, this.length / 2, np.minimum(1, 1.5 * this.length)).astype(this.X.dtype)
+    reach = _reach(step, W)
+    safe = np.minimum(length, REACH / np.maximum(reach, REACH))
+    moved = safe.mean(dtype=np.float64)  # Gamma is damped as the rows are
+    return Side(
+        X=this.X + safe[:, None] * step,
+        r=this.r,
+        bias=totals * np.exp(-log_sums.astype(np.float64)),
+        denoiser=half.denoiser,
+        Gamma=(1 - moved) * this.Gamma + moved * half.jacobian * (len(A) / m),
+        step=step,
+        length=length,
+        reach=reach,
+    )
+
+
+def _reach(step, W):
+    """Return the largest |step_i . w_j| over j, or an upper bound on it where that is within `REACH` already."""
+    bound = np.linalg.norm(step, axis=1) * np.linalg.norm(W, axis=1).max()
+    far = bound > REACH
+    if far.any():
+        bound[far] = largest_changes(step[far], W)
+    return bound
+
+
+def new_side(X, r, denoiser):
+    """Return a `Side` that has not moved yet."""
+    d = X.shape[1]
+    return Side(X, r, r, denoiser, np.zeros((d, d)), np.zeros_like(X), *np.ones((2, len(X)), dtype=X.dtype))
+
+
+def start(Z, denoiser_u, denoiser_v, d, rng, *, spectral):
+    """Return both sides before the first iteration, in single precision: U = 0, V random or near the spectral solution.
+
+    The rows of V are as long as those drawn from a prior with which M_ij has variance one. Of the leading singular vectors
+    of the score only the directions are kept: their length sits in a few rows, of rare words in few documents.
+    """
+    r_u, r_v = estimate_bias(Z)
+    V = rng.standard_normal((len(r_v), d))
+    if spectral:
+        Y = FisherScore(Z, r_u, r_v)
+        for _ in range(4):  # orthogonal iteration on Y~^T Y~
+            V = np.linalg.qr(Y.T @ (Y @ V))[0]
+    V *= np.sqrt(d) * (len(r_u) / d) ** 0.25 / np.maximum(np.linalg.norm(V, axis=1, keepdims=True), 1e-300)
+    return (
+        new_side(np.zeros((len(r_u), d), dtype=np.float32), r_u, denoiser_u),
+        new_side(V.astype(np.float32), r_v, denoiser_v),
+    )
+
+
+def settle(Z, this, other, m, max_iter=200):
+    """Return `this` side after half-steps of its own, the other side held fixed, until each of its rows has converged."""
+    X, denoiser, W = this.X.copy(), _frozen(this.denoiser), other.X / np.sqrt(m)
+    side, moving = replace(this, denoiser=denoiser), np.arange(len(X))
+    for _ in range(max_iter):
+        side = reexpanded_half_step(Z[moving], side, other, m)
+        X[moving] = side.X
+        going = side.reach > SETTLED
+        if not going.any():
+            break
+        moving = moving[going]
+        side = replace(side, **{name: getattr(side, name)[going] for name in ("X", "r", "bias", "step", "length", "reach")})
+    totals = np.asarray(Z.sum(axis=1), dtype=np.float64)
+    return replace(this, X=X, bias=margin_biases(totals, X, W, other.bias), denoiser=denoiser)
+
+
+def _frozen(denoiser):
+    """Return `denoiser` as it is, no longer learning from the rows it sees."""
+    return GaussianPosterior(denoiser.covariance) if isinstance(denoiser, GaussianPosterior) else denoiser
+
+
+def balance(rows, columns):
+    """Return both sides in the coordinates in which A^T A = B^T B is diagonal, largest first; M does not change.
+
+    Only Gaussian priors can follow the change of coordinates; other denoisers keep theirs.
+    """
+    if not all(isinstance(side.denoiser, GaussianPosterior) for side in (rows, columns)):
+        return rows, columns
+    R_u, R_v = (np.linalg.qr(np.sqrt(side.r)[:, None] * side.X)[1] for side in (rows, columns))
+    left, sigma, right = np.linalg.svd(R_u @ R_v.T)
+    return tuple(
+        _change_coordinates(side, np.linalg.pinv(R) @ (E * np.sqrt(sigma)))
+        for side, R, E in ((rows, R_u, left), (columns, R_v, right.T))
+    )
+
+
+def _change_coordinates(side, T):
+    d = len(T)
+    covariance = T.T @ (side.denoiser.covariance * np.eye(d)) @ T
+    covariance += 1e-9 * max(np.trace(covariance), 1e-9) * np.eye(d)  # a direction may have been lost
+    return replace(side, X=(side.X @ T).astype(side.X.dtype), denoiser=GaussianPosterior(covariance), Gamma=T.T @ side.Gamma @ T)
+
+
+def iterate(Z, rows, columns, m):
+    """Yield both sides after one more iteration, again and again, the biases of the rows refitted to each."""
+    Zt = Z.T.tocsr()
+    moved = reexpanded_half_step(Z, rows, columns, m)
+    while True:
+        columns = reexpanded_half_step(Zt, columns, moved, m)
+        rows, moved = moved, reexpanded_half_step(Z, moved, columns, m)
+        yield replace(rows, bias=moved.bias), columns

@@ -1,0 +1,84 @@
+"""Draw the picture of README.md: the error of AMP, measured and predicted, against the strength of the signal.
+
+    python tools/draw_prediction.py
+"""
+
+import warnings
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+from tqdm import tqdm
+
+from amptutorial import (
+    ConstantBias,
+    GaussianPosterior,
+    GaussianRows,
+    biased_low_rank_amp,
+    draw_embedding,
+    gaussian_state_evolution,
+    normalised_mse,
+    scaled_rows,
+    spectral_start,
+)
+from amptutorial.baselines import svd
+from amptutorial.figures import COLOURS, use_style
+
+PICTURE = Path(__file__).parents[1] / "book/assets/prediction.png"
+M, N, D, INSTANCES, ITERATIONS = 400, 600, 2, 10, 40
+MEASURED = np.array([0.5, 0.8, 1.2, 1.6, 2.0, 3.0, 4.0, 6.0])  # signal strength, in units of the spectral threshold
+ROWS, POSTERIOR, BETA = GaussianRows(1.0), GaussianPosterior(1.0), M / N
+
+
+def laws(strength):
+    """Return the laws whose signal is `strength` times the spectral threshold."""
+    bias_v = ConstantBias(np.log(strength * np.sqrt(BETA)))
+    return {"rows_u": ROWS, "rows_v": ROWS, "bias_u": ConstantBias(), "bias_v": bias_v}
+
+
+def predict(strength):
+    """Return the error at the fixed point of state evolution."""
+    start = 0.1 * np.eye(1)
+    law_u, law_v = scaled_rows(1, **laws(strength))
+    run = gaussian_state_evolution(
+        law_u, law_v, denoiser_u=POSTERIOR, denoiser_v=POSTERIOR, beta=BETA, M0=start, Q0=start, n_iter=400
+    )
+    return run.iterates[-1].nmse
+
+
+def measure(strength, seed):
+    """Return the errors of AMP and of the plain SVD on one instance."""
+    rng = np.random.default_rng(seed)
+    truth = draw_embedding(M, N, D, **laws(strength), rng=rng)
+    Y = truth.A @ truth.B.T / np.sqrt(M) + rng.standard_normal((M, N))
+    run = biased_low_rank_amp(
+        Y,
+        truth.r_u,
+        truth.r_v,
+        denoiser_u=POSTERIOR,
+        denoiser_v=POSTERIOR,
+        B0=spectral_start(Y, D, rng=rng),
+        n_iter=ITERATIONS,
+    )
+    return [normalised_mse(truth.A, truth.B, *factors) for factors in ((run.A, run.B), svd(Y, D, rng=rng))]
+
+
+def main():
+    """Measure, predict and draw."""
+    use_style()
+    errors = np.array([[measure(x, seed) for seed in range(INSTANCES)] for x in tqdm(MEASURED)])
+    strengths = np.linspace(0.4, 6.3, 120)
+    fig, ax = plt.subplots(figsize=(7.2, 3.8))
+    ax.plot(strengths, [predict(x) for x in strengths], color="black", label="predicted, before any data is seen")
+    for k, (label, marker) in enumerate((("AMP, 10 instances", "o"), ("singular value decomposition", "s"))):
+        median, spread = np.median(errors[:, :, k], axis=1), errors[:, :, k].std(axis=1)
+        ax.errorbar(MEASURED, median, spread, fmt=marker, color=COLOURS[k], capsize=3, label=label)
+    ax.set(xlabel="signal strength, in units of the spectral threshold", ylabel="normalised error", ylim=(0, 2.1))
+    ax.legend()
+    fig.savefig(PICTURE, dpi=130, metadata={"Software": None})
+    print(f"Drawn: {PICTURE}")
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("error")
+    main()
