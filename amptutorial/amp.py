@@ -235,6 +235,7 @@ def denoiser_input(Y, X, X_hat, Gamma, m):
     product = Y @ X
     (gemm,) = get_blas_funcs(("gemm",), (product, X_hat))
     fresh = not np.may_share_memory(product, X)  # an operator may return its argument
+    # product / sqrt(m) - X_hat Gamma in one pass, without a temporary array
     return gemm(-1, Gamma.T, X_hat.T, beta=1 / np.sqrt(m), c=product.T, overwrite_c=fresh).T
 
 

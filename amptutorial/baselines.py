@@ -5,17 +5,27 @@ the squared norm as regulariser, the loss whose critical points are the fixed po
 `amptutorial.denoisers.Ridge`.
 """
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse.linalg
 from scipy.optimize import minimize
 
-from ._validation import check_integer, check_matrix, check_positive, check_rng
+from ._validation import AMPWarning, check_integer, check_matrix, check_positive, check_rng
 from .amp import as_operator, check_start
 from .denoisers import Ridge
 from .metrics import QuadraticLoss, poisson_loss_and_gradient
+from .spectrum import bulk_edge
 from .spectrum import shrink as shrink_singular_values
+
+
+class BelowThresholdWarning(AMPWarning):
+    """No leading singular value exceeds the edge of the noise: the spectrum shows no signal."""
+
+
+class NotConvergedWarning(AMPWarning):
+    """An iterative baseline used up its iterations before its loss settled."""
 
 
 def svd(Y, d, *, rng, shrink=False):
@@ -57,7 +67,12 @@ def svd(Y, d, *, rng, shrink=False):
 
 
 def spectral_start(Y, d, *, rng):
-    """Return a start B_0 (n, d) for AMP: the right factor of the shrunken SVD, or of the plain one below the threshold.
+    """Return a start B_0 (n, d) for AMP: the right singular vectors, scaled by the shrunken singular values.
+
+    Warns
+    -----
+    BelowThresholdWarning
+        If none of the d singular values exceeds the edge of the noise.
 
     Examples
     --------
@@ -67,6 +82,13 @@ def spectral_start(Y, d, *, rng):
     B = svd(Y, d, rng=rng)[1]
     sigma = (B**2).sum(axis=0) / np.sqrt(Y.shape[0])
     shrunken = shrink_singular_values(sigma, *Y.shape)
+    if not shrunken.any():
+        warnings.warn(
+            f"the largest singular value, {sigma[0]:.4g}, is inside the noise, which ends at {bulk_edge(*Y.shape):.4g}: this "
+            "start is uninformed, and below the threshold no estimate can do better than zero",
+            BelowThresholdWarning,
+            stacklevel=2,
+        )
     # a direction inside the bulk is noise as far as the spectrum can tell; a little of it is kept for AMP to work on
     return B * np.sqrt(np.maximum(shrunken, 0.1 * sigma[0]) / sigma)
 
@@ -79,6 +101,14 @@ class Fit:
     B: np.ndarray
     losses: list
     converged: bool
+
+
+def _finish(A, B, losses, converged):
+    if not converged:
+        warnings.warn(
+            f"not converged after {len(losses)} iterations: raise n_iter or tol", NotConvergedWarning, stacklevel=3
+        )
+    return Fit(A, B, losses, bool(converged))
 
 
 def _ridge_loss(Y, r_u, r_v, strength):
@@ -123,7 +153,7 @@ def alternating_least_squares(Y, r_u, r_v, *, strength, B0, n_iter=100, tol=1e-1
         B = ridge.estimate(loss.Yt @ A / np.sqrt(m), loss.r_v, A.T @ A / m)
         losses.append(loss(A, B))
         converged = len(losses) > 1 and losses[-2] - losses[-1] <= tol * abs(losses[-1])
-    return Fit(A, B, losses, converged)
+    return _finish(A, B, losses, converged)
 
 
 def gradient_descent(Y, r_u, r_v, *, strength, A0, B0, n_iter=5000, tol=1e-10):
@@ -161,7 +191,7 @@ def gradient_descent(Y, r_u, r_v, *, strength, A0, B0, n_iter=5000, tol=1e-10):
         converged = value - new <= tol * abs(new)
         value = new
         losses.append(value)
-    return Fit(A, B, losses, converged)
+    return _finish(A, B, losses, converged)
 
 
 def lbfgs(Y, r_u, r_v, *, strength, A0, B0, n_iter=500, tol=1e-10):
@@ -245,4 +275,4 @@ def _minimise(loss_and_gradient, A, B, n_iter, tol):
             "maxfun": 10 * n_iter,
         },
     )
-    return Fit(result.x[:split].reshape(A.shape), result.x[split:].reshape(B.shape), losses, result.success)
+    return _finish(result.x[:split].reshape(A.shape), result.x[split:].reshape(B.shape), losses, result.success)

@@ -8,6 +8,8 @@ from scipy.sparse.linalg import aslinearoperator
 
 from amptutorial.amp import IndefinitePrecisionWarning, biased_low_rank_amp
 from amptutorial.baselines import (
+    BelowThresholdWarning,
+    NotConvergedWarning,
     alternating_least_squares,
     gradient_descent,
     lbfgs,
@@ -141,3 +143,22 @@ def test_spectral_start_leads_where_an_informed_start_leads(rng):
 def test_bad_input_is_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_a_start_inside_the_noise_is_told(rng):
+    with pytest.warns(BelowThresholdWarning, match="inside the noise, which ends at 37.32"):
+        spectral_start(0.9 * rng.standard_normal((300, 400)), 2, rng=rng)
+
+
+@pytest.mark.parametrize("minimise", [gradient_descent, lbfgs])
+def test_an_unfinished_fit_is_told(minimise, rng):
+    Y = rng.standard_normal((20, 30))
+    start = {"A0": rng.standard_normal((20, 2)), "B0": rng.standard_normal((30, 2))}
+    with pytest.warns(NotConvergedWarning, match="not converged after 2 iterations: raise n_iter or tol"):
+        assert not minimise(Y, np.ones(20), np.ones(30), strength=0.1, n_iter=2, **start).converged
+
+
+def test_unfinished_least_squares_is_told(rng):
+    Y = rng.standard_normal((20, 30))
+    with pytest.warns(NotConvergedWarning):
+        alternating_least_squares(Y, np.ones(20), np.ones(30), strength=0.1, n_iter=1, B0=np.ones((30, 1)))

@@ -1,0 +1,374 @@
+"""What the paper prints and what is true: an experiment for each erratum that no other file of the suite decides.
+
+The numbers are those of book/errata.md.
+"""
+
+import re
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from amptutorial.amp import biased_low_rank_amp, floor_precision, random_start
+from amptutorial.baselines import spectral_start
+from amptutorial.bias import estimate_bias
+from amptutorial.denoisers import Denoiser, GaussianPosterior, Lasso, Ridge
+from amptutorial.laws import ConstantBias, GaussianRows, ShiftedExponential, Zipf, scaled_rows
+from amptutorial.metrics import QuadraticLoss, align, normalised_mse, overlap, row_errors
+from amptutorial.model import PoissonEmbedding, draw_embedding
+from amptutorial.poisson import refit_biases
+from amptutorial.score import FisherScore
+from amptutorial.state_evolution import gaussian_state_evolution
+
+ROOT = Path(__file__).parents[1]
+
+
+def embedding(m, n, d, rng, *, variance=1.0, bias_u=None, bias_v=None):
+    """Return an embedding with Gaussian rows; biases are zero unless a law is given."""
+    rows, zero = GaussianRows(variance), ConstantBias(0.0)
+    return draw_embedding(m, n, d, rows_u=rows, rows_v=rows, bias_u=bias_u or zero, bias_v=bias_v or zero, rng=rng)
+
+
+# Numbers 5 to 17
+
+
+def test_erratum_5_b_is_updated_by_its_own_function(rng):
+    """S_0 = W^T A_0 / sqrt(m) - B_0 Psi, B_1 = H_v(S_0): its second moment is that of H_v, not of the printed H_u."""
+    m, n = 1600, 2400
+    W, B = rng.standard_normal((m, n)), rng.standard_normal(n)  # the printed W (n x m) could not be applied to B
+    A = np.tanh(W @ B / np.sqrt(m))
+    S = W.T @ A / np.sqrt(m) - B * np.mean(1 - A**2)
+    B1 = np.clip(3 * S, -2, 2)
+    law = np.random.default_rng(1).standard_normal(400_000) * np.sqrt(np.mean(A**2))
+    error = 5 * np.std(B1**2) / np.sqrt(n)
+    assert np.mean(B1**2) == pytest.approx(np.mean(np.clip(3 * law, -2, 2) ** 2), abs=error)
+    assert abs(np.mean(B1**2) - np.mean(np.tanh(law) ** 2)) > 5 * error
+
+
+def test_erratum_7_the_origin_can_be_a_true_fixed_point_and_a_saddle(rng):
+    """A ridge between the noise edge and the outlier: F and Gamma converge, no floor is needed, and the loss falls."""
+    m, n = 200, 300
+    left, right = (np.linalg.qr(rng.standard_normal((size, 1)))[0] for size in (m, n))
+    Y = 80 * left @ right.T + rng.standard_normal((m, n))
+    u, sigma, v = np.linalg.svd(Y)
+    edge, top = 1 + np.sqrt(n / m), sigma[0] / np.sqrt(m)
+    ridge, ones = Ridge((edge + top) / 2), (np.ones(m), np.ones(n))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run = biased_low_rank_amp(Y, *ones, denoiser_u=ridge, denoiser_v=ridge, B0=np.zeros((n, 1)), n_iter=200)
+    last, before = run.iterates[-1], run.iterates[-2]
+    assert (run.A == 0).all() and (run.B == 0).all()
+    assert last.Gamma_a == pytest.approx(before.Gamma_a) and last.F_b + ridge.strength > 0
+    loss = QuadraticLoss(Y, *ones, denoiser_u=ridge, denoiser_v=ridge)
+    for step in (0.01, 0.1, 1.0):
+        assert loss(step * u[:, :1], step * v[:1].T) < loss(run.A, run.B) < loss(step * u[:, :1], -step * v[:1].T)
+
+
+def test_erratum_7_a_fixed_point_is_optimal_in_each_factor(rng):
+    """What the proof of lem:fixed-points does show: A minimises L(., B), and B minimises L(A, .)."""
+    model = embedding(150, 200, 2, rng, bias_v=ConstantBias(2.0))
+    Y = model.A @ model.B.T / np.sqrt(150) + rng.standard_normal((150, 200))
+    ridge, r = Ridge(3.0), (model.r_u, model.r_v)
+    run = biased_low_rank_amp(Y, *r, denoiser_u=ridge, denoiser_v=ridge, B0=model.B, n_iter=1000)
+    A, B = run.A, run.B
+    assert np.allclose(ridge.estimate(Y @ B / np.sqrt(150), r[0], B.T @ B / 150), A, atol=1e-6)
+    assert np.allclose(ridge.estimate(Y.T @ A / np.sqrt(150), r[1], A.T @ A / 150), B, atol=1e-6)
+
+
+def test_erratum_9_a_random_start_makes_f_indefinite():
+    """In F^b_0 = A_0^T A_0 / m - Gamma^b_0 the noise part of the first term is the second: what is left has both signs.
+
+    Then eq:Gadef-row has no minimum for the lasso and F^(1/2) is not real; with its eigenvalues raised, F serves again.
+    """
+    m, n, d, indefinite = 200, 300, 10, 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        model = embedding(m, n, d, rng, variance=0.1, bias_v=ConstantBias(5.0))
+        Y, B = model.A @ model.B.T / np.sqrt(m) + rng.standard_normal((m, n)), random_start(n, d, rng)
+        A, Gamma = Ridge(1e-3).denoise(Y @ B / np.sqrt(m), model.r_u, B.T @ B / m)
+        F = A.T @ A / m - Gamma
+        indefinite += np.linalg.eigvalsh(F)[0] < 0
+    assert indefinite >= 15
+    P_b = Y.T @ A / np.sqrt(m) - B @ Gamma
+    with pytest.raises(ValueError, match="F must be positive definite"):
+        Lasso(1e-3).estimate(P_b, model.r_v, F)
+    assert np.isfinite(Lasso(1e-3).estimate(P_b, model.r_v, floor_precision(F, A.T @ A / m)[0])).all()
+
+
+def test_erratum_13_averages_over_rows_of_a_are_divided_by_m(rng):
+    """(1/m) sum |A_i - A_k,i|^2 is what state evolution predicts; (1/n) sum is beta times that."""
+    m, n, predicted, errors = 600, 900, None, []
+    bias_v, posterior = ConstantBias(np.log(4.0)), GaussianPosterior(1.0)
+    law_u, law_v = scaled_rows(1, rows_u=GaussianRows(1), rows_v=GaussianRows(1), bias_u=ConstantBias(), bias_v=bias_v)
+    S = np.array([[4.0 * n / m]])
+    se = gaussian_state_evolution(
+        law_u, law_v, denoiser_u=posterior, denoiser_v=posterior, beta=m / n, M0=S, Q0=1.5 * S, n_iter=4
+    )
+    predicted = 1 - 2 * se.iterates[-1].M_a[0, 0] + se.iterates[-1].Q_a[0, 0]  # E|A - A_k|^2 for E(A^2) = 1
+    for _ in range(8):
+        model = embedding(m, n, 1, rng, bias_v=bias_v)
+        Y = model.A @ model.B.T / np.sqrt(m) + rng.standard_normal((m, n))
+        B0 = model.B + np.sqrt(2.0) * rng.standard_normal((n, 1))
+        run = biased_low_rank_amp(Y, model.r_u, model.r_v, denoiser_u=posterior, denoiser_v=posterior, B0=B0, n_iter=4)
+        errors.append(row_errors(model.A, run.A).sum())
+    within = 4 * np.std(errors, ddof=1) / np.sqrt(8)
+    assert np.mean(errors) / m == pytest.approx(predicted, abs=within / m)
+    assert abs(np.mean(errors) / n - predicted) > 3 * within / n
+
+
+def test_erratum_15_the_mean_row_not_the_row_mean(rng):
+    """Subtracting each row's own mean leaves the mean embedding where it is and destroys one dimension."""
+    U = 1.0 + rng.standard_normal((500, 4))
+    by_row, by_column = U - U.mean(axis=1, keepdims=True), U - U.mean(axis=0)
+    assert np.linalg.matrix_rank(by_row) == 3 and np.linalg.matrix_rank(by_column) == 4
+    assert np.allclose(by_column.mean(axis=0), 0)
+    shifted = U + [3.0, 0, 0, 0]
+    assert np.abs((shifted - shifted.mean(axis=1, keepdims=True)).mean(axis=0)).max() > 1
+
+
+def test_erratum_15_dividing_by_the_smallest_entry_overflows(rng):
+    """The smallest of N entries is of order 1/N: after the division exp(M_ij) is no number."""
+    U, V = rng.standard_normal((200, 10)), rng.standard_normal((300, 10))
+    zeros = np.zeros(200), np.zeros(300)
+    with pytest.raises(OverflowError, match="scale down U and V"):
+        PoissonEmbedding(U / np.abs(U).min(), V / np.abs(V).min(), *zeros).rates()
+    assert np.isfinite(PoissonEmbedding(U / U.std(), V / V.std(), *zeros).rates()).all()
+
+
+def test_erratum_16_without_biases_the_experiment_is_not_determined():
+    """The same rows under two choices of the biases: nothing can be learned, or almost everything."""
+    posterior, errors = GaussianPosterior(1.0), []
+    for log_rate in (-1.0, 4.0):
+        laws = scaled_rows(
+            1, rows_u=GaussianRows(1), rows_v=GaussianRows(1), bias_u=ConstantBias(), bias_v=ConstantBias(log_rate)
+        )
+        run = gaussian_state_evolution(
+            *laws, denoiser_u=posterior, denoiser_v=posterior, beta=2 / 3, M0=[[0.1]], Q0=[[0.1]], n_iter=300
+        )
+        errors.append(run.iterates[-1].nmse)
+    assert errors[0] > 0.999 and errors[1] < 0.05
+
+
+def test_erratum_17_counting_fails_where_correlations_are_of_order_one(rng):
+    """With M_ij of variance one, counted biases are off by the mean of exp(M_ij), whatever n; refitted ones are not."""
+    counted, refitted = [], []
+    for n in (100, 900):
+        U, V = np.sqrt(3 * np.sqrt(n)) * rng.uniform(-1, 1, (2, n, 1))
+        model = PoissonEmbedding(U, V, np.zeros(n), np.full(n, 3.0))
+        Z = model.sample(rng)
+        means = np.exp(U @ V.T / np.sqrt(n)).mean(axis=1)
+        r_u, _ = estimate_bias(Z)
+        assert np.abs(r_u * means.mean() / means - 1).max() < 6 / np.sqrt(20 * n)  # Poisson noise: 20 n counts a row
+        counted.append(np.sqrt(np.mean((r_u - 1) ** 2)))
+        refitted.append(np.sqrt(np.mean((refit_biases(Z, U, V)[0] - 1) ** 2)))
+    assert min(counted) > 0.25
+    assert refitted[0] < 0.05 and refitted[1] == pytest.approx(refitted[0] / 3, rel=0.3)
+
+
+# From number 18 on
+
+
+def test_erratum_18_pmi_is_the_product_of_centred_embeddings(rng):
+    """For rows with a mean the printed error is of order 1/sqrt(m), as large as the signal; centring makes it 1/m."""
+
+    def errors(m):
+        U, V = 1 + rng.standard_normal((m, 2)), 1 + rng.standard_normal((m, 2))
+        model = PoissonEmbedding(U, V, rng.standard_normal(m) / 2, rng.standard_normal(m) / 2)
+        P = model.joint_pmf()
+        pmi = np.log(P) - np.log(P.sum(axis=1, keepdims=True)) - np.log(P.sum(axis=0))
+        centred = (U - model.r_u @ U / model.r_u.sum()) @ (V - model.r_v @ V / model.r_v.sum()).T
+        return [np.sqrt(np.mean((pmi - product / np.sqrt(m)) ** 2)) for product in (U @ V.T, centred)]
+
+    sizes = np.array([100, 400, 1600])
+    gaps = np.array([np.mean([errors(m) for _ in range(3)], axis=0) for m in sizes])
+    slopes = np.polyfit(np.log(sizes), np.log(gaps), 1)[0]
+    assert slopes == pytest.approx([-0.5, -1], abs=0.1)
+    assert (gaps[:, 0] * np.sqrt(sizes) > 1).all()
+
+
+def test_erratum_20_the_noise_is_independent_but_not_identically_distributed():
+    """Given the parameters W_ij has mean sqrt(rate)(e^M - 1 - M), variance e^M and third moment e^M / sqrt(rate)."""
+    for rate in (0.5, 20.0):
+        for M in (0.3, 0.01):
+            z = np.arange(200)
+            pmf = stats.poisson.pmf(z, rate * np.exp(M))
+            W = (z - rate) / np.sqrt(rate) - np.sqrt(rate) * M
+            mean = pmf @ W
+            assert mean == pytest.approx(np.sqrt(rate) * (np.exp(M) - 1 - M), rel=1e-6)
+            assert pmf @ (W - mean) ** 2 == pytest.approx(np.exp(M))
+            assert pmf @ (W - mean) ** 3 == pytest.approx(np.exp(M) / np.sqrt(rate))
+
+
+def poisson_run(rng, m=600, n=900, d=2):
+    """Return the normalised MSE of posterior-mean AMP on Poisson counts, with the true biases."""
+    model = embedding(m, n, d, rng, bias_v=ConstantBias(np.log(4 * np.sqrt(m / n))))
+    r, posterior = (model.r_u, model.r_v), GaussianPosterior(1.0)
+    Y = FisherScore(model.sample(rng), *r)
+    B0 = spectral_start(Y, d, rng=rng)
+    run = biased_low_rank_amp(Y, *r, denoiser_u=posterior, denoiser_v=posterior, B0=B0, n_iter=30)
+    return normalised_mse(model.A, model.B, run.A, run.B)
+
+
+def test_erratum_20_poisson_counts_behave_like_the_gaussian_model():
+    """Rates of about 3 and skewed noise: the error is still that of state evolution with Gaussian W."""
+    laws = scaled_rows(
+        2, rows_u=GaussianRows(1), rows_v=GaussianRows(1), bias_u=ConstantBias(),
+        bias_v=ConstantBias(np.log(4 * np.sqrt(2 / 3))),
+    )  # fmt: skip
+    posterior = GaussianPosterior(1.0)
+    predicted = gaussian_state_evolution(
+        *laws, denoiser_u=posterior, denoiser_v=posterior, beta=2 / 3, M0=np.eye(2), Q0=np.eye(2), n_iter=300
+    ).iterates[-1]
+    gaps = [poisson_run(np.random.default_rng(seed)) - predicted.nmse for seed in range(8)]
+    assert abs(np.mean(gaps)) < 4 * np.std(gaps, ddof=1) / np.sqrt(8)
+
+
+def test_erratum_21_the_experiments_are_not_bounded():
+    """s exponential of *mean* 0.25 gives r = exp(s) moments below order 4; with *rate* 0.25 not even a mean exists."""
+    assert np.isfinite(ShiftedExponential(0.25, 5).moment(3.9)) and np.isinf(ShiftedExponential(0.25, 5).moment(4))
+    assert np.isinf(ShiftedExponential(4.0, 5).moment(1))
+    largest = [np.exp(ShiftedExponential(0.25).isf(np.array(1 / m))) for m in (10**3, 10**6)]
+    assert largest[1] == pytest.approx(largest[0] * 10 ** (3 / 4))  # the largest of m rates grows like m^(1/4)
+
+
+def test_erratum_22_the_scale_of_zipfs_law_is_not_free():
+    """r_i = m P(X_1 = i) has mean 1: C_0 = m^(1 - alpha) / sum i^-alpha tends to 1 - alpha, for alpha = 1 to 0."""
+
+    def C0(alpha, m):
+        return m ** (1 - alpha) / (np.arange(1, m + 1.0) ** -alpha).sum()
+
+    assert C0(0.4, 10**6) == pytest.approx(0.6, rel=1e-3) and Zipf(0.4, 0.6).moment(1) == pytest.approx(1)
+    assert C0(1.0, 10**6) == pytest.approx(1 / (np.log(1e6) + np.euler_gamma), rel=1e-5)
+
+
+def test_erratum_23_the_overlap_depends_on_the_rotation(rng):
+    """An exact estimate, turned by a right angle: error of A B^T zero, overlap zero, row error twice the signal."""
+    A, B = rng.standard_normal((50, 2)), rng.standard_normal((60, 2))
+    R = np.array([[0.0, -1.0], [1.0, 0.0]])
+    assert normalised_mse(A, B, A @ R, B @ R) == pytest.approx(0, abs=1e-12)
+    assert overlap(A, A @ R) == pytest.approx(0, abs=1e-12)
+    assert row_errors(A, A @ R).sum() == pytest.approx(2 * (A**2).sum())
+    assert overlap(A, align(A @ R, A)) == pytest.approx((A**2).sum() / 50)
+    assert (A[:1].T @ A[:1]).shape == (2, 2)  # the printed product of rows is a matrix
+
+
+def test_erratum_24_a_first_moment_is_not_enough_for_the_strong_law():
+    """P(|X| > t) = t^-1.5 has a mean and no second moment: the chances of |S_n| >= 1 have an infinite sum.
+
+    By Levy's inequality P(|S_n| >= 1) is at least half the chance that one term exceeds n; these chances are of order
+    n^-0.5, their sum over n < N of order N^0.5, and rows of a triangular array may be independent (Borel-Cantelli).
+    """
+
+    def chances(N):
+        n = np.arange(1.0, N)
+        return (1 - (1 - n**-1.5) ** n).sum() / 2
+
+    assert chances(4e6) / chances(1e6) == pytest.approx(2, rel=0.01)
+
+
+def test_erratum_24_the_poisson_pieces_have_all_moments():
+    """|Y - mu| for Y ~ Poisson(mu), mu <= 3, is uniformly bounded by X = 3 + Poisson(3): E(X^2) = 39 is finite."""
+    t = np.arange(0, 60, 0.25)
+    X_tail = stats.poisson.sf(np.ceil(t - 3) - 1, 3.0)
+    for mu in (0.1, 1.0, 2.5, 3.0):
+        tail = stats.poisson.sf(np.ceil(mu + t) - 1, mu) + np.where(t > 0, stats.poisson.cdf(np.floor(mu - t), mu), 0)
+        assert (tail <= X_tail + 1e-15).all()
+    z = np.arange(100)
+    assert stats.poisson.pmf(z, 3.0) @ (3 + z) ** 2 == pytest.approx(39)
+
+
+def test_erratum_25_convergence_of_the_rates_has_no_rate():
+    """r_j = 1 + n^(-1/4) converges to 1 in PL(2), but (E(B_n) - 1)^2 = n^(-1/2) is not O(1/m)."""
+    for n in (16, 256):
+        model = PoissonEmbedding(np.zeros((n, 1)), np.zeros((n, 1)), np.zeros(n), np.full(n, np.log(1 + n**-0.25)))
+        assert (model.rates().mean() - 1) ** 2 == pytest.approx(n**-0.5)
+
+
+def test_erratum_26_the_lasso_is_lipschitz_without_a_continuous_derivative():
+    """At p = lambda the derivative jumps from 0 to 1/F: "Lipschitz derivatives" (eq:bmgen) exclude eq:l1-denoiserA."""
+    lasso, one = Lasso(1.0), np.ones(1)
+    below, above = (lasso.mean_jacobian(np.array([[1 + e]]), one, [[2.0]])[0, 0] for e in (-1e-9, 1e-9))
+    assert (below, above) == (0, 0.5)
+    P = np.linspace(-5, 5, 1001)[:, None]
+    slopes = np.diff(lasso.estimate(P, np.ones(1001), [[2.0]]), axis=0) / np.diff(P, axis=0)
+    assert 0 <= slopes.min() and slopes.max() < 0.5 + 1e-9
+
+
+def test_erratum_26_an_estimate_does_not_determine_its_derivative():
+    """B = sin(S): equal rows of B, derivatives of either sign. So F^a_k is no average over the rows of B_k alone."""
+
+    class Sine(Denoiser):
+        def estimate(self, P, r, F):
+            return np.sin(P)
+
+    S, rest = np.array([[0.5], [np.pi - 0.5]]), (np.ones(1), np.eye(1))
+    first, second = (Sine().denoise(s[None], *rest) for s in S)
+    assert first[0] == pytest.approx(second[0]) and first[1] == pytest.approx(-second[1])
+
+
+def test_erratum_27_counted_biases_tie_the_noise(rng):
+    """With true biases the weighted column sums of Y~ have variance 1, as for Gaussian W; with counted ones none."""
+    model = PoissonEmbedding(np.zeros((400, 1)), np.zeros((600, 1)), np.zeros(400), np.ones(600))
+    Z = model.sample(rng)
+
+    def margins(r_u, r_v):
+        return np.sqrt(r_u / r_u.sum()) @ FisherScore(Z, r_u, r_v).toarray()
+
+    assert np.var(margins(model.r_u, model.r_v)) == pytest.approx(1, abs=5 * np.sqrt(2 / 600))
+    assert np.abs(margins(*estimate_bias(Z))).max() < 1e-9
+
+
+def test_erratum_28_pairs_of_equal_delta_have_different_errors():
+    """Posterior mean, two classes a side: the error of M_ij is 1 - q_u(r_i) q_v(r_j), no function of r_i r_j alone.
+
+    Delta is the same for (0.05, 78) and (1.95, 2); AMP meets both predictions, and the two errors are far apart.
+    """
+    m, n, a, b, P_v = 900, 450, np.array([0.05, 1.95]), np.array([2.0, 78.0]), 1.0
+    for _ in range(200):
+        q_u = a * P_v / (1 + a * P_v)
+        P_u = np.mean(a * q_u)
+        q_v = b * P_u / (1 + b * P_u)
+        P_v = np.mean(b * q_v) * n / m
+    predicted = 1 - np.outer(q_u, q_v)
+    posterior, measured = GaussianPosterior(1.0), []
+    for seed in range(16):
+        rng = np.random.default_rng(seed)
+        r_u, r_v = np.repeat(a, m // 2), np.repeat(b, n // 2)
+        A, B = (np.sqrt(r)[:, None] * rng.standard_normal((len(r), 1)) for r in (r_u, r_v))
+        Y = A @ B.T / np.sqrt(m) + rng.standard_normal((m, n))
+        run = biased_low_rank_amp(Y, r_u, r_v, denoiser_u=posterior, denoiser_v=posterior, B0=B, n_iter=15)
+        rows, columns = np.split(np.arange(m), 2), np.split(np.arange(n), 2)
+        measured.append([[normalised_mse(A[i], B[j], run.A[i], run.B[j]) for j in columns] for i in rows])
+    mean, error = np.mean(measured, axis=0), np.std(measured, axis=0, ddof=1) / np.sqrt(16)
+    assert (np.abs(mean - predicted) < 4 * error).all()
+    assert a[0] * b[1] == pytest.approx(a[1] * b[0])
+    assert mean[0, 1] - mean[1, 0] > 5 * np.hypot(error[0, 1], error[1, 0])
+
+
+# The page
+
+
+def sections():
+    """Return the text of each numbered erratum of the book, by its number."""
+    page = (ROOT / "book" / "errata.md").read_text()
+    parts = re.split(r"^\(erratum-(\d+)\)=$", page, flags=re.MULTILINE)[1:]
+    return dict(zip(map(int, parts[::2]), parts[1::2], strict=True))
+
+
+def test_errata_are_numbered_one_by_one_and_say_all_of_it():
+    assert list(sections()) == list(range(1, len(sections()) + 1))
+    for number, text in sections().items():
+        assert text.lstrip().startswith(f"## {number}. "), number
+        assert "**Where" in text and "**Shown by.**" in text, number
+
+
+@pytest.mark.parametrize("number", sections())
+def test_every_erratum_names_tests_that_exist(number):
+    shown = sections()[number].split("**Shown by.**")[1]
+    for group, file in re.findall(r"(\*[^*].*?)\s\(`(test_\w+)`\)", shown, flags=re.DOTALL):
+        written = (ROOT / "tests" / f"{file}.py").read_text()
+        for name in re.findall(r"\*([^*]+)\*", group):
+            assert f"def test_{'_'.join(name.split())}(" in written, name
+    assert re.search(r"\(`test_\w+`\)", shown)

@@ -1,0 +1,250 @@
+"""AMPEmbedding: scikit-learn's own checks, what it recovers, and what it says when it cannot."""
+
+import os
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from amptutorial._validation import AMPWarning
+from amptutorial.denoisers import GaussianPosterior, Lasso, Ridge
+from amptutorial.estimator import AMPEmbedding
+from amptutorial.heldout import heldout_gain, split_counts
+from amptutorial.laws import GaussianRows, ShiftedExponential
+from amptutorial.metrics import normalised_mse
+from amptutorial.model import draw_embedding
+
+
+@pytest.mark.filterwarnings("ignore::amptutorial._validation.AMPWarning")  # the checks' data are tiny and not counts
+@parametrize_with_checks([AMPEmbedding(1, random_state=0), AMPEmbedding(2, random_state=0)])
+def test_scikit_learn_conventions(estimator, check):
+    """All of check_estimator, with no expected failure; it asks for n_components not above its two features."""
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def model():
+    """300 x 200, d = 2, M of order one, about 3 counts a cell."""
+    rng = np.random.default_rng(7)
+    rows = GaussianRows(np.sqrt(300 / 2))
+    bias = ShiftedExponential(0.25, 3)
+    return draw_embedding(300, 200, 2, rows_u=rows, rows_v=rows, bias_u=bias, bias_v=bias, rng=rng)
+
+
+@pytest.fixture(scope="module")
+def counts(model):
+    rates = model.rates()
+    return np.random.default_rng(8).poisson(3 * rates / rates.mean())
+
+
+@pytest.fixture(scope="module")
+def fitted(counts):
+    return AMPEmbedding(2, random_state=0).fit(counts)
+
+
+def test_it_recovers_the_embedding(model, counts, fitted):
+    """The error of M is near what the Fisher information allows: d / (weighted counts of a row) for every row and column.
+
+    M has 2 (300 + 200) parameters and its squared error, in units of the information r_i r_j (one count of information
+    for each expected count), is about their number when all of them are well determined: within a factor of two.
+    """
+    rates = 3 * model.rates() / model.rates().mean()
+    error = fitted.embedding_ @ fitted.components_ / np.sqrt(300) - model.U @ model.V.T / np.sqrt(300)
+    error -= np.average(error, axis=1, weights=rates.sum(axis=0))[:, None]  # shifts of rows and columns are biases
+    error -= np.average(error, axis=0, weights=rates.sum(axis=1))
+    assert (rates * error**2).sum() < 2 * 2 * (300 + 200)
+
+
+def test_it_beats_independence_on_new_counts_and_knows_by_how_much(model, counts, fitted):
+    """A fresh sample of the same rates; the gain is within a tenth of that of the true rates, and of its own forecast."""
+    rates = 3 * model.rates() / model.rates().mean()
+    fresh = np.random.default_rng(9).poisson(rates)
+    gain = heldout_gain(counts, fresh, fitted.embedding_, fitted.components_.T, fitted.row_bias_, fitted.column_bias_)
+    scale = counts.sum() / rates.sum()
+    true = heldout_gain(counts, fresh, model.U, model.V, scale * model.r_u, 3 * model.r_v / model.rates().mean())
+    assert 0.9 * true < gain
+    assert abs(fitted.heldout_gain_ - gain) < 0.1 * gain
+
+
+@pytest.mark.parametrize("denoiser", ["posterior", "ridge", "lasso"])
+@pytest.mark.parametrize("init", ["spectral", "random"])
+def test_every_denoiser_and_start_beats_independence(counts, denoiser, init):
+    assert AMPEmbedding(2, denoiser=denoiser, init=init, random_state=0).fit(counts).heldout_gain_ > 0.2
+
+
+def test_a_denoiser_and_a_pair_are_taken_as_they_are(counts, fitted):
+    named = AMPEmbedding(2, denoiser="ridge", random_state=0).fit(counts)
+    ridge = Ridge(np.sqrt(2 / 300))
+    for denoiser in (ridge, (ridge, ridge), [ridge, ridge]):
+        again = AMPEmbedding(2, denoiser=denoiser, random_state=0).fit(counts)
+        assert np.array_equal(again.embedding_, named.embedding_)
+    mixed = AMPEmbedding(2, denoiser=(GaussianPosterior(5.0), Lasso(0.5)), random_state=0).fit(counts)
+    assert mixed.heldout_gain_ > 0.2
+
+
+def test_sparse_equals_dense(counts, fitted):
+    for form in (sp.csr_array, sp.csc_matrix, sp.coo_array):
+        again = AMPEmbedding(2, random_state=0).fit(form(counts))
+        assert np.allclose(again.embedding_, fitted.embedding_, atol=1e-6)
+
+
+def test_the_rates_have_the_right_margins(counts, fitted):
+    """Rows to single precision; columns to the tolerance of the refit and of the rows' last steps, a few times 1e-3."""
+    rates = fitted.predict_rates()
+    assert np.allclose(rates.sum(axis=1), counts.sum(axis=1), rtol=1e-5)
+    assert np.allclose(rates.sum(axis=0), counts.sum(axis=0), rtol=0.02)
+    assert np.isclose(fitted.row_bias_.mean(), 1)
+
+
+def test_rates_of_some_rows(fitted):
+    rates = fitted.predict_rates()
+    assert np.array_equal(fitted.predict_rates(slice(3, 8)), rates[3:8])
+    assert np.allclose(fitted.predict_rates([5, 2]), rates[[5, 2]], rtol=1e-12)
+    assert np.allclose(fitted.predict_rates(np.arange(300) < 4), rates[:4], rtol=1e-12)
+
+
+def test_transform_of_the_fitted_rows_is_their_embedding(counts, fitted):
+    """To ten times the tolerance at which a row has converged, 1e-3 in M."""
+    M = (fitted.transform(counts) - fitted.embedding_) @ fitted.components_ / np.sqrt(300)
+    assert np.abs(M).max() < 1e-2
+
+
+def test_transform_embeds_new_rows(model, counts):
+    """Fitted to two thirds of the rows; the others are embedded nearly as well as the fitted ones."""
+    estimator = AMPEmbedding(2, random_state=0).fit(counts[:200])
+    V = estimator.components_.T
+    new = estimator.transform(counts[200:]) @ V.T
+    truth = model.U @ model.V.T * np.sqrt(200 / 300)
+    weights = counts.sum(axis=0)
+
+    def centred(M):
+        return M - np.average(M, axis=1, weights=weights)[:, None]
+
+    # column shifts of M are column biases: estimated from the fitted rows, and the same for the new ones
+    shift = np.average(
+        centred(truth[:200]) - centred(estimator.embedding_ @ V.T), axis=0, weights=counts[:200].sum(axis=1)
+    )
+    error = centred(truth[200:]) - shift - centred(new)
+    assert (error**2).sum() < 0.2 * (centred(truth[200:]) ** 2).sum()
+
+
+def test_rows_and_columns_without_counts_are_zero(counts):
+    holes = counts.copy()
+    holes[4], holes[:, [0, 9]] = 0, 0
+    with pytest.warns(AMPWarning, match="1 rows and 2 columns without counts"):
+        estimator = AMPEmbedding(2, random_state=0).fit(holes)
+    rates = estimator.predict_rates()
+    assert not rates[4].any() and not rates[:, [0, 9]].any()
+    assert not estimator.embedding_[4].any() and not estimator.components_[:, [0, 9]].any()
+    assert estimator.row_bias_[4] == 0 and not estimator.column_bias_[[0, 9]].any()
+    assert np.allclose(rates.sum(axis=1), holes.sum(axis=1), rtol=1e-5)
+    with_new_words = holes.copy()
+    with_new_words[:, 0] = 3
+    assert np.array_equal(estimator.transform(with_new_words), estimator.transform(holes))
+    assert not estimator.transform(np.zeros((2, 200))).any()
+
+
+def test_holes_do_not_change_the_rest(counts, fitted):
+    """Empty rows and columns put in between: the same fit, in the unit that sqrt(m) gives M."""
+    wide = np.insert(np.insert(counts, 10, 0, axis=1), [3, 50], 0, axis=0)
+    with pytest.warns(AMPWarning, match="2 rows and 1 columns without counts"):
+        estimator = AMPEmbedding(2, random_state=0).fit(wide)
+    assert np.allclose(
+        np.delete(np.delete(estimator.predict_rates(), [3, 51], axis=0), 10, axis=1), fitted.predict_rates()
+    )
+
+
+def test_no_structure_is_reported():
+    Z = np.random.default_rng(0).poisson(0.5, size=(60, 50))
+    with pytest.warns(AMPWarning, match="no iterate predicts held-out counts better"):
+        AMPEmbedding(3, random_state=0).fit(Z)
+
+
+def test_too_few_iterations_are_reported(counts):
+    with pytest.warns(AMPWarning, match="still improving after n_iter=2"):
+        estimator = AMPEmbedding(2, n_iter=2, random_state=0).fit(counts)
+    assert estimator.n_iter_ == 2
+
+
+def test_random_state_decides_everything(counts, fitted):
+    again = AMPEmbedding(2, random_state=0).fit(counts)
+    assert np.array_equal(again.embedding_, fitted.embedding_)
+    other = AMPEmbedding(2, random_state=np.random.RandomState(1)).fit(counts)
+    assert not np.array_equal(other.embedding_, fitted.embedding_)
+    assert normalised_mse(other.embedding_, other.components_.T, fitted.embedding_, fitted.components_.T) < 0.05
+
+
+def test_it_pickles_and_clones(counts, fitted):
+    assert np.array_equal(pickle.loads(pickle.dumps(fitted)).transform(counts), fitted.transform(counts))
+    assert clone(fitted).get_params() == fitted.get_params()
+
+
+def test_it_follows_a_vectorizer_in_a_pipeline():
+    texts = 15 * ["good fine film", "bad poor film", "good fine story", "bad poor story"]
+    pipeline = make_pipeline(CountVectorizer(), AMPEmbedding(2, random_state=0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AMPWarning)
+        embedding = pipeline.fit_transform(texts)
+    assert embedding.shape == (60, 2)
+    assert pipeline.get_feature_names_out().tolist() == ["ampembedding0", "ampembedding1"]
+    good, bad = embedding[0], embedding[1]
+    assert embedding[4] @ good > 0 > bad @ good
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"denoiser": "svd"}, "'lasso'.*'posterior'.*'ridge'|'posterior'.*'ridge'|denoiser"),
+        ({"denoiser": (Ridge(1.0),)}, "a Denoiser or a pair"),
+        ({"denoiser": (Ridge(1.0), "lasso")}, "a Denoiser or a pair"),
+        ({"n_components": 0}, "n_components"),
+        ({"n_components": 201}, r"n_components=201 must be at most 200.*300 rows and 200 columns"),
+        ({"init": "svd"}, "init"),
+        ({"n_iter": 0}, "n_iter"),
+        ({"tol": -1.0}, "tol"),
+    ],
+)
+def test_bad_parameters_are_errors(counts, parameters, message):
+    with pytest.raises(ValueError, match=message):
+        AMPEmbedding(**{"n_components": 2, **parameters}).fit(counts)
+
+
+def test_an_unknown_denoiser_is_told_the_names(counts):
+    with pytest.raises(ValueError) as error:
+        AMPEmbedding(2, denoiser="svd").fit(counts)
+    assert all(name in str(error.value) for name in ("posterior", "ridge", "lasso", "svd"))
+
+
+@pytest.mark.parametrize(
+    ("Z", "message"),
+    [
+        (-np.ones((3, 3)), "Negative values"),
+        (np.full((3, 3), np.nan), "NaN"),
+        (np.full((3, 3), np.inf), "infinity"),
+        (np.zeros((3, 3)), "no counts at all"),
+    ],
+)
+def test_bad_counts_are_errors(Z, message):
+    with pytest.raises(ValueError, match=message):
+        AMPEmbedding(1).fit(Z)
+
+
+@pytest.mark.slow
+@pytest.mark.reviews
+@pytest.mark.skipif(not os.environ.get("AMPTUTORIAL_DATA"), reason="AMPTUTORIAL_DATA does not name the movie reviews")
+def test_held_out_gain_on_the_movie_reviews():
+    """At least 0.16 nats per count at d = 10, on counts that the fit has not seen in any way."""
+    from amptutorial.corpus import load_movie_reviews
+
+    kept, held_out = split_counts(load_movie_reviews(n_documents=7000).counts, 0.2, np.random.default_rng(0))
+    estimator = AMPEmbedding(10, random_state=0).fit(kept)
+    gain = heldout_gain(
+        kept, held_out, estimator.embedding_, estimator.components_.T, estimator.row_bias_, estimator.column_bias_
+    )
+    assert gain >= 0.16

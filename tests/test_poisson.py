@@ -1,0 +1,113 @@
+"""The Poisson likelihood in blocks: sums, means, and biases refitted to the margins (counts are not biases)."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from amptutorial import poisson
+from amptutorial.bias import estimate_bias
+from amptutorial.poisson import largest_changes, log_partition, margin_biases, refit_biases, tilted_means
+
+counts = arrays(np.int64, st.tuples(st.integers(1, 6), st.integers(1, 6)), elements=st.integers(1, 50))
+
+
+@pytest.fixture
+def instance(rng):
+    m, n, d = 40, 30, 3
+    U, W, r_v = rng.standard_normal((m, d)), rng.standard_normal((n, d)), rng.uniform(0.1, 3, n)
+    return U, W, r_v, r_v * np.exp(U @ W.T)
+
+
+def test_sums_and_means_are_those_of_the_dense_rates(instance):
+    U, W, r_v, rates = instance
+    log_sums, means = tilted_means(U, W, r_v)
+    assert np.allclose(log_sums, np.log(rates.sum(axis=1)), rtol=1e-12)
+    assert np.allclose(means, rates @ W / rates.sum(axis=1, keepdims=True), rtol=1e-12)
+    assert np.allclose(log_partition(U, W, r_v), log_sums, rtol=1e-13)
+
+
+def test_the_means_are_the_gradient_of_the_log_sums(instance):
+    """Central differences, whose error is of order step^2 = 1e-10 times the third derivative."""
+    U, W, r_v, _ = instance
+    step = 1e-5
+    for k, e in enumerate(step * np.eye(U.shape[1])):
+        slope = (log_partition(U + e, W, r_v) - log_partition(U - e, W, r_v)) / (2 * step)
+        assert np.allclose(tilted_means(U, W, r_v)[1][:, k], slope, atol=1e-8)
+
+
+def test_the_size_of_the_blocks_does_not_matter(instance, monkeypatch):
+    U, W, r_v, _ = instance
+    whole = tilted_means(U, W, r_v)
+    monkeypatch.setattr(poisson, "BLOCK_ENTRIES", 7 * len(W))
+    for a, b in zip(whole, tilted_means(U, W, r_v), strict=True):
+        assert np.allclose(a, b, rtol=1e-13)
+
+
+def test_large_products_do_not_overflow():
+    U, W = np.array([[1000.0]]), np.array([[1.0], [2.0]])
+    log_sums, means = tilted_means(U, W, np.ones(2))
+    assert log_sums[0] == 2000 and means[0, 0] == 2
+
+
+def test_columns_without_bias_do_not_count(instance):
+    U, W, r_v, _ = instance
+    without = np.where(np.arange(len(r_v)) < 10, 0, r_v)
+    assert np.allclose(log_partition(U, W, without), log_partition(U, W[10:], r_v[10:]), rtol=1e-12)
+
+
+def test_single_precision_is_kept_and_close(instance):
+    U, W, r_v, _ = instance
+    _, means = tilted_means(U.astype(np.float32), W, r_v)
+    assert means.dtype == np.float32
+    assert np.allclose(means, tilted_means(U, W, r_v)[1], atol=100 * np.finfo(np.float32).eps)
+
+
+def test_largest_changes(instance):
+    U, W, _, _ = instance
+    assert np.allclose(largest_changes(U, W), np.abs(U @ W.T).max(axis=1))
+
+
+def test_margin_biases_reproduce_the_row_sums(instance):
+    U, W, r_v, rates = instance
+    totals = np.arange(1.0, len(U) + 1)
+    assert np.allclose(margin_biases(totals, U, W, r_v) * rates.sum(axis=1), totals)
+
+
+def test_the_margins_are_right_at_convergence(rng):
+    m, n, d = 20, 15, 2
+    U, V, Z = rng.standard_normal((m, d)), rng.standard_normal((n, d)), rng.poisson(5.0, size=(m, n))
+    r_u, r_v = refit_biases(Z, U, V, n_sweeps=1000, tol=1e-15)
+    rates = r_u[:, None] * r_v * np.exp(U @ V.T / np.sqrt(m))
+    assert np.allclose(rates.sum(axis=1), Z.sum(axis=1), rtol=1e-12)
+    assert np.allclose(rates.sum(axis=0), Z.sum(axis=0), rtol=1e-12)
+    assert np.isclose(r_u.mean(), 1)
+
+
+@given(counts)
+def test_without_an_embedding_they_are_the_counted_biases(Z):
+    m, n = Z.shape
+    for refitted, counted in zip(refit_biases(Z, np.zeros((m, 1)), np.zeros((n, 1))), estimate_bias(Z), strict=True):
+        assert np.allclose(refitted, counted)
+
+
+def test_refitting_recovers_the_true_biases_where_counting_cannot(rng):
+    """M of order one, expected counts: the refit is exact, the counted biases are off by the mean of exp(M)."""
+    m, n, d = 30, 40, 2
+    U, V = m**0.25 * rng.standard_normal((m, d)), m**0.25 * rng.standard_normal((n, d))
+    r_u, r_v = rng.uniform(0.5, 2, m), rng.uniform(0.5, 2, n)
+    r_u /= r_u.mean()
+    rates = r_u[:, None] * r_v * np.exp(U @ V.T / np.sqrt(m))
+    refitted, counted = refit_biases(rates, U, V, n_sweeps=5000, tol=1e-15)[0], estimate_bias(rates)[0]
+    assert np.allclose(refitted, r_u, rtol=1e-6)
+    assert np.abs(counted / r_u - 1).max() > 0.3
+
+
+def test_empty_rows_and_columns_get_no_bias(rng):
+    Z = np.array([[2, 0, 1], [0, 0, 0], [1, 0, 4]])
+    U, V = rng.standard_normal((3, 1)), rng.standard_normal((3, 1))
+    r_u, r_v = refit_biases(sp.csr_array(Z), U, V)
+    assert r_u[1] == 0 and r_v[1] == 0
+    assert np.isfinite(r_u).all() and np.isfinite(r_v).all()

@@ -1,0 +1,142 @@
+"""AMP on the re-expanded likelihood: where it starts, where it ends, and what it must not depend on."""
+
+from dataclasses import replace
+from itertools import islice
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from amptutorial import reexpansion
+from amptutorial.amp import half_step
+from amptutorial.bias import estimate_bias
+from amptutorial.denoisers import GaussianPosterior, Lasso, Ridge
+from amptutorial.laws import ConstantBias, GaussianRows
+from amptutorial.model import draw_embedding
+from amptutorial.poisson import refit_biases
+from amptutorial.reexpansion import balance, iterate, new_side, reexpanded_half_step, settle, start
+from amptutorial.score import FisherScore
+
+
+@pytest.fixture
+def counts(rng):
+    """60 x 40 counts, about five a cell, with M of order one."""
+    rows = GaussianRows(np.sqrt(60 / 2))
+    model = draw_embedding(60, 40, 2, rows_u=rows, rows_v=rows, bias_u=ConstantBias(), bias_v=ConstantBias(), rng=rng)
+    return sp.csr_array(rng.poisson(5 * model.rates() / model.rates().mean() + 0.1))
+
+
+def in_double(side):
+    return new_side(side.X.astype(np.float64), side.r, side.denoiser)
+
+
+def score(Z, U, V, r_u, r_v):
+    """The derivative of the log-likelihood by U, from the dense rates."""
+    m = len(U)
+    return (Z - r_u[:, None] * r_v * np.exp(U @ V.T / np.sqrt(m))) @ V / np.sqrt(m)
+
+
+@pytest.fixture
+def columns(counts, rng):
+    return in_double(start(counts, Ridge(1.0), Ridge(1.0), 2, rng, spectral=True)[1])
+
+
+def test_the_first_half_step_is_that_of_the_plain_score(counts, columns, monkeypatch):
+    """Expanded at M = 0 the likelihood is the quadratic one, and the biases are the counted ones."""
+    monkeypatch.setattr(reexpansion, "REACH", 1e9)
+    m, denoiser = counts.shape[0], GaussianPosterior(0.7)
+    r_u, r_v = estimate_bias(counts)
+    rows = new_side(np.zeros((m, 2)), r_u, denoiser)
+    updated = reexpanded_half_step(counts, rows, columns, m)
+
+    B = np.sqrt(r_v)[:, None] * columns.X
+    plain = half_step(FisherScore(counts, r_u, r_v) @ B / np.sqrt(m), r_u, B.T @ B / m, np.zeros((2, 2)), denoiser)
+    assert np.allclose(np.sqrt(r_u)[:, None] * updated.X, plain.estimate, rtol=1e-10, atol=1e-12)
+    assert np.allclose(updated.Gamma, plain.jacobian, rtol=1e-12)
+    assert np.allclose(updated.bias, r_u, rtol=1e-12)
+
+
+def test_no_step_changes_m_by_more_than_the_reach(counts, columns):
+    m = counts.shape[0]
+    rows = new_side(np.zeros((m, 2)), estimate_bias(counts)[0], GaussianPosterior(1e6))
+    far = replace(columns, X=100 * columns.X)
+    updated = reexpanded_half_step(counts, rows, far, m)
+    assert np.abs(updated.X @ far.X.T / np.sqrt(m)).max() <= reexpansion.REACH * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("gamma", [0.0, 0.1])
+def test_settled_rows_are_stationary_points_of_the_ridge_penalised_likelihood(counts, columns, gamma, monkeypatch):
+    """Onsager term or not: it cancels at a fixed point of an argmin denoiser (lem:fixed-points, for Poisson)."""
+    monkeypatch.setattr(reexpansion, "SETTLED", 1e-11)
+    m, strength = counts.shape[0], 0.3
+    B = np.sqrt(columns.r)[:, None] * columns.X
+    columns = replace(columns, Gamma=gamma * B.T @ B / m)
+    rows = settle(counts, new_side(np.zeros((m, 2)), estimate_bias(counts)[0], Ridge(strength)), columns, m)
+    gradient = score(counts.toarray(), rows.X, columns.X, rows.bias, columns.bias)
+    assert np.allclose(gradient, strength * rows.X, atol=1e-7)
+
+
+def test_settled_rows_are_minimisers_for_the_absolute_norm(counts, columns, monkeypatch):
+    """The optimality conditions of the lasso: |score| <= strength, with equality and the sign where u is not zero."""
+    monkeypatch.setattr(reexpansion, "SETTLED", 1e-11)
+    m, strength = counts.shape[0], 2.0
+    rows = settle(counts, new_side(np.zeros((m, 2)), estimate_bias(counts)[0], Lasso(strength)), columns, m)
+    gradient = score(counts.toarray(), rows.X, columns.X, rows.bias, columns.bias)
+    active = rows.X != 0
+    assert 0 < active.mean() < 1
+    assert np.allclose(gradient[active], strength * np.sign(rows.X[active]), atol=1e-7)
+    assert (np.abs(gradient) <= strength + 1e-7).all()
+
+
+def test_settled_posterior_means_balance_score_prior_and_onsager_term(counts, columns, monkeypatch):
+    """score = C^-1 u + r Gamma u: the uncertainty of the other side acts as a further ridge."""
+    monkeypatch.setattr(reexpansion, "SETTLED", 1e-11)
+    m, C, Gamma = counts.shape[0], np.array([[2.0, 0.5], [0.5, 1.0]]), np.diag([0.3, 0.1])
+    r_u = estimate_bias(counts)[0]
+    columns = replace(columns, Gamma=Gamma)
+    rows = settle(counts, new_side(np.zeros((m, 2)), r_u, GaussianPosterior(C)), columns, m)
+    gradient = score(counts.toarray(), rows.X, columns.X, rows.bias, columns.bias)
+    assert np.allclose(gradient, rows.X @ np.linalg.inv(C) + r_u[:, None] * rows.X @ Gamma, atol=1e-7)
+
+
+def test_settled_rows_do_not_depend_on_each_other(counts, columns):
+    m = counts.shape[0]
+    rows = new_side(np.zeros((m, 2)), estimate_bias(counts)[0], GaussianPosterior(1.0))
+    together, some = settle(counts, rows, columns, m), np.arange(0, m, 7)
+    alone = settle(counts[some], rows.take(some), columns, m)
+    assert np.allclose(alone.X, together.X[some], rtol=1e-9, atol=1e-12)
+
+
+def test_the_margins_of_settled_rows_are_right(counts, columns):
+    m = counts.shape[0]
+    rows = settle(counts, new_side(np.zeros((m, 2)), estimate_bias(counts)[0], Ridge(1.0)), columns, m)
+    rates = rows.bias[:, None] * columns.bias * np.exp(rows.X @ columns.X.T / np.sqrt(m))
+    assert np.allclose(rates.sum(axis=1), counts.sum(axis=1), rtol=1e-12)
+
+
+def test_balancing_changes_coordinates_only(counts, rng):
+    m = counts.shape[0]
+    learned = GaussianPosterior(1.0, learn=True)
+    sides = start(counts, learned, learned, 2, rng, spectral=True)
+    *_, (rows, columns) = islice(iterate(counts, *(in_double(side) for side in sides), m), 5)
+    new_rows, new_columns = balance(rows, columns)
+    assert np.allclose(new_rows.X @ new_columns.X.T, rows.X @ columns.X.T, atol=1e-9)
+    grams = [(np.sqrt(s.r)[:, None] * s.X).T @ (np.sqrt(s.r)[:, None] * s.X) for s in (new_rows, new_columns)]
+    assert np.allclose(grams[0], grams[1]) and np.allclose(grams[0], np.diag(np.sort(np.diag(grams[0]))[::-1]))
+
+    bias = refit_biases(counts, rows.X, columns.X)[1]
+    before = settle(counts, rows, replace(columns, bias=bias), m)
+    after = settle(counts, new_rows, replace(new_columns, bias=bias), m)
+    within = 10 * reexpansion.SETTLED * np.sqrt(m)
+    assert np.allclose(after.X @ new_columns.X.T, before.X @ columns.X.T, atol=within)
+
+
+def test_denoisers_that_know_their_axes_keep_them(columns):
+    assert balance(columns, columns) == (columns, columns)
+
+
+@pytest.mark.parametrize("spectral", [True, False])
+def test_starting_rows_have_the_length_of_the_prior(counts, rng, spectral):
+    rows, columns = start(counts, Ridge(1.0), Ridge(1.0), 2, rng, spectral=spectral)
+    assert (rows.X == 0).all()
+    assert np.allclose((columns.X**2).sum(axis=1), 2 * np.sqrt(60 / 2), rtol=1e-5)
