@@ -84,8 +84,9 @@ def spectral_start(Y, d, *, rng):
     shrunken = shrink_singular_values(sigma, *Y.shape)
     if not shrunken.any():
         warnings.warn(
-            f"the largest singular value, {sigma[0]:.4g}, is inside the noise, which ends at {bulk_edge(*Y.shape):.4g}: this "
-            "start is uninformed, and below the threshold no estimate can do better than zero",
+            f"the largest singular value, {sigma[0]:.4g}, is inside the noise, "
+            f"which ends at {bulk_edge(*Y.shape):.4g}: "
+            "this start is uninformed, and below the threshold no spectral estimate does better than zero",
             BelowThresholdWarning,
             stacklevel=2,
         )
