@@ -39,6 +39,9 @@ class Denoiser(ABC):
 
     precision = "argmin"
 
+    def __repr__(self):
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
+
     @abstractmethod
     def estimate(self, P, r, F):
         """Return the estimated rows, shape (N, d)."""
@@ -72,6 +75,10 @@ class Denoiser(ABC):
 
     def refit(self, P, r, F):
         """Return the denoiser to use on these rows: a copy with learned parameters, or itself."""
+        return self
+
+    def frozen(self):
+        """Return the denoiser as it is now, no longer learning: what overrides `refit` overrides this too."""
         return self
 
 
@@ -250,6 +257,10 @@ class GaussianPosterior(_GaussianDenoiser):
         second_moment = coordinates @ coordinates.T / len(P) + np.diag((gains / r).mean(axis=1))
         C = V @ second_moment @ V.T
         return GaussianPosterior((C + C.T) / 2, learn=True)
+
+    def frozen(self):
+        """Return a copy with this covariance for good."""
+        return GaussianPosterior(self.covariance)
 
 
 class Lasso(Denoiser):

@@ -16,7 +16,7 @@ from ._validation import AMPWarning
 from .bias import drop_empty
 from .denoisers import Denoiser, GaussianPosterior, Lasso, Ridge
 from .heldout import heldout_gain, independence_entropy, split_counts
-from .poisson import refit_biases
+from .poisson import margin_biases
 from .reexpansion import balance, iterate, new_side, settle, start
 
 VALIDATION = 0.1  # the fraction of the counts that decides when to stop
@@ -35,12 +35,13 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     n_components : int
         Embedding dimension d, at most min(m, n).
     denoiser : {"posterior", "ridge", "lasso"}, Denoiser, or a pair of Denoiser
-        "posterior": the posterior mean under a Gaussian prior whose covariance is learned. "ridge" and "lasso": minimisers
-        for the priors with which M_ij has variance one. A pair is for rows and columns.
+        "posterior": the posterior mean under a Gaussian prior whose covariance is learned. "ridge" and "lasso":
+        minimisers for priors with which M_ij has variance one. A pair is for the rows and the columns.
     n_iter : int
         The largest number of iterations.
     tol : float
-        An iteration that lowers the held-out cross-entropy by less than this fraction of it is no progress.
+        An iteration that lowers the held-out cross-entropy by less than this fraction of it is no progress; two such
+        iterations in a row are the end.
     init : {"spectral", "random"}
     random_state : int, RandomState or None
 
@@ -88,7 +89,9 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         "random_state": ["random_state"],
     }
 
-    def __init__(self, n_components=10, *, denoiser="posterior", n_iter=50, tol=1e-4, init="spectral", random_state=None):
+    def __init__(
+        self, n_components=10, *, denoiser="posterior", n_iter=50, tol=1e-4, init="spectral", random_state=None
+    ):
         self.n_components = n_components
         self.denoiser = denoiser
         self.n_iter = n_iter
@@ -96,15 +99,10 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.init = init
         self.random_state = random_state
 
-    def fit(self, Z, y=None):
-        """Fit the embedding to the counts `Z` (m, n), dense or sparse; `y` is ignored."""
-        self.fit_transform(Z)
-        return self
-
     @_fit_context(prefer_skip_nested_validation=False)
-    def fit_transform(self, Z, y=None):
-        """Fit the embedding to the counts `Z` (m, n) and return `embedding_`; `y` is ignored."""
-        Z = self._check_counts(Z, reset=True)
+    def fit(self, X, y=None):
+        """Fit the embedding to the counts `X` (m, n), the Z of the paper, dense or sparse; `y` is ignored."""
+        Z = self._check_counts(X, reset=True)
         shape = Z.shape
         Z, row_index, column_index = drop_empty(Z)
         self._check_size(shape, Z.shape)
@@ -113,7 +111,7 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         rows, columns = self._iterate_until_best(Z, m)
         *_, (rows, columns) = islice(iterate(Z, rows, columns, m), REFINEMENTS)
         rows, columns = balance(rows, columns)
-        r_v = refit_biases(Z, rows.X, columns.X, tol=1e-3)[1]
+        r_v = margin_biases(Z.sum(axis=0), columns.X, rows.X / np.sqrt(m), rows.bias)
         rows = settle(Z, rows, replace(columns, bias=r_v), m)
         scale = rows.bias.mean()
 
@@ -124,23 +122,28 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.components_ = _spread(self._unit * columns.X, column_index, shape[1]).T
         self.row_bias_ = _spread(rows.bias / scale, row_index, shape[0])
         self.column_bias_ = _spread(r_v * scale, column_index, shape[1])
-        return self.embedding_
+        return self
 
-    def transform(self, Z):
+    def fit_transform(self, X, y=None):
+        """Fit the embedding to the counts `X` (m, n) and return `embedding_`; `y` is ignored."""
+        return self.fit(X).embedding_
+
+    def transform(self, X):
         """Embed new rows, given the fitted columns.
 
         Parameters
         ----------
-        Z : array or sparse array (m_new, n)
+        X : array or sparse array (m_new, n)
+            Counts.
 
         Returns
         -------
         array (m_new, d)
-            Each row by itself; zero for a row without counts in the columns that were fitted. The rows that were fitted get
-            their `embedding_` again, up to round-off of single precision.
+            Each row by itself; zero for one without counts in the fitted columns. Rows that were fitted get their
+            `embedding_` again, up to the tolerance of the iteration.
         """
         check_is_fitted(self)
-        Z = self._check_counts(Z, reset=False)[:, self._column_index]
+        Z = self._check_counts(X, reset=False)[:, self._column_index]
         totals = np.asarray(Z.sum(axis=1), dtype=np.float64)
         some = np.flatnonzero(totals)
         U = np.zeros((Z.shape[0], len(self.components_)))
@@ -155,12 +158,12 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         Parameters
         ----------
         rows : slice, array of int or bool, or None
-            Which rows; None for all of them, an array as large as the dense `Z`.
+            Which rows; None for all of them, an array as large as the dense counts.
 
         Returns
         -------
         array (len(rows), n)
-            r_u_i r_v_j exp(u_i . v_j / sqrt(m)). Its rows add up to those of `Z`.
+            r_u_i r_v_j exp(u_i . v_j / sqrt(m)). Its rows add up to those of the counts.
         """
         check_is_fitted(self)
         rows = slice(None) if rows is None else rows
@@ -185,12 +188,12 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def _check_size(self, shape, kept):
         if self.n_components > min(kept):
             raise ValueError(
-                f"n_components={self.n_components} must be at most {min(kept)}: Z has {kept[0]} rows and {kept[1]} columns with "
-                f"counts (n_samples={shape[0]}, n_features={shape[1]})"
+                f"n_components={self.n_components} must be at most {min(kept)}: Z has {kept[0]} rows and {kept[1]} "
+                f"columns with counts (n_samples={shape[0]}, n_features={shape[1]})"
             )
         empty = [f"{a - b} {word}" for a, b, word in zip(shape, kept, ("rows", "columns"), strict=True) if a > b]
         if empty:
-            warnings.warn(f"{' and '.join(empty)} without counts: their embeddings and rates are zero", AMPWarning, stacklevel=4)
+            _warn(f"{' and '.join(empty)} without counts: their embeddings and rates are zero")
 
     def _denoisers(self, m):
         """Return the pair of denoisers; the named ones for priors with which M_ij has variance one."""
@@ -201,39 +204,39 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             "ridge": Ridge(1 / variance),
             "lasso": Lasso(np.sqrt(2 / variance)),  # of a Laplace prior with this variance
         }
-        pair = self.denoiser
-        if not isinstance(pair, tuple | list):
-            pair = (named.get(pair, pair),) * 2 if isinstance(pair, str) else (pair,) * 2
-        if len(pair) != 2 or not all(isinstance(denoiser, Denoiser) for denoiser in pair):
-            raise ValueError(f"denoiser must be one of {sorted(named)}, a Denoiser or a pair of Denoiser, got {self.denoiser!r}")
+        denoiser = named[self.denoiser] if isinstance(self.denoiser, str) else self.denoiser
+        pair = (denoiser, denoiser) if isinstance(denoiser, Denoiser) else tuple(denoiser)
+        if len(pair) != 2 or not all(isinstance(one, Denoiser) for one in pair):
+            raise ValueError(f"denoiser must be one of {sorted(named)}, a Denoiser or a pair of them, got {denoiser!r}")
         return pair
 
     def _iterate_until_best(self, Z, m):
         """Return the iterate, fitted to nine tenths of the counts, that predicts the rest best."""
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         rows, columns = start(Z, *self._denoisers(m), self.n_components, rng, spectral=self.init == "spectral")
-        r_v = columns.r
         kept, held_out = split_counts(Z, VALIDATION, rng)
-        columns = replace(columns, r=(1 - VALIDATION) * r_v)
+        fewer = replace(columns, r=(1 - VALIDATION) * columns.r)
         entropy, best, self.heldout_gain_, progress = independence_entropy(kept, held_out), None, -np.inf, 0
-        for k, (rows, columns) in enumerate(islice(iterate(kept, rows, columns, m), self.n_iter), start=1):
-            gain = heldout_gain(kept, held_out, rows.X, columns.X, rows.bias, columns.bias)
+        for k, (u, v) in enumerate(islice(iterate(kept, rows, fewer, m), self.n_iter), start=1):
+            gain = heldout_gain(kept, held_out, u.X, v.X, u.bias, v.bias)
             if best is None or gain > self.heldout_gain_ + self.tol * (entropy - gain):
                 progress = k
             if best is None or gain > self.heldout_gain_:
-                best, self.heldout_gain_, self.n_iter_ = (rows, columns), gain, k
+                best, self.heldout_gain_, self.n_iter_ = (u, v), gain, k
             if k - progress >= PATIENCE:
                 break
         else:
-            warnings.warn(f"still improving after n_iter={self.n_iter} iterations: allow more", AMPWarning, stacklevel=5)
+            _warn(f"still improving after n_iter={self.n_iter} iterations: allow more")
         if self.heldout_gain_ <= 0:
-            warnings.warn(
-                "no iterate predicts held-out counts better than row and column sums do: there is too little in these counts "
-                f"for n_components={self.n_components}; try fewer, or more counts",
-                AMPWarning,
-                stacklevel=5,
+            _warn(
+                "no iterate predicts held-out counts better than row and column sums do: the counts are too few for "
+                f"n_components={self.n_components}, or rows and columns are independent"
             )
-        return best[0], replace(best[1], r=r_v)
+        return best[0], replace(best[1], r=columns.r)
+
+
+def _warn(message):
+    warnings.warn(message, AMPWarning, stacklevel=5)
 
 
 def _spread(values, index, size):

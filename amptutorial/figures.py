@@ -1,4 +1,4 @@
-"""How the book draws: one style, and the figures that more than one place needs. Needs matplotlib (the `book` extra)."""
+"""How the book draws: one style, and the figures that more than one place needs (matplotlib is in the `book` extra)."""
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -1,8 +1,9 @@
 """Biased low-rank AMP on the Poisson likelihood expanded around the current estimate, again and again.
 
-Expanded once, at M = 0, the likelihood is the quadratic one of `amptutorial.amp`; where M_ij is of order one, as on real
-text, that leaves the Poisson rates far behind. Here the score is Z - rates at the current estimate, the biases are refitted
-at every half-step, and no row goes further than the expansion can be trusted. `amptutorial.amp.half_step` does the rest.
+Expanded once, at M = 0, the likelihood is the quadratic one of `amptutorial.amp`. Where M_ij is of order one, as on
+real text, that is far from the Poisson likelihood, and estimates run away. Here the score is Z - rates at the current
+estimate, the biases are refitted at every half-step, and no row goes further than the expansion can be trusted.
+Everything else is `amptutorial.amp.half_step`: the denoisers, F, and the Onsager terms.
 """
 
 from dataclasses import dataclass, replace
@@ -50,6 +51,11 @@ class Side:
     step: np.ndarray
     length: np.ndarray
     reach: np.ndarray
+
+    def take(self, index):
+        """Return this side with the rows at `index` only."""
+        by_row = ("X", "r", "bias", "step", "length", "reach")
+        return replace(self, **{name: getattr(self, name)[index] for name in by_row})
 
 
 def reexpanded_half_step(Z, this, other, m):
@@ -109,17 +115,28 @@ def _reach(step, W):
     return bound
 
 
+def iterate(Z, rows, columns, m):
+    """Yield both sides after one more iteration, again and again, the biases of the rows refitted to each."""
+    Zt = Z.T.tocsr()
+    moved = reexpanded_half_step(Z, rows, columns, m)
+    while True:
+        columns = reexpanded_half_step(Zt, columns, moved, m)
+        rows, moved = moved, reexpanded_half_step(Z, moved, columns, m)
+        yield replace(rows, bias=moved.bias), columns
+
+
 def new_side(X, r, denoiser):
-    """Return a `Side` that has not moved yet."""
-    d = X.shape[1]
-    return Side(X, r, r, denoiser, np.zeros((d, d)), np.zeros_like(X), *np.ones((2, len(X)), dtype=X.dtype))
+    """Return a `Side` that has not moved yet, with the counted biases `r`."""
+    none, ones = np.zeros((X.shape[1], X.shape[1])), np.ones(len(X), dtype=X.dtype)
+    return Side(X, r, bias=r, denoiser=denoiser, Gamma=none, step=np.zeros_like(X), length=ones, reach=ones)
 
 
 def start(Z, denoiser_u, denoiser_v, d, rng, *, spectral):
     """Return both sides before the first iteration, in single precision: U = 0, V random or near the spectral solution.
 
-    The rows of V are as long as those drawn from a prior with which M_ij has variance one. Of the leading singular vectors
-    of the score only the directions are kept: their length sits in a few rows, of rare words in few documents.
+    The rows of V are as long as those drawn from a prior with which M_ij has variance one. Of the leading singular
+    vectors of the score only the directions are kept: most of their length sits in few rows, of rare words in few
+    documents.
     """
     r_u, r_v = estimate_bias(Z)
     V = rng.standard_normal((len(r_v), d))
@@ -135,24 +152,22 @@ def start(Z, denoiser_u, denoiser_v, d, rng, *, spectral):
 
 
 def settle(Z, this, other, m, max_iter=200):
-    """Return `this` side after half-steps of its own, the other side held fixed, until each of its rows has converged."""
-    X, denoiser, W = this.X.copy(), _frozen(this.denoiser), other.X / np.sqrt(m)
-    side, moving = replace(this, denoiser=denoiser), np.arange(len(X))
+    """Return `this` side after half-steps of its own, the other one held fixed, until each of its rows has converged.
+
+    Rows that have converged stay where they are, so that no row depends on which others are there. The biases are those
+    that go with the result.
+    """
+    this = replace(this, denoiser=this.denoiser.frozen())
+    X, moving, side = this.X.copy(), np.arange(len(this.X)), this
     for _ in range(max_iter):
         side = reexpanded_half_step(Z[moving], side, other, m)
         X[moving] = side.X
         going = side.reach > SETTLED
         if not going.any():
             break
-        moving = moving[going]
-        side = replace(side, **{name: getattr(side, name)[going] for name in ("X", "r", "bias", "step", "length", "reach")})
+        moving, side = moving[going], side.take(going)
     totals = np.asarray(Z.sum(axis=1), dtype=np.float64)
-    return replace(this, X=X, bias=margin_biases(totals, X, W, other.bias), denoiser=denoiser)
-
-
-def _frozen(denoiser):
-    """Return `denoiser` as it is, no longer learning from the rows it sees."""
-    return GaussianPosterior(denoiser.covariance) if isinstance(denoiser, GaussianPosterior) else denoiser
+    return replace(this, X=X, bias=margin_biases(totals, X, other.X / np.sqrt(m), other.bias))
 
 
 def balance(rows, columns):
@@ -172,16 +187,8 @@ def balance(rows, columns):
 
 def _change_coordinates(side, T):
     d = len(T)
-    covariance = T.T @ (side.denoiser.covariance * np.eye(d)) @ T
+    covariance = side.denoiser.covariance
+    covariance = T.T @ (covariance * np.eye(d) if np.ndim(covariance) == 0 else covariance) @ T
     covariance += 1e-9 * max(np.trace(covariance), 1e-9) * np.eye(d)  # a direction may have been lost
-    return replace(side, X=(side.X @ T).astype(side.X.dtype), denoiser=GaussianPosterior(covariance), Gamma=T.T @ side.Gamma @ T)
-
-
-def iterate(Z, rows, columns, m):
-    """Yield both sides after one more iteration, again and again, the biases of the rows refitted to each."""
-    Zt = Z.T.tocsr()
-    moved = reexpanded_half_step(Z, rows, columns, m)
-    while True:
-        columns = reexpanded_half_step(Zt, columns, moved, m)
-        rows, moved = moved, reexpanded_half_step(Z, moved, columns, m)
-        yield replace(rows, bias=moved.bias), columns
+    X, Gamma = (side.X @ T).astype(side.X.dtype), T.T @ side.Gamma @ T
+    return replace(side, X=X, denoiser=GaussianPosterior(covariance), Gamma=Gamma)

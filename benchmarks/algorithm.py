@@ -1,8 +1,6 @@
 """AMP and state evolution beside the least that any such algorithm must do."""
 
-import os
 import warnings
-from pathlib import Path
 
 import numpy as np
 
@@ -14,7 +12,6 @@ from amptutorial import (
     ShiftedExponential,
     biased_low_rank_amp,
     draw_embedding,
-    drop_empty,
     estimate_bias,
     gaussian_state_evolution,
     random_start,
@@ -67,9 +64,7 @@ def bench_dense():
 
 def bench_reviews():
     """AMP on the movie reviews, sparse, against the bare sparse products, and against the dense score."""
-    archive = Path(__file__).parents[2] / "shared/data/aclImdb_labelled.tar.gz"
-    Z = load_movie_reviews(None if "AMPTUTORIAL_DATA" in os.environ or not archive.exists() else archive).counts
-    Z, _, _ = drop_empty(Z)
+    Z = load_movie_reviews().counts
     rng = np.random.default_rng(0)
     r_u, r_v = estimate_bias(Z)
     Y = FisherScore(Z, r_u, r_v)

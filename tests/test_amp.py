@@ -203,6 +203,8 @@ def test_floor_guarantees_its_bound_and_touches_nothing_else(seed, d, convexity)
     floored, changed = floor_precision(F, Q, convexity)
     gap = np.linalg.eigvalsh(floored + convexity * np.eye(d) - FLOOR * Q)[0]
     assert gap > -1e-8 * (1 + np.trace(Q))
+    if changed:  # and no more than the bound, up to the small multiple of I that keeps a singular Q in hand
+        assert gap < FLOOR * (1.1e-3 * np.trace(Q) / d) + 1e-8 * (1 + np.trace(Q))
     assert changed or np.array_equal(F, floored)
     assert floor_precision(F + 10 * (1 + np.trace(Q) + np.abs(F).sum()) * np.eye(d), Q, convexity)[1] is False
 

@@ -21,8 +21,7 @@ from amptutorial._text import distinct, lemma, words
 from amptutorial.corpus import Corpus, corpus_from_texts, load_docstrings, load_movie_reviews
 
 OFFICIAL = "aclImdb_v1.tar.gz"
-BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data" / "aclImdb_labelled.tar.gz"
-REAL = os.environ.get("AMPTUTORIAL_DATA") or (BESIDE if BESIDE.is_file() else None)  # before any test hides it
+REAL = os.environ.get("AMPTUTORIAL_DATA")  # before any test hides it
 
 
 @pytest.fixture(autouse=True)

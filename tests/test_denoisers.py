@@ -153,8 +153,9 @@ def test_em_finds_the_covariance_and_raises_the_likelihood(rng):
     # by the information of N rows a covariance entry has a standard error of about C sqrt(2 / N) times the loss by
     # noise
     assert np.allclose(denoiser.covariance, C, atol=0.1)
-    fixed = GaussianPosterior(1.0)
-    assert fixed.refit(P, r, F) is fixed
+    for fixed in (GaussianPosterior(1.0), denoiser.frozen()):
+        assert fixed.refit(P, r, F) is fixed
+    assert np.array_equal(denoiser.frozen().covariance, denoiser.covariance)
 
 
 @pytest.mark.parametrize("denoiser", DENOISERS, ids=repr)

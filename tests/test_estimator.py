@@ -49,10 +49,10 @@ def fitted(counts):
 
 
 def test_it_recovers_the_embedding(model, counts, fitted):
-    """The error of M is near what the Fisher information allows: d / (weighted counts of a row) for every row and column.
+    """The error of M is near what the Fisher information allows.
 
-    M has 2 (300 + 200) parameters and its squared error, in units of the information r_i r_j (one count of information
-    for each expected count), is about their number when all of them are well determined: within a factor of two.
+    M has 2 (300 + 200) parameters. Its squared error, each entry weighted by its information r_u_i r_v_j exp(M_ij), is
+    about their number when all of them are well determined: asserted within a factor of two.
     """
     rates = 3 * model.rates() / model.rates().mean()
     error = fitted.embedding_ @ fitted.components_ / np.sqrt(300) - model.U @ model.V.T / np.sqrt(300)
@@ -62,7 +62,7 @@ def test_it_recovers_the_embedding(model, counts, fitted):
 
 
 def test_it_beats_independence_on_new_counts_and_knows_by_how_much(model, counts, fitted):
-    """A fresh sample of the same rates; the gain is within a tenth of that of the true rates, and of its own forecast."""
+    """On a fresh sample the gain is within a tenth of that of the true rates, and of its own forecast."""
     rates = 3 * model.rates() / model.rates().mean()
     fresh = np.random.default_rng(9).poisson(rates)
     gain = heldout_gain(counts, fresh, fitted.embedding_, fitted.components_.T, fitted.row_bias_, fitted.column_bias_)

@@ -11,7 +11,8 @@ ROOT = Path(__file__).parents[1]
 BOOK = ROOT / "book"
 STATUSES = ("as printed", "corrected", "stated", "planned")
 DATA_FLOW = (
-    *("laws", "model", "bias", "score", "denoisers", "amp", "state_evolution", "metrics", "baselines", "spectrum"),
+    *("laws", "model", "bias", "score", "denoisers", "amp", "state_evolution"),
+    *("metrics", "baselines", "spectrum"),
     *("corpus", "poisson", "heldout", "reexpansion", "estimator"),
     *("experiments", "figures", "widgets", "checks"),
 )
@@ -21,8 +22,8 @@ LEDGER_HEAD = """(ledger)=
 # The ledger
 
 Every labelled statement of the paper {cite}`azar2023estimation`, in the paper's order: where this book teaches it,
-what computes it, which tests verify it, and whether it stands as printed. *Stated* means: used without a proof here. *Planned*
-means: computed and tested, but its figure is still to be drawn in a chapter.
+what computes it, which tests verify it, and whether it stands as printed. *Stated* means: used without a proof here.
+*Planned* means: computed and tested, but its figure is still to be drawn in a chapter.
 
 """
 
