@@ -15,12 +15,13 @@ from sklearn.utils.validation import check_is_fitted, check_non_negative, valida
 from ._validation import AMPWarning
 from .bias import drop_empty
 from .denoisers import Denoiser, GaussianPosterior, Lasso, Ridge
-from .heldout import heldout_gain, independence_entropy, split_counts
+from .heldout import heldout_log_ratios, independence_entropy, is_worse, split_counts
 from .poisson import margin_biases
-from .reexpansion import balance, iterate, new_side, settle, start
+from .reexpansion import balance, iterate, leading_directions, new_side, settle, start
 
 VALIDATION = 0.1  # the fraction of the counts that decides when to stop
-PATIENCE = 2  # iterations without progress before stopping
+AT_LEAST = 10  # iterations that AMP gets to settle
+PATIENCE = 1  # iterations without progress before stopping
 REFINEMENTS = 2  # iterations from the best estimate on, with all counts
 
 
@@ -36,7 +37,8 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         Embedding dimension d, at most min(m, n).
     denoiser : {"posterior", "ridge", "lasso"}, Denoiser, or a pair of Denoiser
         "posterior": the posterior mean under a Gaussian prior whose covariance is learned. "ridge" and "lasso":
-        minimisers for priors with which M_ij has variance one. A pair is for the rows and the columns.
+        minimisers for priors with which M_ij has the variance that the spectrum of the score shows. A pair is for the
+        rows and the columns.
     n_iter : int
         The largest number of iterations.
     tol : float
@@ -54,7 +56,8 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     row_bias_, column_bias_ : arrays (m,), (n,)
         Bias factors r_u, r_v, refitted given the embedding; zero where there are no counts.
     n_iter_ : int
-        Number of iterations after which the held-out counts were predicted best.
+        Number of iterations of the estimate kept: the last one that predicts held-out counts not worse than the best,
+        by two standard errors.
     heldout_gain_ : float
         By how many nats per count better than by independence (`amptutorial.heldout.heldout_gain`).
 
@@ -195,10 +198,8 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         if empty:
             _warn(f"{' and '.join(empty)} without counts: their embeddings and rates are zero")
 
-    def _denoisers(self, m):
-        """Return the pair of denoisers; the named ones for priors with which M_ij has variance one."""
-        d = self.n_components
-        variance = np.sqrt(m / d)
+    def _denoisers(self, variance):
+        """Return the pair of denoisers; the named ones for priors under which an entry of U or V has that variance."""
         named = {
             "posterior": GaussianPosterior(variance, learn=True),
             "ridge": Ridge(1 / variance),
@@ -213,26 +214,35 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def _iterate_until_best(self, Z, m):
         """Return the iterate, fitted to nine tenths of the counts, that predicts the rest best."""
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
-        rows, columns = start(Z, *self._denoisers(m), self.n_components, rng, spectral=self.init == "spectral")
+        d = self.n_components
         kept, held_out = split_counts(Z, VALIDATION, rng)
+        V, variance = leading_directions(kept, d, rng)
+        variance = np.sqrt(variance * m / d)  # of the entries of U and V, such that M_ij has the variance found
+        V = V if self.init == "spectral" else rng.standard_normal(V.shape)
+        rows, columns = start(Z, *self._denoisers(variance), V, variance)
         fewer = replace(columns, r=(1 - VALIDATION) * columns.r)
-        entropy, best, self.heldout_gain_, progress = independence_entropy(kept, held_out), None, -np.inf, 0
+        entropy, highest, progress = independence_entropy(kept, held_out), -np.inf, 0
         for k, (u, v) in enumerate(islice(iterate(kept, rows, fewer, m), self.n_iter), start=1):
-            gain = heldout_gain(kept, held_out, u.X, v.X, u.bias, v.bias)
-            if best is None or gain > self.heldout_gain_ + self.tol * (entropy - gain):
+            z, log_ratios = heldout_log_ratios(kept, held_out, u.X, v.X, u.bias, v.bias)
+            gain = float(z @ log_ratios / max(z.sum(), 1))
+            if gain > highest + self.tol * (entropy - gain):
                 progress = k
-            if best is None or gain > self.heldout_gain_:
-                best, self.heldout_gain_, self.n_iter_ = (u, v), gain, k
-            if k - progress >= PATIENCE:
+            if gain > highest:
+                highest, best = gain, log_ratios
+            # AMP gets better from iteration to iteration until it overfits: chance alone is no reason to stop early
+            if not is_worse(z, log_ratios, best):
+                chosen, self.heldout_gain_, self.n_iter_ = (u, v), gain, k
+            if k >= AT_LEAST and k - progress >= PATIENCE:
                 break
         else:
-            _warn(f"still improving after n_iter={self.n_iter} iterations: allow more")
+            if k - progress < PATIENCE:
+                _warn(f"still improving after n_iter={self.n_iter} iterations: allow more")
         if self.heldout_gain_ <= 0:
             _warn(
                 "no iterate predicts held-out counts better than row and column sums do: the counts are too few for "
                 f"n_components={self.n_components}, or rows and columns are independent"
             )
-        return best[0], replace(best[1], r=columns.r)
+        return chosen[0], replace(chosen[1], r=columns.r)
 
 
 def _warn(message):

@@ -81,14 +81,52 @@ def heldout_gain(kept, held_out, U, V, r_u, r_v):
     >>> round(heldout_gain(Z, Z, signs, signs, *refit_biases(Z, signs, signs)), 3)
     0.318
     """
+    z, log_ratios = heldout_log_ratios(kept, held_out, U, V, r_u, r_v)
+    return float(z @ log_ratios / max(z.sum(), 1))
+
+
+def heldout_log_ratios(kept, held_out, U, V, r_u, r_v):
+    """Return the held-out counts and log(rate / rate under independence) of their pairs: `heldout_gain`, pair by pair.
+
+    Returns
+    -------
+    z, log_ratios : arrays (number of pairs,)
+
+    Examples
+    --------
+    >>> zero = np.zeros((2, 1))
+    >>> heldout_log_ratios(np.eye(2), np.eye(2), zero, zero, np.ones(2), np.ones(2) / 2)
+    (array([1., 1.]), array([0., 0.]))
+    """
     kept, held_out = check_counts(kept), sp.coo_array(check_counts(held_out))
     rows, columns = (np.asarray(kept.sum(axis=k), dtype=np.float64) for k in (1, 0))
     i, j = held_out.coords
     seen = (rows[i] > 0) & (columns[j] > 0) & (held_out.data > 0)
     i, j, z = i[seen], j[seen], held_out.data[seen]
     M = np.einsum("ij,ij->i", U[i], V[j]) / np.sqrt(len(U))
-    log_ratio = M + np.log(r_u[i] / rows[i]) + np.log(r_v[j] / columns[j]) + np.log(rows.sum())
-    return float(z @ log_ratio / max(z.sum(), 1))
+    return z, M + np.log(r_u[i] / rows[i]) + np.log(r_v[j] / columns[j]) + np.log(rows.sum())
+
+
+def is_worse(z, log_ratios, best):
+    """Return whether an embedding predicts held-out counts worse than the `best` one by more than two standard errors.
+
+    Parameters
+    ----------
+    z, log_ratios : arrays
+        As from `heldout_log_ratios`.
+    best : array
+        The log-ratios of the other embedding, on the same pairs.
+
+    Examples
+    --------
+    >>> is_worse(np.ones(100), np.zeros(100), np.full(100, 0.1))
+    True
+    >>> is_worse(np.ones(2), np.zeros(2), np.array([-0.9, 1.0]))
+    False
+    """
+    loss, total = best - log_ratios, max(z.sum(), 1)
+    mean = z @ loss / total
+    return bool(mean > 2 * np.sqrt(z @ (loss - mean) ** 2) / total)
 
 
 def independence_entropy(kept, held_out):

@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .amp import half_step
-from .bias import estimate_bias
+from .bias import drop_empty, estimate_bias
 from .denoisers import Denoiser, GaussianPosterior
 from .poisson import largest_changes, margin_biases, tilted_means
 from .score import FisherScore
+from .spectrum import shrink
 
 REACH = 1.0  # the most that one step may change any M_ij
 SETTLED = 1e-3  # a row whose step changes no M_ij by more has converged
@@ -131,20 +132,45 @@ def new_side(X, r, denoiser):
     return Side(X, r, bias=r, denoiser=denoiser, Gamma=none, step=np.zeros_like(X), length=ones, reach=ones)
 
 
-def start(Z, denoiser_u, denoiser_v, d, rng, *, spectral):
-    """Return both sides before the first iteration, in single precision: U = 0, V random or near the spectral solution.
+def leading_directions(Z, d, rng):
+    """Return the leading right singular vectors of the score of `Z`, and how much of M they explain.
 
-    The rows of V are as long as those drawn from a prior with which M_ij has variance one. Of the leading singular
-    vectors of the score only the directions are kept: most of their length sits in few rows, of rare words in few
-    documents.
+    Parameters
+    ----------
+    Z : sparse array (m, n)
+        Counts.
+    d : int
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    V : array (n, d)
+        Orthonormal columns, by a few steps of orthogonal iteration; zero where a column of `Z` has no counts.
+    variance : float
+        Of the M_ij, averaged with the weights r_u_i r_v_j: the squares of the shrunken singular values, by the total
+        count. A direction inside the noise counts with the largest square, sqrt(m n), that the noise can hide.
+    """
+    some, _, columns = drop_empty(Z)
+    m, n = some.shape
+    Y = FisherScore(some, *estimate_bias(some))
+    directions = rng.standard_normal((n, d))
+    for _ in range(4):
+        directions = np.linalg.qr(Y.T @ (Y @ directions))[0]
+    signal = shrink(np.linalg.svd(Y @ directions, compute_uv=False), m, n)
+    V = np.zeros((Z.shape[1], d))
+    V[columns, : directions.shape[1]] = directions
+    return V, float(np.maximum(signal**2, np.sqrt(m * n)).sum() / Z.sum())
+
+
+def start(Z, denoiser_u, denoiser_v, V, scale):
+    """Return both sides before the first iteration, in single precision: U = 0, V in the given directions.
+
+    Each row of V gets the length sqrt(d `scale`) of rows drawn from a prior of variance `scale`. Of singular vectors
+    only the directions are kept: most of their length sits in few rows, of rare words in few documents.
     """
     r_u, r_v = estimate_bias(Z)
-    V = rng.standard_normal((len(r_v), d))
-    if spectral:
-        Y = FisherScore(Z, r_u, r_v)
-        for _ in range(4):  # orthogonal iteration on Y~^T Y~
-            V = np.linalg.qr(Y.T @ (Y @ V))[0]
-    V *= np.sqrt(d) * (len(r_u) / d) ** 0.25 / np.maximum(np.linalg.norm(V, axis=1, keepdims=True), 1e-300)
+    d = V.shape[1]
+    V = V * np.sqrt(d * scale) / np.maximum(np.linalg.norm(V, axis=1, keepdims=True), 1e-300)
     return (
         new_side(np.zeros((len(r_u), d), dtype=np.float32), r_u, denoiser_u),
         new_side(V.astype(np.float32), r_v, denoiser_v),

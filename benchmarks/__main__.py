@@ -1,10 +1,18 @@
 """Run all benchmarks and print one table. The sampler comes first, so that its peak memory is its own."""
 
-from .algorithm import bench_dense, bench_experiment, bench_reviews, bench_state_evolution
+from .algorithm import bench_dense, bench_estimator, bench_experiment, bench_reviews, bench_state_evolution
 from .lasso import bench_lasso
 from .sampling import bench_sampling
 
-BENCHMARKS = [bench_sampling, bench_dense, bench_reviews, bench_state_evolution, bench_experiment, bench_lasso]
+BENCHMARKS = [
+    bench_sampling,
+    bench_dense,
+    bench_reviews,
+    bench_state_evolution,
+    bench_experiment,
+    bench_lasso,
+    bench_estimator,
+]
 
 
 def main():

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 
 from amptutorial import (
+    AMPEmbedding,
     FisherScore,
     GaussianRows,
     IndefinitePrecisionWarning,
@@ -18,6 +19,7 @@ from amptutorial import (
     scaled_rows,
 )
 from amptutorial.corpus import load_movie_reviews
+from amptutorial.heldout import heldout_gain, split_counts
 
 from .timing import ratio, row, seconds
 
@@ -98,7 +100,7 @@ def bench_state_evolution():
 
 
 def bench_experiment():
-    """The whole first experiment against sampling Z alone, half a second of the former left aside."""
+    """The whole first experiment, against 1.5 times the sampling of Z alone plus half a second."""
     rng = np.random.default_rng(0)
     model = draw(rng)
 
@@ -109,6 +111,19 @@ def bench_experiment():
         run_amp(FisherScore(Z, r_u, r_v), r_u, r_v, B0)
         evolve(model.B, B0, ITERATIONS)
 
-    value, above, below = ratio(whole, lambda: model.sample(rng), repeats=5)
-    at = f"m={M}, n={N}: {above:.2f} / {below:.2f} s; without 0.5 s of the whole {(above - 0.5) / below:.2f}"
-    return [row("Sample, fit, 10 iterations, prediction / sample", at, value, "at most 1.5 plus 0.5 s")]
+    _, above, below = ratio(whole, lambda: model.sample(rng), repeats=5)
+    at = f"m={M}, n={N}: sample, fit, 10 iterations, prediction {above:.2f} s; sample {below:.2f} s"
+    return [row("Whole experiment / (1.5 samplings + 0.5 s)", at, above / (1.5 * below + 0.5), "at most 1")]
+
+
+def bench_estimator():
+    """`AMPEmbedding` on the movie reviews: seconds of a fit, and what it predicts of counts set aside."""
+    kept, held_out = split_counts(load_movie_reviews().counts, 0.2, np.random.default_rng(0))
+    taken, model = seconds(AMPEmbedding(D, random_state=0).fit, kept)
+    biases = model.row_bias_, model.column_bias_
+    gain = heldout_gain(kept, held_out, model.embedding_, model.components_.T, *biases)
+    at = f"reviews, four fifths of the counts, d={D}, {model.n_iter_} iterations"
+    return [
+        row("AMPEmbedding, seconds", at, taken, "at most 5"),
+        row("AMPEmbedding, held-out gain in nats per count", at, gain, "at least 0.16"),
+    ]

@@ -13,12 +13,16 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from amptutorial._validation import AMPWarning
+from amptutorial.amp import biased_low_rank_amp
+from amptutorial.baselines import spectral_start
+from amptutorial.bias import estimate_bias
 from amptutorial.denoisers import GaussianPosterior, Lasso, Ridge
 from amptutorial.estimator import AMPEmbedding
 from amptutorial.heldout import heldout_gain, split_counts
 from amptutorial.laws import GaussianRows, ShiftedExponential
 from amptutorial.metrics import normalised_mse
 from amptutorial.model import draw_embedding
+from amptutorial.score import FisherScore
 
 
 @pytest.mark.filterwarnings("ignore::amptutorial._validation.AMPWarning")  # the checks' data are tiny and not counts
@@ -80,7 +84,7 @@ def test_every_denoiser_and_start_beats_independence(counts, denoiser, init):
 
 def test_a_denoiser_and_a_pair_are_taken_as_they_are(counts, fitted):
     named = AMPEmbedding(2, denoiser="ridge", random_state=0).fit(counts)
-    ridge = Ridge(np.sqrt(2 / 300))
+    ridge = named._denoiser  # with the strength that the spectrum suggests
     for denoiser in (ridge, (ridge, ridge), [ridge, ridge]):
         again = AMPEmbedding(2, denoiser=denoiser, random_state=0).fit(counts)
         assert np.array_equal(again.embedding_, named.embedding_)
@@ -170,6 +174,38 @@ def test_too_few_iterations_are_reported(counts):
     with pytest.warns(AMPWarning, match="still improving after n_iter=2"):
         estimator = AMPEmbedding(2, n_iter=2, random_state=0).fit(counts)
     assert estimator.n_iter_ == 2
+
+
+@pytest.mark.parametrize(("variance", "shift"), [(0.5, 1.0), (1.0, 0.0)])
+def test_where_the_theory_holds_it_is_as_good_as_bayes_optimal_amp(variance, shift):
+    """M_ij of order 1/sqrt(m): AMP on the score, given the true prior, is the best there is; the estimator loses 3
+    %."""
+    rows, bias, ratios = GaussianRows(variance), ShiftedExponential(0.25, shift), []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        truth = draw_embedding(400, 600, 3, rows_u=rows, rows_v=rows, bias_u=bias, bias_v=bias, rng=rng)
+        Z = truth.sample(rng)
+        r_u, r_v = estimate_bias(Z)
+        Y, posterior = FisherScore(Z, r_u, r_v), GaussianPosterior(variance)
+        start = spectral_start(Y, 3, rng=rng)
+        run = biased_low_rank_amp(Y, r_u, r_v, denoiser_u=posterior, denoiser_v=posterior, B0=start, n_iter=40)
+        best = normalised_mse(truth.U, truth.V, run.A / np.sqrt(r_u)[:, None], run.B / np.sqrt(r_v)[:, None])
+        fit = AMPEmbedding(3, random_state=seed).fit(Z)
+        ratios.append(normalised_mse(truth.U, truth.V, fit.embedding_, fit.components_.T) / best)
+    assert np.mean(ratios) < 1.03
+
+
+def test_below_the_threshold_it_claims_nothing():
+    """Rates so low that nothing can be learned: the error stays near that of the zero embedding, 1."""
+    rows, bias, errors = GaussianRows(1.0), ShiftedExponential(0.25, -1.0), []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        truth = draw_embedding(500, 400, 3, rows_u=rows, rows_v=rows, bias_u=bias, bias_v=bias, rng=rng)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", AMPWarning)
+            fit = AMPEmbedding(3, random_state=seed).fit(truth.sample(rng))
+        errors.append(normalised_mse(truth.U, truth.V, fit.embedding_, fit.components_.T))
+    assert np.median(errors) < 1.05
 
 
 def test_random_state_decides_everything(counts, fitted):

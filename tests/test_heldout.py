@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from amptutorial.heldout import heldout_gain, independence_entropy, split_counts
+from amptutorial.heldout import heldout_gain, independence_entropy, is_worse, split_counts
 from amptutorial.poisson import refit_biases
 
 counts = arrays(np.int64, st.tuples(st.integers(1, 6), st.integers(1, 6)), elements=st.integers(0, 50))
@@ -116,3 +116,14 @@ def test_the_entropy_bounds_the_gain():
     gain = heldout_gain(Z, Z, signs, signs, *refit_biases(Z, signs, signs))
     assert np.isclose(independence_entropy(Z, Z), np.log(4))
     assert np.isclose(gain, np.log(2), atol=2 * np.exp(-2 * 36 / np.sqrt(4)))
+
+
+def test_being_worse_takes_more_than_chance(rng):
+    """Two equally good models: called worse in about 2.3 % of the cases, a normal variable beyond two standard
+    errors."""
+    z = rng.integers(1, 4, 400)
+    calls = [is_worse(z, *rng.standard_normal((2, 400))) for _ in range(2000)]
+    # a count of z at one pair is one observation z times over: the rate is that of a heavier, correlated sample
+    assert 0.01 < np.mean(calls) < 0.10
+    assert is_worse(z, np.zeros(400), np.full(400, 0.1) + 0.1 * rng.standard_normal(400))
+    assert not is_worse(z, np.full(400, 0.1), np.zeros(400))

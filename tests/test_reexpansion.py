@@ -14,8 +14,17 @@ from amptutorial.denoisers import GaussianPosterior, Lasso, Ridge
 from amptutorial.laws import ConstantBias, GaussianRows
 from amptutorial.model import draw_embedding
 from amptutorial.poisson import refit_biases
-from amptutorial.reexpansion import balance, iterate, new_side, reexpanded_half_step, settle, start
+from amptutorial.reexpansion import (
+    balance,
+    iterate,
+    leading_directions,
+    new_side,
+    reexpanded_half_step,
+    settle,
+    start,
+)
 from amptutorial.score import FisherScore
+from amptutorial.spectrum import shrink
 
 
 @pytest.fixture
@@ -38,7 +47,7 @@ def score(Z, U, V, r_u, r_v):
 
 @pytest.fixture
 def columns(counts, rng):
-    return in_double(start(counts, Ridge(1.0), Ridge(1.0), 2, rng, spectral=True)[1])
+    return in_double(start(counts, Ridge(1.0), Ridge(1.0), leading_directions(counts, 2, rng)[0], np.sqrt(30))[1])
 
 
 def test_the_first_half_step_is_that_of_the_plain_score(counts, columns, monkeypatch):
@@ -117,7 +126,7 @@ def test_the_margins_of_settled_rows_are_right(counts, columns):
 def test_balancing_changes_coordinates_only(counts, rng):
     m = counts.shape[0]
     learned = GaussianPosterior(1.0, learn=True)
-    sides = start(counts, learned, learned, 2, rng, spectral=True)
+    sides = start(counts, learned, learned, leading_directions(counts, 2, rng)[0], 5.0)
     *_, (rows, columns) = islice(iterate(counts, *(in_double(side) for side in sides), m), 5)
     new_rows, new_columns = balance(rows, columns)
     assert np.allclose(new_rows.X @ new_columns.X.T, rows.X @ columns.X.T, atol=1e-9)
@@ -135,8 +144,29 @@ def test_denoisers_that_know_their_axes_keep_them(columns):
     assert balance(columns, columns) == (columns, columns)
 
 
-@pytest.mark.parametrize("spectral", [True, False])
-def test_starting_rows_have_the_length_of_the_prior(counts, rng, spectral):
-    rows, columns = start(counts, Ridge(1.0), Ridge(1.0), 2, rng, spectral=spectral)
+def test_starting_rows_have_the_length_of_the_prior(counts, rng):
+    V = rng.standard_normal((counts.shape[1], 2))
+    rows, columns = start(counts, Ridge(1.0), Ridge(1.0), V, 3.0)
     assert (rows.X == 0).all()
-    assert np.allclose((columns.X**2).sum(axis=1), 2 * np.sqrt(60 / 2), rtol=1e-5)
+    assert np.allclose((columns.X**2).sum(axis=1), 2 * 3.0, rtol=1e-5)
+    cosines = np.einsum("jk,jk->j", columns.X, V) / np.linalg.norm(columns.X, axis=1) / np.linalg.norm(V, axis=1)
+    assert np.allclose(cosines, 1)
+
+
+def test_leading_directions_are_those_of_the_score(rng):
+    """Against the dense SVD, for clear outliers; an empty column has no direction."""
+    U, V = rng.choice([-1.0, 1.0], (80, 1)), rng.choice([-1.0, 1.0], (120, 1))
+    Z = rng.poisson(20 * np.exp(0.5 * U @ V.T))
+    Z[:, 7] = 0
+    directions, variance = leading_directions(sp.csr_array(Z), 1, rng)
+    kept = np.delete(Z, 7, axis=1)
+    Y = FisherScore(kept, *estimate_bias(kept)).toarray()
+    sigma, right = np.linalg.svd(Y)[1:]
+    assert directions[7] == 0 and abs(np.delete(directions, 7) @ right[0]) == pytest.approx(1, abs=1e-3)
+    assert variance == pytest.approx(shrink(sigma[0], 80, 119) ** 2 / Z.sum(), rel=1e-3)
+    assert variance == pytest.approx(0.25, rel=0.25)  # of M_ij = +-0.5, up to the terms of higher order in M
+
+
+def test_without_a_signal_the_variance_is_the_largest_that_noise_can_hide(rng):
+    Z = sp.csr_array(rng.poisson(5.0, (80, 120)))
+    assert leading_directions(Z, 3, rng)[1] == pytest.approx(3 * np.sqrt(80 * 120) / Z.sum())
