@@ -105,9 +105,9 @@ class _GaussianDenoiser(Denoiser):
     all rows, and C may be singular.
     """
 
+    @abstractmethod
     def _root(self, d):
         """Return L, shape (d, d)."""
-        raise TypeError(f"{type(self).__name__} must define _root(d)")
 
     def modes(self, F):
         """Return `(V, w)` such that (F + C^-1 / r)^-1 = V diag(1 / (w + 1 / r)) V^T for every r."""

@@ -5,6 +5,8 @@ import scipy.sparse as sp
 
 from ._validation import check_counts, check_positive, check_rng
 
+PAIRS_AT_ONCE = 2**16  # of which embeddings are gathered, whatever the number of counts
+
 
 def split_counts(Z, fraction, rng):
     """Split the counts at random into two matrices that add up to `Z`; `fraction` of them is expected in the second.
@@ -103,8 +105,13 @@ def heldout_log_ratios(kept, held_out, U, V, r_u, r_v):
     i, j = held_out.coords
     seen = (rows[i] > 0) & (columns[j] > 0) & (held_out.data > 0)
     i, j, z = i[seen], j[seen], held_out.data[seen]
-    M = np.einsum("ij,ij->i", U[i], V[j]) / np.sqrt(len(U))
-    return z, M + np.log(r_u[i] / rows[i]) + np.log(r_v[j] / columns[j]) + np.log(rows.sum())
+    with np.errstate(divide="ignore", invalid="ignore"):  # of rows and columns that are not seen
+        bias_u, bias_v = np.log(r_u / rows * rows.sum()), np.log(r_v / columns)
+    log_ratios = bias_u[i] + bias_v[j]
+    for start in range(0, len(z), PAIRS_AT_ONCE):
+        pairs = slice(start, start + PAIRS_AT_ONCE)
+        log_ratios[pairs] += np.einsum("kd,kd->k", U[i[pairs]], V[j[pairs]]) / np.sqrt(len(U))
+    return z, log_ratios
 
 
 def is_worse(z, log_ratios, best):

@@ -4,6 +4,7 @@ A *bias law* describes the scalar s, a *row law* the vector u. State evolution n
 (r, x) = (exp(s), sqrt(r) u): that is `ScaledRows`, or `EmpiricalRows` for the rows of one given instance.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,16 +12,16 @@ import numpy as np
 from ._validation import check_integer, check_matrix, check_positive, check_rates, check_rng, check_symmetric
 
 
-class BiasLaw:
+class BiasLaw(ABC):
     """Law of a bias s = log r. A subclass gives one method, `isf`.
 
     All biases are written as functions of a uniform U in (0, 1], the relative rank of a term: U near 0 is the most
     frequent one. The long tail of r = exp(s) then sits at U = 0, where floating-point numbers are dense.
     """
 
+    @abstractmethod
     def isf(self, q):
         """Inverse survival function: the bias that is exceeded with probability `q` in (0, 1]."""
-        raise TypeError(f"{type(self).__name__} must define isf(q)")
 
     def draw(self, size, rng):
         """Return `size` independent biases s, drawn with the `numpy.random.Generator` `rng`."""
