@@ -47,13 +47,40 @@ def word_map(ax, X, vocabulary, groups):
     directions = normalise_rows(X[[index[word] for word in words]])
     left, sigma, _ = np.linalg.svd(directions - directions.mean(axis=0), full_matrices=False)
     plane = left[:, :2] * sigma[:2]
+    labels = spread_labels(plane)
     start = 0
     for (topic, group), colour, marker in zip(groups.items(), COLOURS, MARKERS, strict=False):
-        points = plane[start : start + len(group)]
-        ax.scatter(*points.T, color=colour, marker=marker, s=36, label=topic)
-        for word, point in zip(group, points, strict=True):
-            ax.annotate(word, point, xytext=(5, 3), textcoords="offset points", color=colour, fontsize=10)
+        own = slice(start, start + len(group))
+        ax.scatter(*plane[own].T, color=colour, marker=marker, s=36, label=topic)
+        for word, point, label in zip(group, plane[own], labels[own], strict=True):
+            ax.annotate(
+                word, point, xytext=label, color=colour, fontsize=10, va="center",
+                arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.5},
+            )  # fmt: skip
         start += len(group)
     ax.margins(0.12)
     ax.set(xticks=[], yticks=[], xlabel="first direction", ylabel="second direction")
     return plane
+
+
+def spread_labels(points, width=0.22, height=0.05):
+    """Return places right of the `points` for labels of that size (relative to the extent), none on another.
+
+    Examples
+    --------
+    >>> spread_labels(np.array([[0.0, 0.0], [0.0, 0.0], [1.0, 1.0]])).round(2)
+    array([[ 0.02,  0.  ],
+           [ 0.02, -0.05],
+           [ 1.02,  1.  ]])
+    """
+    extent = np.ptp(points, axis=0)
+    width, height = width * extent[0], height * extent[1]
+    labels = points + [0.02 * extent[0], 0]
+    order = np.argsort(-points[:, 1], kind="stable")
+    for rank, k in enumerate(order):  # from the top: a label moves down until it is free
+        above = labels[order[:rank]]
+        near = above[np.abs(above[:, 0] - labels[k, 0]) < width]
+        for y in -np.sort(-near[:, 1]):
+            if abs(y - labels[k, 1]) < height:
+                labels[k, 1] = y - height
+    return labels

@@ -4,6 +4,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ._validation import check_counts, check_positive, check_rng
+from .poisson import tilted_means
 
 PAIRS_AT_ONCE = 2**16  # of which embeddings are gathered, whatever the number of counts
 
@@ -56,9 +57,8 @@ def _nonzero(values, Z):
 def heldout_gain(kept, held_out, U, V, r_u, r_v):
     """Return by how many nats per count an embedding predicts held-out counts better than independence does.
 
-    Poisson rates r_u_i r_v_j exp(M_ij) are compared with the rates row_i col_j / Z_tot of the counts `kept`, both
-    scaled to the held-out counts. Their totals agree, since the biases were fitted to `kept`: the log-likelihoods
-    differ by the sum of Z_ij times the logarithm of the ratio.
+    The difference of two Poisson log-likelihoods: of the rates r_u_i r_v_j exp(M_ij), and of the rates
+    row_i col_j / Z_tot of the counts `kept`, both scaled to the number of held-out counts.
 
     Parameters
     ----------
@@ -68,7 +68,8 @@ def heldout_gain(kept, held_out, U, V, r_u, r_v):
     U, V : arrays (m, d), (n, d)
         M = U V^T / sqrt(m).
     r_u, r_v : arrays (m,), (n,)
-        Biases with which the rates add up to the counts `kept`, as from `amptutorial.poisson.refit_biases`.
+        Bias factors. Those of `amptutorial.poisson.refit_biases` make the rates add up to the counts `kept`; what the
+        rates exceed them by counts against the embedding.
 
     Returns
     -------
@@ -84,7 +85,11 @@ def heldout_gain(kept, held_out, U, V, r_u, r_v):
     0.318
     """
     z, log_ratios = heldout_log_ratios(kept, held_out, U, V, r_u, r_v)
-    return float(z @ log_ratios / max(z.sum(), 1))
+    some = np.flatnonzero(r_u)
+    log_sums, _ = tilted_means(U[some], V / np.sqrt(len(U)), r_v)
+    with np.errstate(over="ignore"):  # rates without bound: a gain of minus infinity
+        excess = np.exp(log_sums + np.log(r_u[some]) - np.log(kept.sum())).sum() - 1
+    return float(z @ log_ratios / max(z.sum(), 1) - excess)
 
 
 def heldout_log_ratios(kept, held_out, U, V, r_u, r_v):

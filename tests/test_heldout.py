@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from scipy import stats
 
 from amptutorial.heldout import heldout_gain, independence_entropy, is_worse, split_counts
 from amptutorial.poisson import refit_biases
@@ -82,6 +83,20 @@ def test_the_gain_is_that_of_the_poisson_likelihoods(rng):
     Z = held_out.toarray()
     expected = ((Z * np.log(model) - model) - (Z * np.log(null) - null)).sum() / Z.sum()
     assert np.isclose(heldout_gain(kept, held_out, U, V, r_u, r_v), expected, rtol=1e-10)
+
+
+def test_biases_that_do_not_fit_count_against_the_embedding(rng):
+    """The full Poisson likelihoods, totals included, with rates that are too large by a factor, and without bound."""
+    U, V = rng.standard_normal((30, 2)), rng.standard_normal((20, 2))
+    kept, held_out = split_counts(rng.poisson(3.0, (30, 20)), 0.25, rng)
+    r_u, r_v = refit_biases(kept, U, V)
+    rates = 1.7 * np.outer(r_u, r_v) * np.exp(U @ V.T / np.sqrt(30))
+    kept_, z = kept.toarray(), held_out.toarray()
+    independent = np.outer(kept_.sum(1), kept_.sum(0)) / kept_.sum()
+    scale = z.sum() / kept_.sum()
+    direct = stats.poisson.logpmf(z, scale * rates).sum() - stats.poisson.logpmf(z, scale * independent).sum()
+    assert heldout_gain(kept, held_out, U, V, 1.7 * r_u, r_v) == pytest.approx(direct / z.sum(), rel=1e-6)
+    assert heldout_gain(kept, held_out, 1e4 * U, V, r_u, r_v) == -np.inf
 
 
 def test_independence_gains_nothing(rng):

@@ -12,10 +12,12 @@ from tqdm import tqdm
 
 from amptutorial import (
     ConstantBias,
+    FisherScore,
     GaussianPosterior,
     GaussianRows,
     biased_low_rank_amp,
     draw_embedding,
+    estimate_bias,
     gaussian_state_evolution,
     normalised_mse,
     scaled_rows,
@@ -47,17 +49,19 @@ def predict(strength):
 
 
 def measure(strength, seed):
-    """Return the errors of AMP and of the plain SVD on one instance."""
+    """Return the errors of AMP and of the plain SVD on the counts of one instance."""
     rng = np.random.default_rng(seed)
     truth = draw_embedding(M, N, D, **laws(strength), rng=rng)
-    Y = truth.A @ truth.B.T / np.sqrt(M) + rng.standard_normal((M, N))
+    Z = truth.sample(rng)
+    r_u, r_v = estimate_bias(Z)
+    Y = FisherScore(Z, r_u, r_v)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BelowThresholdWarning)  # the first two points are meant to be there
         B0 = spectral_start(Y, D, rng=rng)
     run = biased_low_rank_amp(
         Y,
-        truth.r_u,
-        truth.r_v,
+        r_u,
+        r_v,
         denoiser_u=POSTERIOR,
         denoiser_v=POSTERIOR,
         B0=B0,
