@@ -13,7 +13,7 @@ from scipy.linalg import eigh, get_blas_funcs
 from scipy.sparse.linalg import LinearOperator
 
 from ._validation import AMPWarning, check_integer, check_matrix, check_rates, check_rng
-from .denoisers import Denoiser
+from .denoisers import Denoiser, check_is_denoiser
 
 FLOOR = 0.1  # smallest eigenvalue of F relative to Q
 
@@ -206,6 +206,10 @@ def biased_low_rank_amp(Y, r_u, r_v, *, denoiser_u, denoiser_v, B0, n_iter=10, d
     r_u, r_v = check_rates(r_u, m, "r_u"), check_rates(r_v, n, "r_v")
     B = check_start(B0, m, n)
     n_iter = check_integer(n_iter, "n_iter", minimum=1)
+    for name, denoiser in (("denoiser_u", denoiser_u), ("denoiser_v", denoiser_v)):
+        check_is_denoiser(denoiser, name)
+    if on_iteration is not None and not callable(on_iteration):
+        raise TypeError(f"on_iteration must be callable, got {on_iteration!r}")
     if not 0 <= damping < 1:
         raise ValueError(f"damping must be at least 0 and below 1, got {damping}")
 
@@ -260,11 +264,13 @@ def _mix(new, old, damping):
 
 def _checked_half_step(P, r, Q, Gamma, denoiser, side, k):
     """Return `half_step`, and refuse to go on with anything that is not finite."""
-    for name, value in ((f"the input P of the denoiser of {side}", P), ("its second moment Q", Q)):
+    other = "B" if side == "A" else "A"
+    for name, value in (
+        (f"the second moment Q of the estimate {other}", Q),
+        (f"the input P of the denoiser of {side}", P),
+    ):
         _require_finite(value, name, k)
     step = half_step(P, r, Q, Gamma, denoiser)
-    if np.shape(step.estimate) != P.shape:
-        raise ValueError(f"{denoiser!r} returned an estimate of shape {np.shape(step.estimate)}, expected {P.shape}")
     _require_finite(step.estimate, f"the estimate {side}", k)
     _require_finite(step.jacobian, f"the mean Jacobian of the denoiser of {side}", k)
     return step

@@ -60,7 +60,10 @@ class Denoiser(ABC):
 
     def denoise(self, P, r, F):
         """Return `(estimate, mean_jacobian)`; override where one computation gives both."""
-        return self.estimate(P, r, F), self.mean_jacobian(P, r, F)
+        X = self.estimate(P, r, F)
+        if np.shape(X) != np.shape(P):
+            raise ValueError(f"{self!r} returned an estimate of shape {np.shape(X)}, expected {np.shape(P)}")
+        return X, self.mean_jacobian(P, r, F)
 
     def penalty(self, X, r):
         """Return the sum over the rows of g(x_i / sqrt(r_i)), the regulariser in `eq:LAB`; 0 if there is none."""
@@ -80,6 +83,21 @@ class Denoiser(ABC):
     def frozen(self):
         """Return the denoiser as it is now, no longer learning: what overrides `refit` overrides this too."""
         return self
+
+
+def check_is_denoiser(denoiser, name):
+    """Return `denoiser` if it is a `Denoiser` whose `precision` is known.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a class, a name, or another `precision`.
+    """
+    if not isinstance(denoiser, Denoiser):
+        raise TypeError(f"{name} must be an instance of Denoiser, such as Ridge(1.0), got {denoiser!r}")
+    if denoiser.precision not in ("argmin", "posterior"):
+        raise ValueError(f'{name}.precision must be "argmin" or "posterior", got {denoiser.precision!r}')
+    return denoiser
 
 
 BLOCK_ENTRIES = 2**13  # temporary arrays that stay in the cache and need no fresh memory
@@ -113,7 +131,8 @@ class _GaussianDenoiser(Denoiser):
         """Return `(V, w)` such that (F + C^-1 / r)^-1 = V diag(1 / (w + 1 / r)) V^T for every r."""
         L = self._root(len(F))
         w, E = np.linalg.eigh(L.T @ check_symmetric(F, len(F)) @ L)
-        return L @ E, w
+        round_off = 10 * len(w) * np.finfo(float).eps * np.linalg.norm(L) ** 2 * np.linalg.norm(F)
+        return L @ E, np.where((w < 0) & (w > -round_off), 0.0, w)  # the zero of a semidefinite F is zero
 
     def _prepare(self, P, r, F):
         """Check the arguments and return `(P, r, V, w)`."""
@@ -225,7 +244,7 @@ class GaussianPosterior(_GaussianDenoiser):
         if np.ndim(covariance) == 0:
             self.covariance = check_positive(covariance, "covariance")
         else:
-            self.covariance = check_symmetric(covariance, len(covariance), "covariance")
+            self.covariance = check_symmetric(covariance, max(len(covariance), 1), "covariance")
             smallest = np.linalg.eigvalsh(self.covariance)[0]
             if smallest <= 0:
                 raise ValueError(f"covariance must be positive definite, its smallest eigenvalue is {smallest:.3g}")
@@ -249,14 +268,16 @@ class GaussianPosterior(_GaussianDenoiser):
 
     def refit(self, P, r, F):
         """Return a copy whose covariance is the posterior mean of u u^T, averaged over the rows, if `learn`."""
-        if not self.learn:
+        if not self.learn or not len(P):
             return self
         P, r, V, w = self._prepare(P, r, F)
         gains = mode_gains(r, w)
         coordinates = (V.T @ P.T) * gains / np.sqrt(r)
         second_moment = coordinates @ coordinates.T / len(P) + np.diag((gains / r).mean(axis=1))
         C = V @ second_moment @ V.T
-        return GaussianPosterior((C + C.T) / 2, learn=True)
+        values, axes = np.linalg.eigh((C + C.T) / 2)
+        values = np.maximum(values, 1e-12 * values[-1])  # positive definite also after round-off
+        return GaussianPosterior((axes * values) @ axes.T, learn=True)
 
     def frozen(self):
         """Return a copy with this covariance for good."""

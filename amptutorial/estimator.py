@@ -169,7 +169,7 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             r_u_i r_v_j exp(u_i . v_j / sqrt(m)). Its rows add up to those of the counts.
         """
         check_is_fitted(self)
-        rows = slice(None) if rows is None else rows
+        rows = slice(None) if rows is None else [rows] if isinstance(rows, Integral) else rows
         M = self.embedding_[rows] @ self.components_ / np.sqrt(len(self.embedding_))
         return self.row_bias_[rows, None] * np.exp(M) * self.column_bias_
 
@@ -213,7 +213,9 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     def _iterate_until_best(self, Z, m):
         """Return the iterate, fitted to nine tenths of the counts, that predicts the rest best."""
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
+        # None means fresh entropy, not NumPy's global generator
+        seed = None if self.random_state is None else check_random_state(self.random_state).randint(2**31)
+        rng = np.random.default_rng(seed)
         d = self.n_components
         kept, held_out = split_counts(Z, VALIDATION, rng)
         V, variance = leading_directions(kept, d, rng)

@@ -61,6 +61,10 @@ class ConstantBias(BiasLaw):
 
     value: float = 0.0
 
+    def __post_init__(self):
+        if not np.isfinite(self.value):
+            raise ValueError(f"value must be finite, got {self.value}")
+
     def isf(self, q):
         """Return `value` in the shape of `q`."""
         return np.full(np.shape(q), float(self.value))
@@ -92,6 +96,8 @@ class DiscreteBias(BiasLaw):
 
     def __post_init__(self):
         values = np.atleast_1d(np.asarray(self.values, dtype=float))
+        if not values.size:
+            raise ValueError("values must name at least one bias")
         given = self.probabilities
         p = np.full(len(values), 1 / len(values)) if given is None else np.asarray(given, dtype=float)
         if values.ndim != 1 or not np.isfinite(values).all():
@@ -306,7 +312,7 @@ def scaled_rows(d, *, rows_u, rows_v, bias_u, bias_v):
     Raises
     ------
     ValueError
-        If E(exp(s_u)) is infinite.
+        If E(exp(s_u)) or E(exp(s_v)) is infinite.
 
     Examples
     --------
@@ -315,9 +321,10 @@ def scaled_rows(d, *, rows_u, rows_v, bias_u, bias_v):
     >>> law_u.atoms()[0], bool(np.isclose(law_v.atoms()[0][0], np.exp(4.0)))
     (array([1.]), True)
     """
+    for bias in (bias_u, bias_v):
+        if not np.isfinite(bias.moment(1)):
+            raise ValueError(f"{bias} has no finite mean rate: E(R^u) = 1 (eq:bias_norm) or E(B^T B) does not exist")
     mean = bias_u.moment(1)
-    if not np.isfinite(mean):
-        raise ValueError(f"{bias_u} has no finite mean rate: E(R^u) = 1 (eq:bias_norm) cannot be reached")
     d = check_integer(d, "d", minimum=1)
     return ScaledRows(rows_u, bias_u, d, -np.log(mean)), ScaledRows(rows_v, bias_v, d, np.log(mean))
 

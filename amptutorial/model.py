@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from ._validation import check_integer, check_matrix, check_rng
 
 PAIRS_AT_ONCE = 2**20  # sparse sampling holds two (PAIRS_AT_ONCE, d) arrays, whatever m and n
+LONG = 3.0  # rows and columns whose bound on M_ij alone would multiply the proposals by exp(LONG) are drawn densely
 
 
 class PoissonEmbedding:
@@ -32,6 +33,8 @@ class PoissonEmbedding:
     ------
     ValueError
         If the shapes do not fit or an entry is not finite.
+    OverflowError
+        If a bias factor exp(s) is no positive float.
 
     Examples
     --------
@@ -43,14 +46,18 @@ class PoissonEmbedding:
     """
 
     def __init__(self, U, V, s_u, s_v):
-        self.U = check_matrix(U, "U")
-        self.V = check_matrix(V, "V", shape=(None, self.U.shape[1]))
+        self.U = check_matrix(U, "U").copy()
+        self.V = check_matrix(V, "V", shape=(None, self.U.shape[1])).copy()
         if 0 in self.U.shape or 0 in self.V.shape:
             raise ValueError(f"U and V must not be empty, got shapes {self.U.shape} and {self.V.shape}")
         s_u, s_v = _check_bias(s_u, self.m, "s_u"), _check_bias(s_v, self.n, "s_v")
         shift = np.logaddexp.reduce(s_u) - np.log(self.m)
         self.s_u, self.s_v = s_u - shift, s_v + shift
-        self.r_u, self.r_v = np.exp(self.s_u), np.exp(self.s_v)
+        with np.errstate(over="ignore"):
+            self.r_u, self.r_v = np.exp(self.s_u), np.exp(self.s_v)
+        for name, r in (("s_u", self.r_u), ("s_v", self.r_v)):
+            if not (np.isfinite(r).all() and (r > 0).all()):
+                raise OverflowError(f"after normalisation exp({name}) is zero or infinite: the biases differ too much")
         self.A = np.sqrt(self.r_u)[:, None] * self.U
         self.B = np.sqrt(self.r_v)[:, None] * self.V
 
@@ -109,10 +116,7 @@ class PoissonEmbedding:
         """
         if sparse:
             return _sample_by_thinning(self, check_rng(rng))
-        rates = self.rates()
-        if rates.max() > 9e18:
-            raise OverflowError(f"the largest rate is {rates.max():.1e}: counts that large do not fit an int64")
-        return check_rng(rng).poisson(rates)
+        return _poisson(self.rates(), check_rng(rng))
 
 
 def draw_embedding(m, n, d, *, rows_u, rows_v, bias_u, bias_v, rng):
@@ -154,43 +158,80 @@ def _check_bias(s, size, name):
     return s
 
 
-def thinning_bounds(model):
+def thinning_bounds(U, V, root_m):
     """Return bounds c_u (m,), c_v (n,) with M_ij <= c_u[i] + c_v[j] for all i, j.
 
     By Cauchy-Schwarz and the inequality of the means, u.v <= (t |u|^2 + |v|^2 / t) / 2 for every t > 0: a bound that is
     a sum of a row term and a column term, so that exp(bound) keeps the product form from which pairs are easy to draw.
     """
-    squares_u, squares_v = (model.U**2).sum(axis=1), (model.V**2).sum(axis=1)
-    weight_u, weight_v = model.r_u @ squares_u / model.r_u.sum(), model.r_v @ squares_v / model.r_v.sum()
-    t = np.sqrt(weight_v / weight_u) if weight_u > 0 and weight_v > 0 else 1.0
-    scale = 2 * np.sqrt(model.m)
-    return t * squares_u / scale, squares_v / (t * scale)
+    squares_u, squares_v = (U**2).sum(axis=1), (V**2).sum(axis=1)
+    typical_u, typical_v = np.median(squares_u), np.median(squares_v)  # a few long rows must not spoil t for the rest
+    t = np.sqrt(typical_v / typical_u) if typical_u > 0 and typical_v > 0 else 1.0
+    return t * squares_u / (2 * root_m), squares_v / (2 * t * root_m)
 
 
 def _sample_by_thinning(model, rng):
-    """Propose pairs from the dominating rates r_i r_j exp(c_i + c_j), keep each with probability exp(M - c_i - c_j).
-
-    The proposals of a row are Poisson, their columns independent; what is kept is Poisson with rate r_i r_j exp(M_ij),
-    independently over the pairs: the law of `eq:z_ij`, exactly.
-    """
-    c_u, c_v = thinning_bounds(model)
-    log_v = model.s_v + c_v
-    total_v = np.logaddexp.reduce(log_v)
-    p_v = np.exp(log_v - total_v)
-    proposals = rng.poisson(np.exp(model.s_u + c_u + total_v))
-    chunks = np.concatenate([[0], np.cumsum(proposals)]) // PAIRS_AT_ONCE
-    starts = np.unique(np.append(np.searchsorted(chunks[:-1], np.unique(chunks[:-1])), model.m))
-    kept = [_thin(model, rng, a, proposals[a:b], p_v, c_u, c_v) for a, b in zip(starts[:-1], starts[1:], strict=True)]
-    i, j = (np.concatenate(part) for part in zip(*kept, strict=True))
-    Z = sp.coo_array((np.ones(len(i), dtype=np.int64), (i, j)), shape=(model.m, model.n)).tocsr()
+    """Draw most pairs by thinning, and densely the few rows and columns where that would be wasteful."""
+    root_m = np.sqrt(model.m)
+    c_u, c_v = thinning_bounds(model.U, model.V, root_m)
+    rows, columns = (np.flatnonzero(c <= LONG).astype(np.int32) for c in (c_u, c_v))
+    if rows.size and columns.size:
+        log_v = np.logaddexp.reduce(model.s_v[columns] + c_v[columns])
+        rows = rows[model.s_u[rows] + c_u[rows] + log_v <= np.log(len(columns))]  # else more proposals than columns
+    other_rows, other_columns = _complement(rows, model.m), _complement(columns, model.n)
+    parts = [
+        *_draw_by_thinning(model, rng, rows, columns, c_u, c_v),
+        *_draw_densely(model, rng, other_rows, np.arange(model.n, dtype=np.int32)),
+        *_draw_densely(model, rng, rows, other_columns),
+    ]
+    i, j, z = (np.concatenate([part[k] for part in parts]) for k in range(3))
+    Z = sp.coo_array((z, (i, j)), shape=(model.m, model.n)).tocsr()
     Z.sum_duplicates()
     return Z
 
 
-def _thin(model, rng, first, proposals, p_v, c_u, c_v):
-    """Return the kept pairs (i, j) of the rows from `first` on that have that many `proposals`."""
-    i = np.repeat(np.arange(first, first + len(proposals), dtype=np.int32), proposals)
-    j = rng.choice(model.n, size=len(i), p=p_v).astype(np.int32)
-    M = np.einsum("kd,kd->k", model.U[i], model.V[j]) / np.sqrt(model.m)
-    keep = np.log(1 - rng.random(len(i))) <= M - c_u[i] - c_v[j]
-    return i[keep], j[keep]
+def _complement(index, size):
+    mask = np.ones(size, dtype=bool)
+    mask[index] = False
+    return np.flatnonzero(mask).astype(np.int32)
+
+
+def _draw_by_thinning(model, rng, rows, columns, c_u, c_v):
+    """Propose pairs from the dominating rates r_i r_j exp(c_i + c_j), keep each with probability exp(M - c_i - c_j).
+
+    The proposals of a row are Poisson, their columns independent; what is kept is Poisson with rate r_i r_j exp(M_ij),
+    independently over the pairs: the law of `eq:z_ij`, exactly. Yields arrays (i, j, counts).
+    """
+    if not rows.size or not columns.size:
+        return
+    log_v = model.s_v[columns] + c_v[columns]
+    total_v = np.logaddexp.reduce(log_v)
+    p_v = np.exp(log_v - total_v)
+    proposals = rng.poisson(np.exp(model.s_u[rows] + c_u[rows] + total_v))
+    chunk = np.cumsum(proposals) // PAIRS_AT_ONCE
+    for some in np.split(np.arange(len(rows)), np.flatnonzero(np.diff(chunk)) + 1):
+        i = np.repeat(rows[some], proposals[some])
+        j = columns[rng.choice(len(columns), size=len(i), p=p_v)]
+        M = np.einsum("kd,kd->k", model.U[i], model.V[j]) / np.sqrt(model.m)
+        keep = np.log(1 - rng.random(len(i))) <= M - c_u[i] - c_v[j]
+        yield i[keep], j[keep], np.ones(keep.sum(), dtype=np.int64)
+
+
+def _draw_densely(model, rng, rows, columns):
+    """Draw all pairs of some rows and columns, a block of rows at a time; yields arrays (i, j, counts)."""
+    size = max(1, PAIRS_AT_ONCE // max(len(columns), 1))
+    for start in range(0, len(rows) if len(columns) else 0, size):
+        block = rows[start : start + size]
+        M = model.U[block] @ model.V[columns].T / np.sqrt(model.m)
+        Z = _poisson(np.exp(M + model.s_u[block, None] + model.s_v[columns]), rng)
+        i, j = Z.nonzero()
+        yield block[i], columns[j], Z[i, j]
+
+
+def _poisson(rates, rng):
+    """Return Poisson counts, or say why there are none."""
+    if not rates.max(initial=0) <= 9e18:
+        raise OverflowError(
+            f"the largest rate is {rates.max():.1e}: such counts do not fit an int64; scale down U, V or the biases"
+        )
+    return rng.poisson(rates)

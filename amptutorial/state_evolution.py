@@ -12,7 +12,7 @@ import numpy as np
 
 from ._validation import check_integer, check_matrix, check_positive, check_rates, check_rng, check_symmetric
 from .amp import floor_precision, half_step
-from .denoisers import _GaussianDenoiser, mode_gains
+from .denoisers import _GaussianDenoiser, check_is_denoiser, mode_gains
 from .laws import GaussianRows, ScaledRows
 
 
@@ -227,7 +227,7 @@ def _evolve(rows_u, rows_v, *, beta, M0, Q0, n_iter):
         excess_loss = (
             beta * signal / 2 - b.fit - np.vdot(C, Gamma_b) + np.vdot(a.Q, b.Q) / 2 + beta * a.penalty + b.penalty
         )
-        nmse = (signal - 2 * np.vdot(a.M, M_next) + np.vdot(a.Q, Q_next)) / signal if signal > 0 else np.inf
+        nmse = (signal - 2 * np.vdot(a.M, M_next) + np.vdot(a.Q, Q_next)) / signal
         iterates.append(
             SEIterate(
                 k, a.M, a.Q, M_b, Q_b, a.F, b.F, Gamma_a, Gamma_b, M_next, Q_next, float(nmse), float(excess_loss),
@@ -336,6 +336,10 @@ def _check_start(sides, beta, M0, Q0, n_iter):
         raise ValueError(
             f"rows_u has dimension {d}, rows_v has {len(sides[1].S)}: both sides share the embedding dimension"
         )
+    for name, side in (("denoiser_u", sides[0]), ("denoiser_v", sides[1])):
+        check_is_denoiser(side.denoiser, name)
+    if not np.vdot(sides[0].S, sides[1].S) > 0:
+        raise ValueError("the rows are zero, or orthogonal: there is no A B^T whose error could be predicted")
     beta = check_positive(beta, "beta")
     M0, Q0 = check_matrix(M0, "M0", shape=(d, d)).astype(float), check_symmetric(Q0, d, "Q0")
     # B_0 = B S^-1 (beta M0) + a rest of second moment >= 0; 10 % for the difference between the law and one instance

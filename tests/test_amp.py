@@ -320,3 +320,26 @@ def test_bad_input_is_named(change, message):
     Y, r_u, r_v = (arguments.pop(name) for name in ("Y", "r_u", "r_v"))
     with pytest.raises(ValueError, match=message):
         biased_low_rank_amp(Y, r_u, r_v, denoiser_u=Ridge(1.0), denoiser_v=Ridge(1.0), **arguments)
+
+
+def run_small(**change):
+    arguments = {"denoiser_u": Ridge(1.0), "denoiser_v": Ridge(1.0), "B0": np.ones((5, 1))} | change
+    return biased_low_rank_amp(np.ones((4, 5)), np.ones(4), np.ones(5), **arguments)
+
+
+@pytest.mark.parametrize("wrong", ["ridge", Ridge, None])
+def test_what_is_no_denoiser_is_refused(wrong):
+    with pytest.raises(TypeError, match=r"denoiser_u must be an instance of Denoiser, such as Ridge\(1.0\)"):
+        run_small(denoiser_u=wrong)
+
+
+def test_a_misspelt_precision_is_refused():
+    odd = Ridge(1.0)
+    odd.precision = "bayes"
+    with pytest.raises(ValueError, match='denoiser_v.precision must be "argmin" or "posterior"'):
+        run_small(denoiser_v=odd)
+
+
+def test_a_callback_must_be_callable():
+    with pytest.raises(TypeError, match="on_iteration must be callable, got 3"):
+        run_small(on_iteration=3)

@@ -251,3 +251,23 @@ def test_bad_rows_are_named(denoiser, P, r, F, message):
 def test_strength_must_be_a_number():
     with pytest.raises(TypeError, match="strength must be a number, got '1'"):
         Ridge("1")
+
+
+def test_em_keeps_a_degenerate_covariance_positive_definite(rng):
+    """Rows on a line, almost without noise: the covariance of the other directions must not turn negative by
+    round-off."""
+    X = rng.standard_normal((50, 1)) @ rng.standard_normal((1, 4))
+    F = 1e8 * np.eye(4)
+    denoiser = GaussianPosterior(1.0, learn=True)
+    for _ in range(200):
+        denoiser = denoiser.refit(X @ F, np.ones(50), F)
+    assert np.linalg.eigvalsh(denoiser.covariance)[0] > 0
+    assert denoiser.refit(np.zeros((0, 4)), np.ones(0), F) is denoiser
+
+
+def test_a_semidefinite_precision_is_no_indefinite_one(rng):
+    """Q of rank one, with eigenvalues that round-off makes slightly negative, and a very large r."""
+    b = rng.standard_normal((1, 5))
+    F = 1e6 * b.T @ b
+    X = GaussianPosterior(1.0).estimate(rng.standard_normal((3, 5)) @ F, np.full(3, 1e9), F)
+    assert np.isfinite(X).all()

@@ -225,12 +225,14 @@ def test_erratum_20_poisson_counts_behave_like_the_gaussian_model():
     assert abs(np.mean(gaps)) < 4 * np.std(gaps, ddof=1) / np.sqrt(8)
 
 
-def test_erratum_21_the_experiments_are_not_bounded():
+def test_erratum_21_the_experiments_are_not_bounded(rng):
     """s exponential of *mean* 0.25 gives r = exp(s) moments below order 4; with *rate* 0.25 not even a mean exists."""
     assert np.isfinite(ShiftedExponential(0.25, 5).moment(3.9)) and np.isinf(ShiftedExponential(0.25, 5).moment(4))
     assert np.isinf(ShiftedExponential(4.0, 5).moment(1))
     largest = [np.exp(ShiftedExponential(0.25).isf(np.array(1 / m))) for m in (10**3, 10**6)]
-    assert largest[1] == pytest.approx(largest[0] * 10 ** (3 / 4))  # the largest of m rates grows like m^(1/4)
+    assert largest[1] == pytest.approx(largest[0] * 10 ** (3 / 4))  # exceeded with chance 1/m: grows like m^(1/4)
+    r = np.exp(ShiftedExponential(4.0).draw(10**6, rng))  # the largest is of order m^4, the mean of order m^3
+    assert np.quantile(r / r.mean(), 0.99) < 1e-4
 
 
 def test_erratum_22_the_scale_of_zipfs_law_is_not_free():
@@ -318,6 +320,35 @@ def test_erratum_27_counted_biases_tie_the_noise(rng):
 
     assert np.var(margins(model.r_u, model.r_v)) == pytest.approx(1, abs=5 * np.sqrt(2 / 600))
     assert np.abs(margins(*estimate_bias(Z))).max() < 1e-9
+
+
+def biases_decide(m, mean, rng):
+    """Return errors of A B^T with true and with counted biases, the latter's of the centred product, and its own."""
+    model = PoissonEmbedding(*(mean + rng.standard_normal((2, m, 1))), np.zeros(m), np.full(m, np.log(6.0)))
+    Z, posterior, runs = model.sample(rng), GaussianPosterior(1.0 + mean**2), []
+    for r in ((model.r_u, model.r_v), estimate_bias(Z)):
+        Y = FisherScore(Z, *r)
+        B0 = spectral_start(Y, 1, rng=rng)
+        runs.append(biased_low_rank_amp(Y, *r, denoiser_u=posterior, denoiser_v=posterior, B0=B0, n_iter=25))
+    truth, centred = (model.A, model.B), (model.A - model.A.mean(axis=0), model.B - model.B.mean(axis=0))
+    true, counted = ((run.A, run.B) for run in runs)
+    pairs = (truth, true), (truth, counted), (centred, counted), (truth, centred)
+    return [normalised_mse(*target, *estimate) for target, estimate in pairs]
+
+
+def test_erratum_27_counted_biases_remove_the_mean_from_the_signal():
+    """Rows of mean 1: with counted biases AMP finds the centred product, at every size. Rows of mean 0: no matter."""
+    draws = [
+        [np.transpose([biases_decide(m, mean, np.random.default_rng(seed)) for seed in range(6)]) for m in (300, 1200)]
+        for mean in (1, 0)
+    ]
+    for true, counted, of_centred, removed in draws[0]:
+        assert true.mean() < 0.15 and of_centred.mean() < 0.4
+        assert (counted > removed).all() and removed.mean() == pytest.approx(3 / 4, abs=0.05)
+    (small, _), (large, error) = ((gap.mean(), gap.std(ddof=1)) for gap in (d[1] - d[0] for d in draws[0]))
+    assert large > small - 4 * error / np.sqrt(6)
+    for true, counted, *_ in draws[1]:
+        assert abs(np.mean(counted - true)) < np.std(true, ddof=1)
 
 
 def test_erratum_28_pairs_of_equal_delta_have_different_errors():

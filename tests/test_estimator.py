@@ -208,6 +208,28 @@ def test_below_the_threshold_it_claims_nothing():
     assert np.median(errors) < 1.05
 
 
+def test_huge_counts_of_low_rank_are_fitted():
+    """Hardly any noise, and more components than structure: round-off must not stop the fit."""
+    for Z in (
+        np.kron(np.eye(3), np.full((10, 8), 10**6)).astype(int),
+        np.where(np.arange(600).reshape(30, 20) == 77, 10**4, 1),
+    ):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", AMPWarning)
+            fit = AMPEmbedding(min(Z.shape), random_state=1).fit(Z)
+        assert np.isfinite(fit.embedding_).all() and np.isfinite(fit.components_).all()
+
+
+def test_without_a_seed_numpys_global_generator_is_left_alone(counts):
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    AMPEmbedding(2).fit(counts)
+    assert (np.random.get_state()[1] == before).all()  # noqa: NPY002
+
+
+def test_one_row_of_rates_is_a_row(fitted):
+    assert fitted.predict_rates(3).shape == (1, fitted.components_.shape[1])
+
+
 def test_random_state_decides_everything(counts, fitted):
     again = AMPEmbedding(2, random_state=0).fit(counts)
     assert np.array_equal(again.embedding_, fitted.embedding_)

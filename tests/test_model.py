@@ -83,7 +83,7 @@ def test_samples_follow_the_law_of_each_count(sparse, rng):
 
 def test_thinning_bounds_dominate(rng):
     model = make(30, 40, 3, rng, variance=9.0)
-    c_u, c_v = thinning_bounds(model)
+    c_u, c_v = thinning_bounds(model.U, model.V, np.sqrt(model.m))
     assert (model.U @ model.V.T / np.sqrt(model.m) <= c_u[:, None] + c_v + 1e-12).all()
 
 
@@ -93,6 +93,35 @@ def test_thinning_many_chunks_gives_the_same_law(rng, monkeypatch):
     Z = sum(model.sample(rng, sparse=True).toarray() for _ in range(200))
     standardised = (Z - 200 * model.rates()) / np.sqrt(200 * model.rates())
     assert stats.kstest(standardised.ravel(), "norm").pvalue > 1e-3
+
+
+@pytest.mark.parametrize(("long_rows", "long_columns", "level"), [(1, 0, -3), (0, 1, -3), (2, 2, -3), (0, 0, 3)])
+def test_long_rows_and_frequent_pairs_are_drawn_densely(long_rows, long_columns, level, rng):
+    """One long row must not make every other pair expensive: sums against their Poisson law, over 100 draws."""
+    U, V = 0.3 * rng.standard_normal((50, 3)), 0.3 * rng.standard_normal((40, 3))
+    U[:long_rows] *= 40
+    V[:long_columns] *= 40
+    U[:long_rows, 1:] = V[:long_columns, 1:] = 0  # long, but the rates stay within reach
+    V[:long_columns, 0] *= -np.sign(U[0, 0] * V[0, 0]) if long_rows and long_columns else 1
+    model = PoissonEmbedding(U, V, np.full(50, float(level)), np.zeros(40))
+    Z = sum(model.sample(rng, sparse=True) for _ in range(100)).toarray()
+    rates = 100 * model.rates()
+    for axis in (0, 1, None):
+        expected = rates.sum(axis=axis)
+        assert (np.abs(Z.sum(axis=axis) - expected) < 5 * np.sqrt(expected) + 5).all()
+
+
+def test_the_model_keeps_its_own_arrays():
+    U = np.ones((3, 1))
+    model = PoissonEmbedding(U, U, np.zeros(3), np.zeros(3))
+    U[:] = 7
+    assert np.allclose(model.rates(), np.exp(1 / np.sqrt(3)))
+
+
+def test_biases_that_are_no_floats_are_refused():
+    for s in (800.0, -800.0):
+        with pytest.raises(OverflowError, match=r"exp\(s_v\) is zero or infinite: the biases differ too much"):
+            PoissonEmbedding(np.ones((6, 2)), np.ones((4, 2)), np.zeros(6), np.full(4, s))
 
 
 def test_sparse_sampling_at_zero_embeddings_and_large_sizes(rng):

@@ -307,7 +307,7 @@ def test_errata_3_and_4_moments_of_b_are_divided_by_m(rng):
     assert np.diag(it.Gamma_a) != pytest.approx(np.diag(J_a), rel=within)
 
 
-def test_erratum_10_an_independent_start_predicts_nothing_for_ever():
+def test_erratum_10_an_independent_start_predicts_no_progress_ever():
     """M_0 = 0 is a fixed point of the recursion; the overlap of a real start, of order 1/sqrt(m), is what grows."""
     posterior, laws = GaussianPosterior(1.0), constant_laws(1, 4.0)
 

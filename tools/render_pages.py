@@ -23,7 +23,8 @@ LEDGER_HEAD = """(ledger)=
 
 Every labelled statement of the paper {cite}`azar2023estimation`, in the paper's order: where this book teaches it,
 what computes it, which tests verify it, and whether it stands as printed. *Stated* means: used without a proof here.
-*Planned* means: computed and tested, but its figure is still to be drawn in a chapter.
+*Planned* means: computed and tested, but its figure is still to be drawn in a chapter. A test
+`bias::margins_and_normalisation` is the function `test_margins_and_normalisation` in the file `tests/test_bias.py`.
 
 """
 
@@ -71,9 +72,9 @@ def computed(entry):
 
 
 def verified(entry):
-    """Return the tests of `entry`, their names as the sentences they are."""
-    tests = [test.removeprefix("tests/").split(".py::test_") for test in entry["tests"]]
-    return "<br>".join(f"{name.replace('_', ' ')} (`{file}`)" for file, name in tests)
+    """Return the tests of `entry` as code, without what all their names share."""
+    tests = [test.removeprefix("tests/test_").split(".py::test_") for test in entry["tests"]]
+    return "<br>".join(f"`{file}::{name}`" for file, name in tests)
 
 
 def stands(entry):
