@@ -71,6 +71,14 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     AMPWarning
         If rows or columns have no counts, if no iterate beats independence, or if `n_iter` was too small to tell.
 
+    Notes
+    -----
+    `heldout_gain_` is honest for Poisson counts, whose random halves are independent. Counts that vary less than
+    Poisson ones, such as zeros and ones, have dependent halves, and a small gain without any structure.
+
+    `n_components` above the number of rows or columns is an error, so that scikit-learn's `check_estimator`, whose data
+    have two to five features, is passed by `AMPEmbedding(1)` and `AMPEmbedding(2)`.
+
     Examples
     --------
     >>> rng = np.random.default_rng(0)
@@ -143,7 +151,8 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         -------
         array (m_new, d)
             Each row by itself; zero for one without counts in the fitted columns. Rows that were fitted get their
-            `embedding_` again, up to the tolerance of the iteration.
+            `embedding_` again, up to the tolerance of the iteration; in directions that neither counts nor prior
+            determine (very large counts, more components than structure) the two may differ by more.
         """
         check_is_fitted(self)
         Z = self._check_counts(X, reset=False)[:, self._column_index]

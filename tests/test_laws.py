@@ -114,6 +114,14 @@ def test_empirical_rows_repeat_the_instance(rng):
             ),
             "no finite mean rate",
         ),
+        (
+            lambda: scaled_rows(
+                2, rows_u=GaussianRows(), rows_v=GaussianRows(), bias_u=ConstantBias(), bias_v=Zipf(1.2)
+            ),
+            "no finite mean rate",
+        ),
+        (lambda: ConstantBias(np.nan), "value must be finite"),
+        (lambda: DiscreteBias([]), "at least one bias"),
     ],
 )
 def test_bad_input_is_named(make, message):

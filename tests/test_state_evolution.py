@@ -469,6 +469,21 @@ def test_rows_of_different_dimension_are_refused():
         )
 
 
+def test_rows_without_a_signal_are_refused(rng):
+    zero = EmpiricalRows(np.ones(50), np.zeros((50, 1)))
+    posterior = GaussianPosterior(1.0)
+    with pytest.raises(ValueError, match="there is no A B.T whose error could be predicted"):
+        state_evolution(
+            zero, zero, denoiser_u=posterior, denoiser_v=posterior, beta=1.0, M0=[[0.0]], Q0=[[1.0]], n_iter=1,
+            n_samples=50, rng=rng,
+        )  # fmt: skip
+    with pytest.raises(TypeError, match="denoiser_v must be an instance of Denoiser"):
+        state_evolution(
+            *constant_laws(1, 2.0), denoiser_u=posterior, denoiser_v="lasso", beta=1.0, M0=[[0.5]], Q0=[[1.0]],
+            n_iter=1, n_samples=50, rng=rng,
+        )  # fmt: skip
+
+
 def test_refit_is_followed(rng):
     """A learning denoiser learns from the sampled rows, and AMP with it agrees."""
     laws, n = constant_laws(1, 5.0), 3000
