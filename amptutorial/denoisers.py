@@ -100,7 +100,7 @@ def check_is_denoiser(denoiser, name):
     return denoiser
 
 
-BLOCK_ENTRIES = 2**13  # temporary arrays that stay in the cache and need no fresh memory
+BLOCK_ENTRIES = 15_000  # temporary arrays of at most 120 kB: they stay in the cache, and no memory is mapped anew
 
 
 def mode_gains(r, w):

@@ -48,10 +48,12 @@ class FisherScore(LinearOperator):
         self._v = np.sqrt(check_rates(r_v, Z.shape[1], "r_v")).astype(dtype)
         self._rank_one = sp.issparse(Z)  # whether sqrt(r_u) sqrt(r_v)^T is still to be subtracted
         if self._rank_one:
-            self._Y = (sp.diags_array(1 / self._u) @ Z.astype(dtype) @ sp.diags_array(1 / self._v)).tocsr()
+            # stored twice: products with a CSC array are the faster ones, and the transpose of a CSR array is one
+            scaled = (sp.diags_array(1 / self._u) @ Z.astype(dtype) @ sp.diags_array(1 / self._v)).tocsr()
+            self._Y, self._Yt = scaled.tocsc(), scaled.T
         else:
             self._Y = Z / self._u[:, None] / self._v - np.outer(self._u, self._v)
-        self._Yt = self._Y.T
+            self._Yt = self._Y.T
         super().__init__(dtype, Z.shape)
 
     def _product(self, Y, left, right, X):
