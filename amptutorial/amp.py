@@ -1,7 +1,7 @@
 """Biased low-rank AMP: Algorithm 1 of the paper (`alg:low-ramp`), with its two normalisations corrected.
 
-`half_step` is the one place where F is formed and a denoiser is called. The loop below uses it for both sides, and
-`amptutorial.state_evolution` uses it on random rows.
+`form_precision` is the one place where F is formed, `half_step` the one where a denoiser is called. The loop below uses
+them for both sides, and `amptutorial.state_evolution` on random rows and in closed form.
 """
 
 import warnings
@@ -94,6 +94,21 @@ def floor_precision(F, Q, convexity=0.0):
     return (RV * np.maximum(w, FLOOR)) @ RV.T - convexity * eye, True
 
 
+def form_precision(Q, Gamma, r, denoiser):
+    """Return `(F, floored)`: Q - Gamma, floored, for an "argmin" denoiser; Q for a "posterior" one.
+
+    Examples
+    --------
+    >>> from amptutorial.denoisers import GaussianPosterior, Ridge
+    >>> Q, Gamma, r = np.diag([4.0]), np.diag([1.0]), np.ones(1)
+    >>> form_precision(Q, Gamma, r, Ridge(1.0)), form_precision(Q, Gamma, r, GaussianPosterior(1.0))
+    ((array([[3.]]), False), (array([[4.]]), False))
+    """
+    F = Q - Gamma if denoiser.precision == "argmin" else Q
+    F = (F + F.T) / 2  # a quadratic form sees the symmetric part only
+    return floor_precision(F, Q, denoiser.convexity(r)) if denoiser.precision == "argmin" else (F, False)
+
+
 def half_step(P, r, Q, Gamma, denoiser):
     """Form F from the other side's second moment `Q` and the Onsager term `Gamma`, and denoise the rows `P`.
 
@@ -117,10 +132,7 @@ def half_step(P, r, Q, Gamma, denoiser):
     evolution, which applies the same one, stays valid. At a fixed point above the spectral threshold it is not active
     (without penalty, F >= Q / (1 + sqrt(beta)) or more there), and the fixed points are those of the paper.
     """
-    F = Q - Gamma if denoiser.precision == "argmin" else Q
-    F, floored = (F + F.T) / 2, False  # a quadratic form sees the symmetric part only
-    if denoiser.precision == "argmin":
-        F, floored = floor_precision(F, Q, denoiser.convexity(r))
+    F, floored = form_precision(Q, Gamma, r, denoiser)
     denoiser = denoiser.refit(P, r, F)
     estimate, jacobian = denoiser.denoise(P, r, F)
     return HalfStep(F, estimate, jacobian, denoiser, floored)
@@ -136,10 +148,7 @@ def as_operator(Y):
     """
     if isinstance(Y, LinearOperator):
         return Y, Y.T
-    if sp.issparse(Y):
-        Y = sp.csr_array(Y)
-        return Y, Y.T
-    Y = check_matrix(Y, "Y")
+    Y = sp.csr_array(Y) if sp.issparse(Y) else check_matrix(Y, "Y")
     return Y, Y.T
 
 

@@ -53,6 +53,10 @@ class Denoiser(ABC):
         """
         P = np.asarray(P, dtype=np.float64)
         step = np.cbrt(np.finfo(float).eps) * max(np.abs(P).max(initial=0.0), 1e-8)  # balances truncation and round-off
+        return self.difference_jacobian(P, r, F, step)
+
+    def difference_jacobian(self, P, r, F, step):
+        """Return `mean_jacobian` by central differences of `estimate`, with this step in every entry of `P`."""
         shifts = step * np.eye(P.shape[1])
         return np.array([(self.estimate(P + h, r, F) - self.estimate(P - h, r, F)).mean(axis=0) for h in shifts]) / (
             2 * step
@@ -94,7 +98,10 @@ def check_is_denoiser(denoiser, name):
         For a class, a name, or another `precision`.
     """
     if not isinstance(denoiser, Denoiser):
-        raise TypeError(f"{name} must be an instance of Denoiser, such as Ridge(1.0), got {denoiser!r}")
+        raise TypeError(
+            f"{name} must be an instance of Denoiser, such as Ridge(1.0), got {denoiser!r}: "
+            "derive its class from amptutorial.Denoiser, and pass an instance"
+        )
     if denoiser.precision not in ("argmin", "posterior"):
         raise ValueError(f'{name}.precision must be "argmin" or "posterior", got {denoiser.precision!r}')
     return denoiser

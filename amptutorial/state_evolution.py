@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ._validation import check_integer, check_matrix, check_positive, check_rates, check_rng, check_symmetric
-from .amp import floor_precision, half_step
+from .amp import form_precision, half_step
 from .denoisers import _GaussianDenoiser, check_is_denoiser, mode_gains
 from .laws import GaussianRows, ScaledRows
 
@@ -151,10 +151,7 @@ class _GaussianRows:
 
     def step(self, M, Q, C, Gamma):
         """Return the moments of X_hat = P G(r), G(r) = V diag(g(r)) V^T, with P = sqrt(r) u M + N(0, Q)."""
-        F = Q - Gamma if self.denoiser.precision == "argmin" else Q
-        F, floored = (F + F.T) / 2, False
-        if self.denoiser.precision == "argmin":
-            F, floored = floor_precision(F, Q, self.denoiser.convexity(self.r))
+        F, floored = form_precision(Q, Gamma, self.r, self.denoiser)
         V, w = self.denoiser.modes(F)
         g = mode_gains(self.r, w)
         signal = M.T @ self.covariance @ M  # P has covariance r * signal + Q given r
@@ -213,13 +210,13 @@ def _require_finite(value):
 
 def _evolve(rows_u, rows_v, *, beta, M0, Q0, n_iter):
     """The loop of Algorithm 2. Averages over the n rows of B become sums divided by m: hence every 1 / beta."""
-    M_b, Q_b, C_b, C_a = M0, Q0, None, None
+    M_b, Q_b, C_b = M0, Q0, None
     Gamma_a = np.zeros_like(Q0)
     iterates = []
     for k in range(n_iter):
         a = rows_u.step(M_b, Q_b, C_b, Gamma_a)
-        C_a, Gamma_b = a.C, a.jacobian
-        b = rows_v.step(a.M, a.Q, C_a, Gamma_b)
+        Gamma_b = a.jacobian
+        b = rows_v.step(a.M, a.Q, a.C, Gamma_b)
         # B_0 is no output of a step: what it shares with B_1 goes through the true rows B
         C = (beta * M0).T @ np.linalg.pinv(rows_v.S, hermitian=True) @ b.M if b.C is None else b.C
         M_next, Q_next = b.M / beta, b.Q / beta
