@@ -3,7 +3,11 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 CONSTRAINTS ?= constraints.txt
 BIN := .venv/bin
 INSTALLED := .venv/.installed
-SITE := _build/html/index.html
+SITE := _build/html
+OFFLINE ?=
+# What pages load from other hosts, fetched by npm.
+FETCHED := .offline/.fetched
+NPM := $(shell command -v npm)
 
 # One thread per process: the processes are what runs in parallel, and sums come out in the same order everywhere.
 export OPENBLAS_NUM_THREADS := 1
@@ -15,7 +19,8 @@ help:
 	@echo "make setup   create .venv with the tested versions"
 	@echo "make book    run every chapter on this machine, then build the site"
 	@echo "make site    build the site from the stored outputs"
-	@echo "make test    lint, tests, notebooks against their stored outputs, and the site without a warning"
+	@echo "             OFFLINE=1 with book or site: no page loads anything from another host (npm is needed once)"
+	@echo "make test    lint, the site without a warning, tests, notebooks against their stored outputs, pages in a browser"
 	@echo "make lint    style of code and notebooks"
 	@echo "make clean   remove what was built"
 
@@ -29,21 +34,35 @@ $(INSTALLED): pyproject.toml $(CONSTRAINTS)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check $(addprefix -c ,$(CONSTRAINTS)) -e '.[book,test]'
 	@touch $@
 
+$(FETCHED): tools/offline/package.json tools/offline/package-lock.json tools/offline/.npmrc
+	@$(if $(NPM),,echo "OFFLINE=1 needs npm to fetch MathJax and the widgets: install Node.js" >&2; exit 1)
+	@echo "Fetching MathJax and the widgets into .offline: a minute, once"
+	@mkdir -p .offline
+	@cp $^ .offline
+	@npm ci --prefix .offline --loglevel error
+	@touch $@
+
 book: $(INSTALLED)
 	@$(BIN)/python tools/execute_book.py
 	@$(MAKE) --no-print-directory site
 
 # From nothing each time: a warning about a page that is not read again is not printed again, and -W would let it pass.
-site: $(INSTALLED)
-	@echo "Building the site"
-	@rm -rf _build
-	@$(BIN)/python tools/render_pages.py
-	@$(BIN)/jupyter-book build . -W -n --keep-going --quiet
-	@echo "The book is built: open $(CURDIR)/$(SITE)"
+define build_site
+@echo "Building the site"
+@rm -rf _build
+@OFFLINE=$(1) $(BIN)/jupyter-book build . -W -n --keep-going --quiet
+endef
 
-test: $(INSTALLED) lint
-	@$(BIN)/python -m pytest -n 2 --dist loadfile --nbval amptutorial tools tests book
-	@$(MAKE) --no-print-directory site
+site: $(INSTALLED) $(if $(filter 1,$(OFFLINE)),$(FETCHED))
+	@$(BIN)/python tools/render_pages.py
+	$(call build_site,$(OFFLINE))
+	@echo "The book is built: open $(CURDIR)/$(SITE)/index.html"
+
+# The pages are not rendered anew here: a test says when they should be.
+test: $(INSTALLED) $(if $(NPM),$(FETCHED)) lint
+	$(call build_site,$(if $(NPM),1))
+	@$(if $(NPM),AMPTUTORIAL_SITE=$(SITE)) $(BIN)/python -m pytest -n 2 --dist loadfile --nbval amptutorial tools tests book
+	@cat _build/browser.txt 2>/dev/null || echo "No page was opened in a browser: see the tests that were skipped"
 	@echo "Every test passed; the book builds without a warning"
 
 lint: $(INSTALLED)
@@ -54,4 +73,4 @@ lint: $(INSTALLED)
 clean:
 	@rm -rf _build build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
 	@find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
-	@echo "Removed what was built; .venv stays (rm -r .venv starts from nothing)"
+	@echo "Removed what was built; .venv and .offline stay (rm -r .venv .offline starts from nothing)"

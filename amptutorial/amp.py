@@ -15,7 +15,7 @@ from scipy.sparse.linalg import LinearOperator
 from ._validation import AMPWarning, check_integer, check_matrix, check_rates, check_rng
 from .denoisers import Denoiser, check_is_denoiser
 
-FLOOR = 0.1  # smallest eigenvalue of F relative to Q
+FLOOR = 0.1  # smallest eigenvalue of F plus the penalty's convexity, relative to Q plus that convexity
 
 
 class IndefinitePrecisionWarning(AMPWarning):
@@ -72,10 +72,11 @@ class AMPRun:
 
 
 def floor_precision(F, Q, convexity=0.0):
-    """Return `(F, False)` if F + convexity I >= `FLOOR` Q, else F with its small eigenvalues raised to that, and True.
+    """Return `(F, False)` if F + c I >= `FLOOR` (Q + c I), c the convexity, else F raised to that, and True.
 
-    Eigenvalues are those relative to Q: the floor turns with the coordinates and scales with each direction by
-    itself, so that a weak direction is not lifted because another is strong.
+    Eigenvalues are those relative to Q + c I: the floor turns with the coordinates and scales with each direction by
+    itself, so that a weak direction is not lifted because another is strong; and where the other side's estimate has
+    all but vanished (Q near zero) a share of the penalty is left.
 
     Examples
     --------
@@ -85,8 +86,9 @@ def floor_precision(F, Q, convexity=0.0):
            [0. , 2. ]]), True)
     """
     eye = np.eye(len(Q))
-    scale = np.trace(Q) / len(Q)
-    R = Q + (1e-3 * scale if scale > 0 else 1.0) * eye  # positive definite also where the estimate has lost a dimension
+    R = Q + convexity * eye
+    scale = np.trace(R) / len(R)
+    R += (1e-3 * scale if scale > 0 else 1.0) * eye  # positive definite also where the estimate has lost a dimension
     if np.linalg.eigvalsh(F + convexity * eye - FLOOR * R)[0] >= 0:
         return F, False
     w, V = eigh(F + convexity * eye, R)
@@ -288,8 +290,8 @@ def _checked_half_step(P, r, Q, Gamma, denoiser, side, k):
 def _require_finite(value, name, k):
     if not np.isfinite(value).all():
         raise FloatingPointError(
-            f"{name} is not finite at iteration {k}: the iteration diverges. Try a larger strength or a smaller prior "
-            "covariance, damping=0.5, or a start nearer to the signal (amptutorial.baselines.spectral_start)"
+            f"{name} is not finite at iteration {k}: the iteration diverges. Try a start nearer to the signal "
+            "(amptutorial.baselines.spectral_start), a larger strength or a smaller prior covariance"
         )
 
 

@@ -10,10 +10,10 @@ COLOURS = ("#0072B2", "#D55E00", "#007A5A", "#A0457F", "#5B5B5B", "#1B6E91")
 MARKERS = "osD^vP"
 
 STYLE = {
-    "figure.figsize": (6.4, 3.8),
+    "figure.figsize": (5.6, 3.6),
     "figure.dpi": 110,
     "figure.constrained_layout.use": True,
-    "font.size": 12,
+    "font.size": 13,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.prop_cycle": plt.cycler(color=COLOURS),

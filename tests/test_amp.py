@@ -201,12 +201,20 @@ def test_floor_guarantees_its_bound_and_touches_nothing_else(seed, d, convexity)
     root, F = rng.standard_normal((d, d)), rng.standard_normal((d, d))
     Q, F = root @ root.T, (F + F.T) / 2
     floored, changed = floor_precision(F, Q, convexity)
-    gap = np.linalg.eigvalsh(floored + convexity * np.eye(d) - FLOOR * Q)[0]
+    R = Q + convexity * np.eye(d)
+    gap = np.linalg.eigvalsh(floored + convexity * np.eye(d) - FLOOR * R)[0]
     assert gap > -1e-8 * (1 + np.trace(Q))
     if changed:  # and no more than the bound, up to the small multiple of I that keeps a singular Q in hand
-        assert gap < FLOOR * (1.1e-3 * np.trace(Q) / d) + 1e-8 * (1 + np.trace(Q))
+        assert gap < FLOOR * (1.1e-3 * np.trace(R) / d) + 1e-8 * (1 + np.trace(Q))
     assert changed or np.array_equal(F, floored)
     assert floor_precision(F + 10 * (1 + np.trace(Q) + np.abs(F).sum()) * np.eye(d), Q, convexity)[1] is False
+
+
+def test_the_floor_leaves_a_share_of_the_penalty_where_one_side_has_collapsed(rng):
+    """With Q near zero a floor of Q alone would leave F + c I to round-off, and the next estimate would explode."""
+    P, r, ridge = rng.standard_normal((50, 2)), np.ones(50), Ridge(1.0)
+    F, floored = floor_precision(-np.eye(2), 1e-14 * np.eye(2), ridge.convexity(r))
+    assert floored and np.abs(ridge.estimate(P, r, F)).max() <= np.abs(P).max() / FLOOR * (1 + 1e-6)
 
 
 def test_posterior_denoisers_get_q_alone(rng):
@@ -283,7 +291,7 @@ class Exploding(Denoiser):
 
 def test_a_non_finite_iterate_is_refused_with_its_name_and_iteration(rng):
     model, Y = instance(40, 50, 2, rng)
-    with pytest.raises(FloatingPointError, match=r"the estimate A is not finite at iteration 2: .* damping=0.5"):
+    with pytest.raises(FloatingPointError, match=r"the estimate A is not finite at iteration 2: .*spectral_start"):
         biased_low_rank_amp(
             Y, model.r_u, model.r_v, denoiser_u=Exploding(), denoiser_v=GaussianPosterior(1.0), B0=model.B
         )

@@ -13,6 +13,7 @@ import yaml
 from execute_book import main as execute_book
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from normalise import normalise
+from quiz import split_answers
 from render_pages import STATUSES, pages
 from store_reviews import fit_reviews
 
@@ -21,6 +22,8 @@ from amptutorial.corpus import load_movie_reviews
 ROOT = Path(__file__).parents[1]
 BOOK = ROOT / "book"
 NOTEBOOKS = sorted(BOOK.glob("*.ipynb"))
+SECTIONS = ["Where it breaks", "Try it", "Exercises", "What to remember", "Test yourself"]
+WIDGETS = "application/vnd.jupyter.widget-state+json"
 LEDGER = yaml.safe_load((BOOK / "ledger.yml").read_text())
 FIELDS = {"label", "title", "chapter", "code", "tests", "status", "erratum", "note"}
 
@@ -96,6 +99,111 @@ def test_images_in_prose_have_alternative_text(path):
     assert not re.search(r"!\[\s*\]\(", prose)
     for directive, options in re.findall(r"\{(image|figure)\}[^\n]*\n((?:\s*:[^\n]*\n)*)", prose):
         assert ":alt:" in options, directive
+
+
+# What every chapter has
+
+
+def prose_of(path):
+    return "\n\n".join(cell.source for cell in read(path).cells if cell.cell_type == "markdown")
+
+
+def blocks(kind, text):
+    """Return the contents of the fenced directives `kind`."""
+    return re.findall(rf"^(`{{3,}}|:{{3,}})\{{{kind}\}}(.*?)^\1$", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def code_before(path, heading):
+    cells = read(path).cells
+    end = next(k for k, cell in enumerate(cells) if cell.source.startswith(heading) or f"\n{heading}" in cell.source)
+    return [cell for cell in cells[:end] if cell.cell_type == "code"]
+
+
+@every_notebook
+def test_a_chapter_keeps_the_order_of_its_parts(path):
+    cells, prose = read(path).cells, prose_of(path)
+    assert prose.startswith("(ch-") and cells[1].cell_type == "code"  # a hook, code first
+    headings = re.findall(r"^## (.*)$", prose, flags=re.MULTILINE)
+    assert [heading for heading in headings if heading in SECTIONS] == SECTIONS
+    goals = prose[: prose.index("\n## ")]
+    for part in ("After this chapter you can", "*You need:*"):
+        assert part in goals
+    assert re.search(r"\*Time:\* about \d+ minutes", goals)
+    assert "**Read on:**" in prose.split("## Test yourself")[1]
+    assert any(cell.metadata.get("mystnb") for cell in cells)  # a static figure
+
+
+@every_notebook
+def test_a_chapter_states_proves_includes_and_asserts(path):
+    prose = prose_of(path)
+    assert re.search(r"\{prf:(definition|proposition|lemma|theorem|algorithm)\}.*\n:label: ", prose)
+    assert re.search(r"\{dropdown\} Proof", prose)
+    assert re.search(r"\{literalinclude\} \.\./amptutorial/\w+\.py\n:pyobject: ", prose)
+    body = code_before(path, "## Exercises")
+    assert sum("assert " in cell.source for cell in body) >= 3
+
+
+@every_notebook
+def test_every_exercise_has_stars_and_a_solution_that_ran(path):
+    prose = prose_of(path)
+    exercises = re.findall(r"\{exercise\} (★{1,3}) .*\n:label: (\S+)", prose)
+    solved = re.findall(r"\{solution-start\} (\S+)\n:class: dropdown", prose)
+    assert 3 <= len(exercises) <= 5
+    assert [label for _, label in exercises] == solved
+    assert prose.count("{solution-end}") == len(solved)
+    assert len({stars for stars, _ in exercises}) > 1
+
+
+@every_notebook
+def test_every_quiz_has_one_right_answer_and_says_why(path):
+    quizzes = [body.strip("\n").splitlines() for _, body in blocks("quiz", prose_of(path))]
+    assert 3 <= len(quizzes) <= 5
+    for lines in quizzes:
+        question, answers = split_answers(lines)
+        assert "".join(question).strip() and len(answers) >= 2
+        assert sum(right for right, _, _ in answers) == 1
+        assert all("".join(why).strip() for _, _, why in answers)
+    rights = {[right for right, _, _ in split_answers(lines)[1]].index(True) for lines in quizzes}
+    assert len(rights) > 1  # not always the same place
+
+
+@every_notebook
+def test_every_chapter_stores_an_experiment_with_its_pictures(path):
+    state = read(path).metadata["widgets"][WIDGETS]["state"].values()
+    pictures = [w["state"]["value"] for w in state if "<figcaption>" in w["state"].get("value", "")]
+    stacks = [w for w in state if w["model_name"] == "StackModel"]
+    links = [w for w in state if w["model_name"] == "LinkModel"]
+    assert len(stacks) == len(links) >= 1
+    assert len(pictures) >= 6
+    for picture in pictures:
+        alt = re.search(r'alt="([^"]*)"', picture)[1]
+        assert len(alt) > 20 and re.search(r"<figcaption>.*\d.*</figcaption>", picture)
+
+
+MATHEMATICS = r"\$\$.*?\$\$|\$[^$]*\$|```\{(?:math|literalinclude)\}.*?```|`[^`]*`"
+LINKS = r"\]\([^)]*\)|\{\w[\w:]*\}|^:\w+:.*$|^\(.*\)=$|^#.*$"
+
+
+def numbers_in_prose(path):
+    """Return decimals, percentages and numbers of three digits or more, outside mathematics and code."""
+    text = re.sub(MATHEMATICS, " ", prose_of(path), flags=re.DOTALL)
+    text = re.sub(LINKS, " ", text, flags=re.MULTILINE)
+    text = re.sub(r"(?<=\d),(?=\d{3})", "", text)
+    return set(re.findall(r"\d+\.\d+|\d{3,}|\d+(?= ?%)", text))
+
+
+def printed(output):
+    """Return what an output says in words."""
+    return output.get("text") or output.get("data", {}).get("text/plain", "")
+
+
+@every_notebook
+def test_numbers_in_prose_are_computed_or_set_in_the_chapter(path):
+    """No proof that a cell computes the number in that sense, but none stands there that no cell knows."""
+    cells = code_cells(read(path))
+    known = "\n".join([cell.source for cell in cells] + [printed(output) for cell in cells for output in cell.outputs])
+    known = re.sub(r"(?<=\d)[,_](?=\d{3})", "", known)
+    assert {number for number in numbers_in_prose(path) if number not in known} == set()
 
 
 def test_the_table_of_contents_lists_every_notebook():
@@ -213,3 +321,12 @@ def test_the_stored_reviews_are_what_a_fit_gives():
     assert all(fitted[key] == stored[key] for key in ("documents", "words", "nonzeros", "n_components"))
     for word, near in stored["nearest"].items():
         assert len(set(near) & set(fitted["nearest"][word])) >= 3
+
+
+def test_the_times_of_the_chapters_are_told_rightly():
+    table = re.findall(r"^\| (\d)\. \{ref\}`([\w-]+)` \|.*\| (\d+) \|$", (BOOK / "howto.md").read_text(), re.MULTILINE)
+    told = [(anchor, minutes) for _, anchor, minutes in table]
+    found = [
+        re.search(r"\((ch-\S+)\)=.*?\*Time:\* about (\d+) minutes", prose_of(path), re.DOTALL) for path in NOTEBOOKS
+    ]
+    assert told == [match.groups() for match in found]

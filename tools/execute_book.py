@@ -7,6 +7,7 @@ Stored notebooks are normalised: where a run gives the same results, it leaves t
 """
 
 import os
+import resource
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -43,6 +44,8 @@ def execute(path):
     problem : str or None
         The failing cell and its traceback.
     seconds : float
+    megabytes : float
+        Peak memory of the kernel.
     """
     start = time.perf_counter()
     notebook = nbformat.read(path, as_version=4)
@@ -58,9 +61,15 @@ def execute(path):
     try:
         client.execute()
     except (CellExecutionError, DeadKernelError) as error:
-        return failure(notebook, error), time.perf_counter() - start
+        return failure(notebook, error), time.perf_counter() - start, peak_memory()
     nbformat.write(normalise(notebook), path)
-    return None, time.perf_counter() - start
+    return None, time.perf_counter() - start, peak_memory()
+
+
+def peak_memory():
+    """Return the megabytes that the largest of this process's children, a kernel that has ended, held at most."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * unit / 1e6
 
 
 def main(paths):
@@ -68,12 +77,13 @@ def main(paths):
     os.environ.update(KERNEL_ENVIRONMENT)
     print(f"Running {len(paths)} chapters, {PROCESSES} at a time", flush=True)
     problems = {}
-    with ProcessPoolExecutor(PROCESSES) as pool:
+    with ProcessPoolExecutor(PROCESSES, max_tasks_per_child=1) as pool:
         runs = {pool.submit(execute, path): path for path in paths}
         for done, run in enumerate(as_completed(runs), 1):
-            problem, seconds = run.result()
+            problem, seconds, megabytes = run.result()
             status = "FAILED" if problem else "ok"
-            print(f"[{done}/{len(paths)}] {runs[run].name:<50} {status:>6} {seconds:6.1f} s", flush=True)
+            cost = f"{seconds:6.1f} s {megabytes:6.0f} MB"
+            print(f"[{done}/{len(paths)}] {runs[run].name:<45} {status:>6} {cost}", flush=True)
             if problem:
                 problems[runs[run]] = problem
     for path, problem in problems.items():

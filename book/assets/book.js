@@ -1,0 +1,61 @@
+/* What the pages of the book do without a kernel: quizzes, names for the sliders of the experiments, and mathematics
+   in them. */
+
+/* A quiz is written as nested boxes. Its answers become buttons; what a button has to say appears in one live region,
+   so that a screen reader reads it out. */
+function startQuiz(quiz, number) {
+  const question = quiz.querySelector(".quiz-question");
+  question.id = `quiz-${number}`;
+  quiz.setAttribute("role", "group");
+  quiz.setAttribute("aria-labelledby", question.id);
+  const verdict = document.createElement("div");
+  verdict.className = "quiz-verdict";
+  verdict.setAttribute("aria-live", "polite");
+  for (const choice of quiz.querySelectorAll(".quiz-choice")) {
+    const [answer, reason] = choice.children;
+    const right = reason.classList.contains("quiz-right");
+    const button = document.createElement("button");
+    button.type = "button";
+    button.append(...answer.firstElementChild.childNodes);
+    button.setAttribute("aria-pressed", "false");
+    button.addEventListener("click", () => {
+      for (const other of quiz.querySelectorAll("button")) {
+        other.setAttribute("aria-pressed", String(other === button));
+      }
+      const word = document.createElement("strong");
+      word.textContent = right ? "Right. " : "Not so. ";
+      verdict.dataset.right = right;
+      verdict.replaceChildren(word, ...reason.cloneNode(true).childNodes);
+    });
+    reason.hidden = true;
+    answer.replaceWith(button);
+  }
+  quiz.append(verdict);
+}
+
+/* The widgets draw their sliders without a name. */
+function nameSliders() {
+  for (const slider of document.querySelectorAll(".amp-explore .widget-inline-hbox")) {
+    const handle = slider.querySelector("[role=slider]");
+    const name = slider.querySelector(".widget-label")?.textContent;
+    const value = slider.querySelector(".widget-readout")?.textContent;
+    if (handle && handle.getAttribute("aria-label") !== name) {
+      handle.setAttribute("aria-label", name);
+    }
+    if (handle && handle.getAttribute("aria-valuetext") !== value) {
+      handle.setAttribute("aria-valuetext", value);
+    }
+  }
+}
+
+/* The widgets call MathJax by the name of its second version; the page loads the third. */
+window.addEventListener("load", () => {
+  if (window.MathJax && !window.MathJax.Hub) {
+    window.MathJax.Hub = { Queue: ([, , element]) => window.MathJax.typesetPromise([element]) };
+  }
+});
+
+document.addEventListener("DOMContentLoaded", () => {
+  document.querySelectorAll(".quiz").forEach(startQuiz);
+  new MutationObserver(nameSliders).observe(document.body, { childList: true, characterData: true, subtree: true });
+});

@@ -1,0 +1,314 @@
+"""The pages as a reader meets them: opened in a browser, and served from a folder that needs no other host.
+
+`make test` builds the site with OFFLINE=1 and names its folder in AMPTUTORIAL_SITE.
+"""
+
+import os
+import re
+import shutil
+from collections import Counter, namedtuple
+from functools import cache, partial
+from html.parser import HTMLParser
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from urllib.parse import unquote, urldefrag, urljoin
+
+import pytest
+from playwright.sync_api import expect, sync_playwright
+
+ROOT = Path(__file__).parents[1]
+SITE = os.environ.get("AMPTUTORIAL_SITE") and Path(ROOT, os.environ["AMPTUTORIAL_SITE"])
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+PAGES = re.findall(r"(?:root|file): (\S+)", (ROOT / "_toc.yml").read_text())
+DESK, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+CONTRAST = 4.5  # of WCAG 2 at level AA, asked here of large text too
+
+# The theme declares this constant twice on every page. Nothing else may be complained of.
+KNOWN = "Identifier 'THEBE_JS_URL' has already been declared"
+
+# Wait for formulas, fonts, pictures and widgets; then stop what moves and open what is folded: all of it is to be read.
+SETTLE = """async () => {
+    await window.MathJax?.startup?.promise;
+    await document.fonts.ready;
+    for (const image of document.images) image.loading = "eager";
+    await Promise.allSettled([...document.images].map(image => image.decode()));
+    const still = document.createElement("style");
+    still.textContent = "* { animation: none !important; transition: none !important }";
+    document.head.append(still);
+    for (const folded of document.querySelectorAll("details")) folded.open = true;
+    for (const folded of document.querySelectorAll(".toggle-hidden")) folded.classList.remove("toggle-hidden");
+}"""
+DRAWN = """() =>
+    [...document.querySelectorAll("script[type='application/vnd.jupyter.widget-view+json']")]
+        .every(view => view.parentElement.querySelector(".jupyter-widgets")) &&
+    [...document.querySelectorAll(".amp-explore")].every(experiment => experiment.querySelector("img"))
+"""
+
+# An unknown command is no error to MathJax: it is set in red.
+FORMULAS = """() => [...document.querySelectorAll(".math")].map(formula => ({
+    source: formula.textContent.trim(),
+    typeset: !!formula.querySelector("mjx-container") &&
+        !formula.querySelector("mjx-merror, mjx-container [style*='color: red']"),
+}))"""
+
+PICTURES = """() => [...document.images].map(image => ({
+    source: image.currentSrc.slice(0, 100),
+    shown: image.naturalWidth > 0,
+    described: !!image.alt.trim() || !image.closest("article"),
+}))"""
+
+# What is seen of a colour painted on an element: it lies over the grounds of all that the element lies in.
+TEXTS = """least => {
+    const context = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
+    const known = new Map();
+    function parse(css) {
+        if (!known.has(css)) {
+            context.clearRect(0, 0, 1, 1);
+            context.fillStyle = css;
+            context.fillRect(0, 0, 1, 1);
+            const [r, g, b, alpha] = context.getImageData(0, 0, 1, 1).data;
+            known.set(css, { rgb: [r, g, b], alpha: alpha / 255 });
+        }
+        return known.get(css);
+    }
+    function over(top, ground) {
+        const alpha = top.alpha + ground.alpha * (1 - top.alpha);
+        const mix = (a, b) => alpha && (a * top.alpha + b * ground.alpha * (1 - top.alpha)) / alpha;
+        return { rgb: top.rgb.map((value, k) => mix(value, ground.rgb[k])), alpha };
+    }
+    function seen(element, colour) {
+        for (; element; element = element.parentElement) {
+            const style = getComputedStyle(element);
+            colour = over(colour, parse(style.backgroundColor));
+            colour = { rgb: colour.rgb, alpha: colour.alpha * style.opacity };
+        }
+        return over(colour, parse("white")).rgb;
+    }
+    function luminance(rgb) {
+        const linear = x => x <= 0.04045 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4;
+        const [r, g, b] = rgb.map(value => linear(value / 255));
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    }
+    function contrast(element) {
+        const colours = [parse(getComputedStyle(element).color), parse("transparent")];
+        const [dark, light] = colours.map(colour => luminance(seen(element, colour))).sort((a, b) => a - b);
+        return (light + 0.05) / (dark + 0.05);
+    }
+    function visible(element) {
+        const { width, height } = element.getBoundingClientRect();
+        const shown = element.checkVisibility({ opacityProperty: true, visibilityProperty: true });
+        return shown && width > 1 && height > 1;
+    }
+    function tags(element, levels) {
+        return element && levels ? tags(element.parentElement, levels - 1) + element.cloneNode().outerHTML : "";
+    }
+    const elements = new Set(document.querySelectorAll("mjx-math"));
+    const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) if (walker.currentNode.data.trim()) elements.add(walker.currentNode.parentElement);
+    const texts = [...elements].filter(element => !element.closest("mjx-assistive-mml") && visible(element));
+    const faint = texts.map(element => [contrast(element), element]).filter(([value]) => value < least);
+    return [texts.length, faint.map(([value, element]) => `${value.toFixed(2)}: ${tags(element, 3)}`)];
+}"""
+
+Visit = namedtuple("Visit", "page address asked complaints")
+Parsed = namedtuple("Parsed", "names links")
+every_theme = pytest.mark.parametrize("theme", ["light", "dark"])
+
+
+@pytest.fixture(scope="module")
+def site():
+    """Return the folder of the pages. Where the tests run unattended nobody reads why they were skipped."""
+    reason = None if CHROMIUM else "there is no Chromium and no Chrome"
+    if not SITE:
+        reason = "AMPTUTORIAL_SITE names no site: make test builds one, with npm"
+    if reason:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
+    return SITE
+
+
+@pytest.fixture(scope="module")
+def report(site):
+    """Return a counter, and write beside the site what was counted."""
+    counts = Counter()
+    yield counts
+    lines = [f"{count:7d} {what}" for what, count in counts.items()]
+    (site.parent / "browser.txt").write_text("\n".join(["What passed in the browser:", *lines, ""]))
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """Serves files and says nothing of it."""
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture(scope="module")
+def address(site):
+    """Serve the site on a free port."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=site)) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def browser(site):
+    """Start a browser; it may be slow where much else runs."""
+    expect.set_options(timeout=20_000)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--disable-gpu", "--disable-quic"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module", params=PAGES, ids=lambda page: page.split("/")[-1])
+def visit(request, browser, address, report):
+    """Open a page, once for all its tests, and keep what it asks for and complains of."""
+    page = browser.new_page(viewport=DESK)
+    asked, complaints = [], []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("requestfailed", lambda request: complaints.append(f"failed: {request.url}"))
+    page.on("response", lambda response: response.ok or complaints.append(f"{response.status}: {response.url}"))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("console", lambda message: message.type == "error" and complaints.append(message.text))
+    page.goto(f"{address}/{request.param}.html")
+    page.wait_for_function(DRAWN)
+    page.evaluate(SETTLE)
+    report["pages opened"] += 1
+    yield Visit(page, address, asked, complaints)
+    page.close()
+
+
+def is_chapter(visit):
+    """Return whether the page is a chapter: these have experiments and quizzes."""
+    return bool(re.search(r"/\d\d_\w+\.html$", visit.page.url))
+
+
+def test_nothing_fails_and_no_other_host_is_asked(visit):
+    foreign = [url for url in visit.asked if not url.startswith((f"{visit.address}/", "data:", "blob:"))]
+    assert not foreign
+    assert not [complaint for complaint in visit.complaints if KNOWN not in complaint]
+
+
+def test_mathematics_is_typeset(visit, report):
+    formulas = visit.page.evaluate(FORMULAS)
+    assert not [formula["source"] for formula in formulas if not formula["typeset"]]
+    report["formulas typeset"] += len(formulas)
+
+
+def test_pictures_are_shown_and_described(visit, report):
+    pictures = visit.page.evaluate(PICTURES)
+    assert not [picture for picture in pictures if not (picture["shown"] and picture["described"])]
+    report["pictures shown and described"] += len(pictures)
+
+
+def test_sliders_turn_pictures(visit, report):
+    experiments = visit.page.locator(".amp-explore").all()
+    assert experiments or not is_chapter(visit), "a chapter without an experiment"
+    for experiment in experiments:
+        sliders = experiment.get_by_role("slider").all()
+        assert sliders
+        for slider in sliders:
+            turn(slider, experiment.locator("img:visible"))
+        report["sliders moved there and back"] += len(sliders)
+
+
+def turn(slider, picture):
+    """Move `slider`, which has a name, by a key: another picture appears, and back again the first."""
+    expect(slider).to_have_attribute("tabindex", "0")
+    expect(slider).to_have_attribute("aria-label", re.compile(r"\w"))
+    expect(picture).to_have_count(1)
+    first = picture.get_attribute("src")
+    keys = ("ArrowRight", "ArrowLeft")
+    at_end = float(slider.get_attribute("aria-valuenow")) >= float(slider.get_attribute("aria-valuemax"))
+    there, back = reversed(keys) if at_end else keys
+    slider.press(there)
+    expect(picture).not_to_have_attribute("src", first)
+    slider.press(back)
+    expect(picture).to_have_attribute("src", first)
+
+
+def test_quizzes_answer_the_keyboard(visit, report):
+    quizzes = visit.page.locator(".quiz").all()
+    assert quizzes or not is_chapter(visit), "a chapter without a quiz"
+    for quiz in quizzes:
+        answers, verdict = quiz.get_by_role("button").all(), quiz.locator("[aria-live=polite]")
+        expect(verdict).to_be_empty()
+        answers[0].focus()
+        right = 0
+        for answer in answers:
+            expect(answer).to_be_focused()
+            visit.page.keyboard.press("Enter")
+            expect(verdict).to_be_visible()
+            expect(verdict).to_have_text(re.compile(r"^\s*(Right|Not so)\.\s+\S"))
+            right += verdict.inner_text().startswith("Right")
+            expect(quiz.locator(".quiz-right:visible, .quiz-wrong:visible")).to_have_count(0)
+            visit.page.keyboard.press("Tab")
+        assert right == 1
+        report["answers of quizzes pressed"] += len(answers)
+
+
+def dress(page, theme, viewport):
+    """Show `page` in a theme, at a size."""
+    page.set_viewport_size(viewport)
+    page.evaluate("theme => { document.documentElement.dataset.theme = theme }", theme)
+
+
+@every_theme
+def test_a_phone_scrolls_in_one_direction(visit, theme):
+    dress(visit.page, theme, PHONE)
+    assert visit.page.evaluate("document.scrollingElement.scrollWidth") <= PHONE["width"]
+
+
+@every_theme
+def test_text_stands_out_from_its_ground(visit, theme, report):
+    dress(visit.page, theme, DESK)
+    count, faint = visit.page.evaluate(TEXTS, CONTRAST)
+    assert not set(faint)
+    report[f"texts with a contrast of {CONTRAST} or more, {theme}"] += count
+
+
+class Collector(HTMLParser):
+    """Collects where a page can be entered, and where it leads."""
+
+    def __init__(self):
+        super().__init__()
+        self.names, self.links = set(), []
+
+    def handle_starttag(self, tag, attributes):
+        values = dict(attributes)
+        self.names |= {values.get("id"), values.get("name")}
+        self.links += [values[key] for key in ("href", "src") if values.get(key)]
+
+
+@cache
+def parse(path):
+    """Return the names and the links of the page stored at `path`."""
+    collector = Collector()
+    collector.feed(path.read_text())
+    return Parsed(collector.names, collector.links)
+
+
+def leads_somewhere(site, page, link):
+    """Return whether `link` on `page` leaves the site or reaches a file of it, and its fragment."""
+    target, fragment = urldefrag(urljoin(f"/{page}", link))
+    if not target.startswith("/") or target.startswith("//"):
+        return True
+    path = site / unquote(target.split("?")[0][1:])
+    return path.is_file() and (not fragment or unquote(fragment) in parse(path).names)
+
+
+def test_links_lead_somewhere(site, report):
+    paths = [path for path in site.rglob("*.html") if "_static" not in path.parts]
+    links = {(path.relative_to(site).as_posix(), link) for path in paths for link in parse(path).links}
+    assert not [(page, link) for page, link in links if not leads_somewhere(site, page, link)]
+    report["links followed"] += len(links)
+
+
+def test_links_of_experiments_lead_somewhere(site, visit):
+    page = visit.page.url.removeprefix(f"{visit.address}/")
+    links = visit.page.locator(".amp-explore a").evaluate_all("links => links.map(link => link.getAttribute('href'))")
+    assert not [link for link in links if not leads_somewhere(site, page, link)]

@@ -1,0 +1,130 @@
+"""Experiments: what a reader with a kernel sees, what the page keeps for one without; nothing is drawn twice."""
+
+import base64
+import io
+import re
+
+import ipywidgets
+import pytest
+from matplotlib.figure import Figure
+from PIL import Image
+
+from amptutorial import widgets
+from amptutorial.widgets import explore
+
+
+@pytest.fixture
+def drawn():
+    return []
+
+
+@pytest.fixture
+def draw(drawn):
+    def draw(figure, height=2, colour="red", seed=0):
+        """Draw a line of some height & colour.
+
+        More is said here.
+        """
+        assert isinstance(figure, Figure) and not figure.axes
+        drawn.append((height, colour, seed))
+        axes = figure.subplots()
+        axes.axhline(height, color=colour)
+        axes.set_ylim(0, 4)
+        return f"At {height} < 4, {colour}, seed {seed}."
+
+    return draw
+
+
+def sliders(box):
+    return {child.description: child for child in box.children if isinstance(child, ipywidgets.SelectionSlider)}
+
+
+def stored_texts(stack):
+    if isinstance(stack, ipywidgets.HTML):
+        return re.findall(r"<figcaption>(.*?)</figcaption>", stack.value)
+    return [text for child in stack.children for text in stored_texts(child)]
+
+
+def live(box):
+    """Return the picture that is redrawn."""
+    texts = [child for child in box.children if isinstance(child, ipywidgets.HTML)]
+    (picture,) = (text for text in texts if "amp-live" in text._dom_classes)
+    return picture
+
+
+def test_the_page_keeps_one_picture_for_each_combination(draw, drawn):
+    box = explore(draw, stored={"height": [1, 2, 3], "colour": ["red", "blue"]}, live={"seed": range(3)})
+    expected = [(height, colour, 0) for height in (1, 2, 3) for colour in ("red", "blue")]
+    assert drawn == expected
+    (page,) = (child for child in box.children if isinstance(child, ipywidgets.Stack))
+    assert stored_texts(page) == [f"At {height} &lt; 4, {colour}, seed {seed}." for height, colour, seed in expected]
+    assert page.selected_index == 1 and all(inner.selected_index == 0 for inner in page.children)
+
+
+def test_the_browser_itself_links_each_slider_to_what_it_turns_over(draw, monkeypatch):
+    links = []
+    monkeypatch.setattr(widgets, "jslink", lambda source, target: links.append((source, target)))
+    box = widgets.explore(draw, stored={"height": [1, 2, 3], "colour": ["red", "blue"]})
+    (page,) = (child for child in box.children if isinstance(child, ipywidgets.Stack))
+    height, colour = sliders(box).values()
+    wanted = [(height, page), *((colour, inner) for inner in page.children)]
+    assert len(links) == len(wanted)
+    for source, target in wanted:
+        assert ((source, "index"), (target, "selected_index")) in links
+
+
+def test_with_a_kernel_every_slider_redraws_and_nothing_is_drawn_twice(draw, drawn):
+    box = explore(draw, stored={"height": [1, 2, 3]}, live={"colour": ["red", "blue"], "seed": range(3)})
+    assert "At 2 &lt; 4, red, seed 0." in live(box).value
+    start = len(drawn)
+    sliders(box)["height"].value = 3
+    assert "At 3 &lt; 4, red, seed 0." in live(box).value and len(drawn) == start
+    sliders(box)["seed"].value = 2
+    sliders(box)["colour"].value = "blue"
+    assert "At 3 &lt; 4, blue, seed 2." in live(box).value and len(drawn) == start + 2
+    sliders(box)["seed"].value = 0
+    sliders(box)["seed"].value = 2
+    assert len(drawn) == start + 3
+
+
+def test_a_page_shows_what_a_kernel_hides_and_hides_what_a_kernel_shows(draw):
+    box = explore(draw, stored={"height": [1, 2, 3]}, live={"seed": range(3)})
+    height, seed, page, picture, note = box.children
+    assert "amp-explore" in box._dom_classes
+    for widget in (page, note):
+        assert "amp-page" in widget._dom_classes and widget.layout.display == "none"
+    for widget in (seed, picture):
+        assert "amp-live" in widget._dom_classes and widget.layout.display is None
+    assert not {"amp-page", "amp-live"} & set(height._dom_classes)
+    assert "3 stored pictures" in note.value and "a slider for seed" in note.value
+
+
+def test_a_picture_can_be_heard_and_is_small(draw):
+    box = explore(draw, stored={"height": [1, 2, 3]}, size=(4, 3))
+    assert 'alt="Draw a line of some height &amp; colour."' in live(box).value
+    png = base64.b64decode(re.search(r"base64,([^\"]*)", live(box).value)[1])
+    picture = Image.open(io.BytesIO(png))
+    assert picture.size == (440, 330) and len(png) < 10_000
+    assert (0xFF, 0, 0) in {colour for _, colour in picture.convert("RGB").getcolors()}
+
+
+def undocumented(figure, height=1):
+    return ""
+
+
+def without_default(figure, height):
+    """Draw."""
+
+
+@pytest.mark.parametrize(
+    ("function", "stored", "message"),
+    [
+        (without_default, {}, "stored is empty"),
+        (undocumented, {"height": [1]}, "no docstring"),
+        (without_default, {"width": [1]}, "no parameter 'width'"),
+        (without_default, {"height": [1]}, "give height of without_default a default"),
+    ],
+)
+def test_what_an_experiment_lacks_is_said(function, stored, message):
+    with pytest.raises(ValueError, match=message):
+        explore(function, stored=stored)
