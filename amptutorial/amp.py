@@ -132,7 +132,8 @@ def half_step(P, r, Q, Gamma, denoiser):
     From a random start, Q - Gamma is nearly singular and often indefinite: the minimum that `eq:Gadef-row` asks for
     does not exist, and `floor_precision` steps in. The floor is a Lipschitz function of (Q, Gamma), so state
     evolution, which applies the same one, stays valid. At a fixed point above the spectral threshold it is not active
-    (without penalty, F >= Q / (1 + sqrt(beta)) or more there), and the fixed points are those of the paper.
+    for beta between 1/81 and 81 (without penalty, F >= Q / (1 + sqrt(beta)) or more there), and the fixed points are
+    those of the paper. A weak ridge may instead end in a cycle through floored steps: look at all iterates.
     """
     F, floored = form_precision(Q, Gamma, r, denoiser)
     denoiser = denoiser.refit(P, r, F)

@@ -147,10 +147,10 @@ def critical_delta(covariance_u, covariance_v, beta, *, printed=False):
 
 
 def detection_ratio(rates_u, rates_v, variance_u, variance_v, beta):
-    """Return x^2 = var_u^2 var_v^2 E(R_u^2) E(R_v^2) / beta: a direction can be found (in the limit) if it exceeds 1.
+    """Return kappa = var_u^2 var_v^2 E(R_u^2) E(R_v^2) / beta: a direction can be found (in the limit) if it exceeds 1.
 
-    Unequal frequencies raise it at equal means: they make an embedding *easier* to detect. For constant rates x is
-    var_u var_v r_u r_v / sqrt(beta), the distance to the threshold `critical_delta`.
+    Unequal frequencies raise it at equal means: they make an embedding *easier* to detect. For constant rates it is
+    rho^2, with rho = var_u var_v r_u r_v / sqrt(beta) the strength of the signal in units of the spectral threshold.
 
     Parameters
     ----------

@@ -17,7 +17,6 @@ import matplotlib.pyplot as plt
 from ipywidgets import HTML, Layout, SelectionSlider, Stack, VBox, jslink
 from matplotlib.figure import Figure
 from PIL import Image
-from tqdm import tqdm
 
 from .figures import STYLE
 
@@ -43,7 +42,7 @@ def explore(draw, *, stored, live=None, size=STYLE["figure.figsize"]):
 
     Returns
     -------
-    ipywidgets.VBox
+    Experiment
 
     Raises
     ------
@@ -76,19 +75,35 @@ def explore(draw, *, stored, live=None, size=STYLE["figure.figsize"]):
     for slider in list(sliders.values())[len(stored) :]:
         slider.add_class("amp-live")
     fixed = [starts[name] for name in live]
-    drawn = [frame(*chosen, *fixed) for chosen in tqdm(list(product(*map(values.get, stored))), "drawing", leave=False)]
-    page = stack([sliders[name] for name in stored], iter(drawn))
+    drawn = [frame(*chosen, *fixed) for chosen in product(*map(values.get, stored))]
+    page = stack([sliders[name] for name in stored], (html for html, _ in drawn))
     picture = HTML()
     picture.add_class("amp-live")
 
     def redraw(change=None):
-        picture.value = frame(*(slider.value for slider in sliders.values()))
+        try:
+            picture.value, _ = frame(*(slider.value for slider in sliders.values()))
+        except Exception as error:  # else the last picture would stay, and the error be in a log that nobody opens
+            picture.value = f"<pre>{escape(repr(error))}</pre>"
+            raise
 
     for slider in sliders.values():
         slider.observe(redraw, "value")
     redraw()
-    box = VBox([*sliders.values(), page, picture, note(len(drawn), live)])
+    box = Experiment([*sliders.values(), page, picture, note(len(drawn), live)], [text for _, text in drawn])
     return box.add_class("amp-explore")
+
+
+class Experiment(VBox):
+    """Sliders and pictures; in a notebook not yet run, what the pictures show: with these words tests compare a run."""
+
+    def __init__(self, children, texts):
+        super().__init__(children)
+        self.texts = texts
+
+    def _repr_mimebundle_(self, **kwargs):
+        words = "\n".join(["Run this notebook to see pictures with sliders here. They show:", *self.texts])
+        return super()._repr_mimebundle_(**kwargs) | {"text/plain": words}
 
 
 def check_experiment(draw, stored, values):
@@ -132,7 +147,7 @@ def page_only(widget):
 
 
 def render(draw, size, parameters):
-    """Return the picture of `parameters` as HTML, with what it shows in words below it."""
+    """Return the picture of `parameters` as HTML, with what it shows in words below it, and these words alone."""
     with plt.rc_context(STYLE):
         figure = Figure(size)
         text = draw(figure, **parameters)
@@ -140,7 +155,7 @@ def render(draw, size, parameters):
         figure.savefig(buffer, format="png")
     alt = escape(inspect.getdoc(draw).splitlines()[0], quote=True)
     source = f"data:image/png;base64,{b64encode(reduce_colours(buffer)).decode()}"
-    return f'<figure><img src="{source}" alt="{alt}"><figcaption>{escape(text)}</figcaption></figure>'
+    return f'<figure><img src="{source}" alt="{alt}"><figcaption>{escape(text)}</figcaption></figure>', text
 
 
 def reduce_colours(png):

@@ -108,6 +108,30 @@ def test_a_picture_can_be_heard_and_is_small(draw):
     assert (0xFF, 0, 0) in {colour for _, colour in picture.convert("RGB").getcolors()}
 
 
+def test_a_notebook_not_yet_run_and_the_tests_get_the_words(draw):
+    box = explore(draw, stored={"height": [1, 2], "colour": ["red", "blue"]}, live={"seed": range(3)})
+    bundle = box._repr_mimebundle_()
+    assert bundle["application/vnd.jupyter.widget-view+json"]["model_id"] == box.model_id
+    first, *words = bundle["text/plain"].splitlines()
+    assert first.startswith("Run this notebook")
+    assert words == [f"At {height} < 4, {colour}, seed 0." for height in (1, 2) for colour in ("red", "blue")]
+
+
+def test_where_drawing_fails_the_error_replaces_the_picture():
+    def draw(figure, power=1, seed=0):
+        """Draw nothing."""
+        if seed:
+            raise RuntimeError("no <seed>")
+        return f"{power}"
+
+    box = explore(draw, stored={"power": [1, 2]}, live={"seed": range(2)})
+    with pytest.raises(RuntimeError, match="no <seed>"):
+        sliders(box)["seed"].value = 1
+    assert "RuntimeError" in live(box).value and "no &lt;seed&gt;" in live(box).value and "<img" not in live(box).value
+    sliders(box)["seed"].value = 0
+    assert "<img" in live(box).value
+
+
 def undocumented(figure, height=1):
     return ""
 
