@@ -3,6 +3,7 @@
 `make test` builds the site with OFFLINE=1 and names its folder in AMPTUTORIAL_SITE.
 """
 
+import json
 import os
 import re
 import shutil
@@ -249,6 +250,59 @@ def test_quizzes_answer_the_keyboard(visit, report):
             visit.page.keyboard.press("Tab")
         assert right == 1
         report["answers of quizzes pressed"] += len(answers)
+
+
+def test_answers_have_their_formulas_in_their_names(visit):
+    """A button's name is what a screen reader reads of it."""
+    if not is_chapter(visit):
+        return
+    source = ROOT / visit.page.url.removeprefix(f"{visit.address}/").replace(".html", ".ipynb")
+    prose = "\n".join("".join(cell["source"]) for cell in json.loads(source.read_text())["cells"])
+    written = [re.sub(r"[$`*]", "", answer) for answer in re.findall(r"^- \[[ x]\] (.*)$", prose, re.MULTILINE)]
+    for button, name in zip(visit.page.locator(".quiz").get_by_role("button").all(), written, strict=True):
+        curly = re.sub(r"['\"]", ".", re.escape(name))  # as the page makes straight quotes
+        expect(button).to_have_accessible_name(re.compile(f"^{curly}$"))
+
+
+@pytest.fixture
+def open_chapter(browser, address):
+    """Return a function that opens a chapter in a context of its own, prepared first, until the test ends."""
+    contexts = []
+
+    def open_chapter(prepare=lambda page: None, **options):
+        contexts.append(browser.new_context(**options))
+        page = contexts[-1].new_page()
+        prepare(page)
+        page.goto(f"{address}/{next(name for name in PAGES if re.search('/[0-9]', name))}.html")
+        return page
+
+    yield open_chapter
+    for context in contexts:
+        context.close()
+
+
+def test_without_scripts_quizzes_say_which_answer_is_right(open_chapter):
+    page = open_chapter(java_script_enabled=False)
+    for kind, word in (("right", "Right. "), ("wrong", "Not so. ")):
+        reasons = page.locator(f".quiz-{kind} > p:first-child")
+        marks = reasons.evaluate_all("all => all.map(reason => getComputedStyle(reason, '::before').content)")
+        assert marks and set(marks) == {f'"{word}"'}
+        expect(reasons.first).to_be_visible()
+
+
+def test_without_mathjax_everything_else_works(open_chapter):
+    complaints = []
+
+    def prepare(page):
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.route("**/tex-mml-chtml.js*", lambda route: route.abort())
+
+    page = open_chapter(prepare)
+    expect(page.locator(".amp-explore img:visible")).not_to_have_count(0)
+    answer = page.locator(".quiz").get_by_role("button").first
+    answer.press("Enter")
+    expect(page.locator(".quiz-verdict").first).to_have_text(re.compile(r"^(Right|Not so)\. "))
+    assert not [complaint for complaint in complaints if KNOWN not in complaint]
 
 
 def dress(page, theme, viewport):

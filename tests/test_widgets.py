@@ -3,6 +3,7 @@
 import base64
 import io
 import re
+from pathlib import Path
 
 import ipywidgets
 import pytest
@@ -53,7 +54,7 @@ def live(box):
 
 
 def test_the_page_keeps_one_picture_for_each_combination(draw, drawn):
-    box = explore(draw, stored={"height": [1, 2, 3], "colour": ["red", "blue"]}, live={"seed": range(3)})
+    box = explore(draw, stored={"height": [1, 2, 3], "colour": ["red", "blue"]}, live={"seed": (2, 1, 0)})
     expected = [(height, colour, 0) for height in (1, 2, 3) for colour in ("red", "blue")]
     assert drawn == expected
     (page,) = (child for child in box.children if isinstance(child, ipywidgets.Stack))
@@ -96,7 +97,35 @@ def test_a_page_shows_what_a_kernel_hides_and_hides_what_a_kernel_shows(draw):
     for widget in (seed, picture):
         assert "amp-live" in widget._dom_classes and widget.layout.display is None
     assert not {"amp-page", "amp-live"} & set(height._dom_classes)
-    assert "3 stored pictures" in note.value and "a slider for seed" in note.value
+
+
+@pytest.mark.parametrize(
+    ("live", "more"),
+    [
+        ({}, "lets you"),
+        ({"seed": [0]}, "adds a slider for seed, and lets you"),
+        ({"seed": [0], "line_width": [1]}, "adds sliders for seed and line width, and lets you"),
+    ],
+)
+def test_the_page_says_what_a_kernel_adds_and_where_there_is_one(live, more):
+    def draw(figure, height=1, seed=0, line_width=1):
+        """Draw nothing."""
+        return ""
+
+    note = explore(draw, stored={"height": [1, 2]}, live=live).children[-1].value
+    assert "keeps 2 stored pictures" in note and f"</a> {more} change the drawing" in note
+    anchor = re.search(r'href="howto\.html#([^"]+)"', note)[1]
+    assert f"({anchor})=" in (Path(__file__).parents[1] / "book/howto.md").read_text()
+
+
+def test_sliders_are_labelled_as_the_values_are_read():
+    def draw(figure, true_rate=0.1):
+        """Draw nothing."""
+        return ""
+
+    slider = explore(draw, stored={"true_rate": [0.1, 0.1 + 0.2, 100.0, 1]}).children[0]
+    assert slider.description == "true rate"
+    assert [label for label, _ in slider.options] == ["0.1", "0.3", "100", "1"]
 
 
 def test_a_picture_can_be_heard_and_is_small(draw):
@@ -104,7 +133,7 @@ def test_a_picture_can_be_heard_and_is_small(draw):
     assert 'alt="Draw a line of some height &amp; colour."' in live(box).value
     png = base64.b64decode(re.search(r"base64,([^\"]*)", live(box).value)[1])
     picture = Image.open(io.BytesIO(png))
-    assert picture.size == (440, 330) and len(png) < 10_000
+    assert picture.size == (440, 330) and picture.mode == "P" and len(png) < 10_000
     assert (0xFF, 0, 0) in {colour for _, colour in picture.convert("RGB").getcolors()}
 
 
@@ -140,15 +169,22 @@ def without_default(figure, height):
     """Draw."""
 
 
+def with_default(figure, height=1):
+    """Draw."""
+    return ""
+
+
 @pytest.mark.parametrize(
-    ("function", "stored", "message"),
+    ("function", "stored", "live", "message"),
     [
-        (without_default, {}, "stored is empty"),
-        (undocumented, {"height": [1]}, "no docstring"),
-        (without_default, {"width": [1]}, "no parameter 'width'"),
-        (without_default, {"height": [1]}, "give height of without_default a default"),
+        (without_default, {}, {"height": [1]}, "stored is empty"),
+        (undocumented, {"height": [1]}, {}, "no docstring"),
+        (without_default, {"width": [1]}, {}, "no parameter 'width'"),
+        (without_default, {"height": [1]}, {}, "give height of without_default a default"),
+        (with_default, {"height": [2]}, {}, "give height of with_default a default"),
+        (with_default, {"height": [1]}, {"width": [1]}, "no parameter 'width'"),
     ],
 )
-def test_what_an_experiment_lacks_is_said(function, stored, message):
+def test_what_an_experiment_lacks_is_said(function, stored, live, message):
     with pytest.raises(ValueError, match=message):
-        explore(function, stored=stored)
+        explore(function, stored=stored, live=live)

@@ -12,6 +12,8 @@
 It writes nested boxes only, readable as they stand; `book/assets/book.js` makes buttons of the answers.
 """
 
+from itertools import pairwise
+
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
@@ -26,17 +28,16 @@ def split_answers(lines):
     >>> split_answers(["One?", "", "- [x] Yes.", "  It is.", "- [ ] No.", "  It is not."])
     (['One?', ''], [(True, 'Yes.', ['It is.']), (False, 'No.', ['It is not.'])])
     """
-    starts = [number for number, line in enumerate(lines) if line.startswith((WRONG, RIGHT))]
-    ends = starts[1:] + [len(lines)]
+    bounds = [number for number, line in enumerate(lines) if line.startswith((WRONG, RIGHT))] + [len(lines)]
     answers = [
         (
             lines[a].startswith(RIGHT),
             lines[a].removeprefix(WRONG).removeprefix(RIGHT),
             [x.strip() for x in lines[a + 1 : b]],
         )
-        for a, b in zip(starts, ends, strict=True)
+        for a, b in pairwise(bounds)
     ]
-    return lines[: starts[0] if starts else None], answers
+    return lines[: bounds[0]], answers
 
 
 class Quiz(SphinxDirective):

@@ -2,7 +2,8 @@
    in them. */
 
 /* A quiz is written as nested boxes. Its answers become buttons; what a button has to say appears in one live region,
-   so that a screen reader reads it out. */
+   so that a screen reader reads it out. Formulas in a button would take the focus from it and be left out of its name:
+   they are inert, and the name is the source. */
 function startQuiz(quiz, number) {
   const question = quiz.querySelector(".quiz-question");
   question.id = `quiz-${number}`;
@@ -14,9 +15,13 @@ function startQuiz(quiz, number) {
   for (const choice of quiz.querySelectorAll(".quiz-choice")) {
     const [answer, reason] = choice.children;
     const right = reason.classList.contains("quiz-right");
+    const text = document.createElement("span");
+    text.inert = true;
+    text.append(...answer.firstElementChild.childNodes);
     const button = document.createElement("button");
     button.type = "button";
-    button.append(...answer.firstElementChild.childNodes);
+    button.setAttribute("aria-label", text.textContent.replace(/\\[()]/g, ""));
+    button.append(text);
     button.setAttribute("aria-pressed", "false");
     button.addEventListener("click", () => {
       for (const other of quiz.querySelectorAll("button")) {
@@ -48,14 +53,15 @@ function nameSliders() {
   }
 }
 
-/* The widgets call MathJax by the name of its second version; the page loads the third. */
+/* The widgets call MathJax by the name of its second version; the page loads the third, if it can. */
 window.addEventListener("load", () => {
-  if (window.MathJax && !window.MathJax.Hub) {
-    window.MathJax.Hub = { Queue: ([, , element]) => window.MathJax.typesetPromise([element]) };
+  if (window.MathJax) {
+    window.MathJax.Hub = { Queue: ([, , element]) => window.MathJax.typesetPromise?.([element]) };
   }
 });
 
-document.addEventListener("DOMContentLoaded", () => {
+/* The page is read, and MathJax does not run yet: answers still hold the source of their formulas. */
+document.addEventListener("readystatechange", () => {
   document.querySelectorAll(".quiz").forEach(startQuiz);
   new MutationObserver(nameSliders).observe(document.body, { childList: true, characterData: true, subtree: true });
-});
+}, { once: true });
