@@ -303,8 +303,8 @@ def _warn_if_floored(iterates):
             floored[-1] == iterates[-1].k
         )
         warnings.warn(
-            f"F was not safely positive definite in {len(floored)} of {len(iterates)} iterations (first: {floored[0]}, last: {floored[-1]})"
-            f"{still}; its eigenvalues were raised",
+            f"F was not safely positive definite in {len(floored)} of {len(iterates)} iterations "
+            f"(first: {floored[0]}, last: {floored[-1]}){still}; its eigenvalues were raised",
             IndefinitePrecisionWarning,
             stacklevel=3,
         )
