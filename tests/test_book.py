@@ -297,6 +297,7 @@ def test_what_an_entry_names_exists(entry):
     if entry["chapter"]:
         file, anchor = entry["chapter"].split("#")
         assert f"({anchor})=" in text_of(BOOK / file)
+        assert not file.endswith(".ipynb") or f"`{entry['label']}`" in text_of(BOOK / file)
     for name in entry["code"]:
         resolve(name)
     for test in entry["tests"]:
