@@ -5,8 +5,8 @@ import numpy as np
 
 from .experiments import normalise_rows
 
-# Okabe and Ito's palette, told apart by colour-blind readers, without its yellow, which is too light on white
-COLOURS = ("#0072B2", "#D55E00", "#007A5A", "#A0457F", "#5B5B5B", "#1B6E91")
+# After the palette of Okabe and Ito, told apart by colour-blind readers; darkened until text in it stands out on white
+COLOURS = ("#0072B2", "#BF5000", "#007A5A", "#A0457F", "#5B5B5B", "#1B6E91")
 MARKERS = "osD^vP"
 
 STYLE = {
@@ -54,7 +54,7 @@ def word_map(ax, X, vocabulary, groups):
         ax.scatter(*plane[own].T, color=colour, marker=marker, s=36, label=topic)
         for word, point, label in zip(group, plane[own], labels[own], strict=True):
             ax.annotate(
-                word, point, xytext=label, color=colour, fontsize=10, va="center",
+                word, point, xytext=label, color=colour, fontsize=12, va="center",
                 arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.5},
             )  # fmt: skip
         start += len(group)
@@ -63,14 +63,14 @@ def word_map(ax, X, vocabulary, groups):
     return plane
 
 
-def spread_labels(points, width=0.22, height=0.05):
+def spread_labels(points, width=0.27, height=0.06):
     """Return places right of the `points` for labels of that size (relative to the extent), none on another.
 
     Examples
     --------
     >>> spread_labels(np.array([[0.0, 0.0], [0.0, 0.0], [1.0, 1.0]])).round(2)
     array([[ 0.02,  0.  ],
-           [ 0.02, -0.05],
+           [ 0.02, -0.06],
            [ 1.02,  1.  ]])
     """
     extent = np.ptp(points, axis=0)

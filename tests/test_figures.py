@@ -1,0 +1,28 @@
+"""Figures: what they are drawn with can be seen."""
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgb
+
+from amptutorial.figures import COLOURS, STYLE
+
+PHONE, MARGINS = 390, 40  # pixels: width of the screen, and what the page keeps free at the sides
+
+
+def luminance(colour):
+    """Return the relative luminance of WCAG 2."""
+    rgb = np.array(to_rgb(colour))
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    return linear @ [0.2126, 0.7152, 0.0722]
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_colours_stand_out_from_white(colour):
+    assert 1.05 / (luminance(colour) + 0.05) >= 4.5
+
+
+def test_letters_can_be_read_on_a_phone():
+    """At least ten pixels high once the figure is scaled to the screen."""
+    width = STYLE["figure.figsize"][0] * STYLE["figure.dpi"]
+    pixels = STYLE["font.size"] / 72 * STYLE["figure.dpi"]
+    assert pixels * (PHONE - MARGINS) / width >= 10
