@@ -79,7 +79,7 @@ def corpus_from_texts(texts, *, labels=None, min_df=2, max_df=1.0, stop_words="e
     """Count the words of your own texts, as `tab:nlp` does for the movie reviews.
 
     Texts are put in lower case, tags, digits and signs removed. Near-twins are left out: a text at least half of whose
-    runs of eight words (or, if it is shorter, the whole of which) occur in the texts kept before it.
+    runs of eight words occur in the texts kept before it; a shorter text only if it repeats another.
 
     Parameters
     ----------
