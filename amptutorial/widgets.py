@@ -72,13 +72,12 @@ def explore(draw, *, stored, live=None, size=STYLE["figure.figsize"]):
     def frame(*chosen):
         return render(draw, size, dict(zip(values, chosen, strict=True)))
 
-    for slider in list(sliders.values())[len(stored) :]:
-        slider.add_class("amp-live")
+    for name in live:
+        sliders[name].add_class("amp-live")
     fixed = [starts[name] for name in live]
     drawn = [frame(*chosen, *fixed) for chosen in product(*map(values.get, stored))]
     page = stack([sliders[name] for name in stored], (html for html, _ in drawn))
-    picture = HTML()
-    picture.add_class("amp-live")
+    picture = HTML().add_class("amp-live")
 
     def redraw(change=None):
         try:

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from execute_book import main as execute_book
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
-from normalise import normalise
+from normalise import WIDGETS, normalise
 from quiz import split_answers
 from render_pages import STATUSES, pages
 from store_reviews import fit_reviews
@@ -23,7 +23,6 @@ ROOT = Path(__file__).parents[1]
 BOOK = ROOT / "book"
 NOTEBOOKS = sorted(BOOK.glob("*.ipynb"))
 SECTIONS = ["Where it breaks", "Try it", "Exercises", "What to remember", "Test yourself"]
-WIDGETS = "application/vnd.jupyter.widget-state+json"
 LEDGER = yaml.safe_load((BOOK / "ledger.yml").read_text())
 FIELDS = {"label", "title", "chapter", "code", "tests", "status", "erratum", "note"}
 
@@ -41,6 +40,10 @@ def code_cells(notebook):
 
 def outputs(notebook):
     return [output for cell in code_cells(notebook) for output in cell.outputs]
+
+
+def prose_of(path):
+    return "\n\n".join(cell.source for cell in read(path).cells if cell.cell_type == "markdown")
 
 
 def toc_files():
@@ -95,17 +98,13 @@ def test_every_figure_has_alternative_text_and_a_caption(path):
 
 @every_notebook
 def test_images_in_prose_have_alternative_text(path):
-    prose = "\n".join(cell.source for cell in read(path).cells if cell.cell_type == "markdown")
+    prose = prose_of(path)
     assert not re.search(r"!\[\s*\]\(", prose)
     for directive, options in re.findall(r"\{(image|figure)\}[^\n]*\n((?:\s*:[^\n]*\n)*)", prose):
         assert ":alt:" in options, directive
 
 
 # What every chapter has
-
-
-def prose_of(path):
-    return "\n\n".join(cell.source for cell in read(path).cells if cell.cell_type == "markdown")
 
 
 def blocks(kind, text):

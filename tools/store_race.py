@@ -10,9 +10,9 @@ import json
 import os
 import time
 import warnings
-from pathlib import Path
 
-BOOK = Path(__file__).parents[1] / "book"
+from execute_book import BOOK, KERNEL_ENVIRONMENT
+
 RESULTS = BOOK / "results/race.json"
 ACCURACY = 1e-8  # of the loss, relative to the best one found
 REPEATS = 30  # the fastest counts: other work on the machine only adds
@@ -60,7 +60,7 @@ def run_race(names):
 
 
 if __name__ == "__main__":
-    os.environ.update({"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"})  # before the cells import NumPy
+    os.environ.update(KERNEL_ENVIRONMENT)  # before the cells import NumPy
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(json.dumps(run_race(race_cells()), indent=1) + "\n")
     print(f"Stored in {RESULTS}")
