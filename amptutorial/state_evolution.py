@@ -23,13 +23,13 @@ class SEIterate:
     Attributes
     ----------
     k : int
-    M_b, Q_b : arrays (d, d)
+    M_b, Q_b : arrays (d, d_hat), (d_hat, d_hat)
         Limits of B^T B_k / m and B_k^T B_k / m, from which this iteration starts.
-    M_a, Q_a : arrays (d, d)
+    M_a, Q_a : arrays (d, d_hat), (d_hat, d_hat)
         Limits of A^T A_k / m and A_k^T A_k / m.
-    F_a, F_b, Gamma_a, Gamma_b : arrays (d, d)
+    F_a, F_b, Gamma_a, Gamma_b : arrays (d_hat, d_hat)
         As in `amptutorial.amp.AMPIterate`.
-    M_b_next, Q_b_next : arrays (d, d)
+    M_b_next, Q_b_next : arrays (d, d_hat), (d_hat, d_hat)
         M_b and Q_b of iteration k + 1: those of the B_(k+1) that the iterate of AMP holds.
     nmse : float
         Limit of |A_k B_(k+1)^T - A B^T|^2 / |A B^T|^2.
@@ -125,7 +125,7 @@ class _SampledRows:
         the excess loss is a small difference of large moments, and sampling errors in them would drown it.
         """
         known = self.X if self.noise is None else np.hstack([self.X, self.noise])
-        fresh = _whiten(self.rng.standard_normal(self.X.shape), known)
+        fresh = _whiten(self.rng.standard_normal((len(self.X), len(Q))), known)
         if self.noise is None:
             noise = fresh @ _square_root(Q)
         else:
@@ -246,9 +246,10 @@ def state_evolution(rows_u, rows_v, *, denoiser_u, denoiser_v, beta, M0, Q0, n_i
         The same objects as for AMP.
     beta : float
         m / n.
-    M0, Q0 : arrays (d, d)
+    M0, Q0 : arrays (d, d_hat), (d_hat, d_hat)
         B^T B_0 / m and B_0^T B_0 / m of the start. With M0 = 0, the limit for a start that is independent of B, the
-        prediction stays at zero overlap for ever: start from the overlap of the instance at hand.
+        prediction stays at zero overlap for ever: start from the overlap of the instance at hand. The rows have d
+        entries, the estimates d_hat: the ranks of the truth and of the fit.
     n_iter, n_samples : int
     rng : numpy.random.Generator
 
@@ -276,8 +277,9 @@ def state_evolution(rows_u, rows_v, *, denoiser_u, denoiser_v, beta, M0, Q0, n_i
     """
     check_rng(rng)
     n_samples = check_integer(n_samples, "n_samples", minimum=1)
-    if n_samples < 10 * len(np.atleast_1d(M0)):
-        raise ValueError(f"n_samples must be at least 10 d = {10 * len(np.atleast_1d(M0))}, got {n_samples}")
+    fewest = 10 * max(np.shape(np.atleast_2d(M0)))
+    if n_samples < fewest:
+        raise ValueError(f"n_samples must be at least 10 d = {fewest}, got {n_samples}")
     sides = [_SampledRows(law, g, n_samples, rng) for law, g in ((rows_u, denoiser_u), (rows_v, denoiser_v))]
     return _evolve(*sides, **_check_start(sides, beta, M0, Q0, n_iter))
 
@@ -329,6 +331,7 @@ def gaussian_state_evolution(rows_u, rows_v, *, denoiser_u, denoiser_v, beta, M0
 
 def _check_start(sides, beta, M0, Q0, n_iter):
     d = len(sides[0].S)
+    d_hat = len(np.atleast_2d(Q0))
     if sides[1].S.shape != (d, d):
         raise ValueError(
             f"rows_u has dimension {d}, rows_v has {len(sides[1].S)}: both sides share the embedding dimension"
@@ -338,7 +341,7 @@ def _check_start(sides, beta, M0, Q0, n_iter):
     if not np.vdot(sides[0].S, sides[1].S) > 0:
         raise ValueError("the rows are zero, or orthogonal: there is no A B^T whose error could be predicted")
     beta = check_positive(beta, "beta")
-    M0, Q0 = check_matrix(M0, "M0", shape=(d, d)).astype(float), check_symmetric(Q0, d, "Q0")
+    M0, Q0 = check_matrix(M0, "M0", shape=(d, d_hat)).astype(float), check_symmetric(Q0, d_hat, "Q0")
     # B_0 = B S^-1 (beta M0) + a rest of second moment >= 0; 10 % for the difference between the law and one instance
     explained = beta * M0.T @ np.linalg.pinv(sides[1].S, hermitian=True) @ M0
     if np.linalg.eigvalsh(1.1 * Q0 - explained)[0] < -1e-9 * max(1.0, np.trace(Q0)):

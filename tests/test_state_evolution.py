@@ -423,6 +423,50 @@ def test_excess_loss_for_every_denoiser(denoiser):
     assert (np.abs(gaps.mean(axis=0)) < 4 * gaps.std(axis=0, ddof=1) / np.sqrt(8) + 0.005 * typical).all()
 
 
+@pytest.mark.parametrize("d_hat", [1, 3])
+def test_the_fit_may_have_another_rank_than_the_truth(d_hat):
+    """Two true directions, one or three fitted ones: closed form and sampled rows predict AMP from the same start."""
+    n, m, prior = 3000, 2000, GaussianPosterior(1.0)
+    laws = constant_laws(2, 3.0)
+    gaps = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        (r_u, A), (r_v, B), _, Y = draw(laws, n, rng)
+        mix = np.array([[1.0, 0.2, 0.0], [0.3, 0.5, 0.0]])[:, :d_hat]
+        B0 = B @ mix + 0.5 * rng.standard_normal((n, d_hat))
+        run = amp(Y, r_u, r_v, prior, B0, 6)
+        arguments = {
+            "denoiser_u": prior, "denoiser_v": prior, "beta": BETA, "M0": B.T @ B0 / m, "Q0": B0.T @ B0 / m,
+            "n_iter": 6,
+        }  # fmt: skip
+        exact = gaussian_state_evolution(*laws, **arguments)
+        gaps.append(
+            [normalised_mse(A, B, it.A, it.B) - se.nmse for it, se in zip(run.iterates, exact.iterates, strict=True)]
+        )
+    gaps = np.array(gaps)
+    assert (np.abs(gaps.mean(axis=0)) < 4 * gaps.std(axis=0, ddof=1) / np.sqrt(8)).all()
+    sampled = state_evolution(*laws, **arguments, n_samples=100_000, rng=rng)
+    assert sampled.iterates[-1].nmse == pytest.approx(exact.iterates[-1].nmse, abs=0.01)
+    assert sampled.rows_a[2].shape == (100_000, d_hat)
+
+
+def test_more_dimensions_are_rows_padded_with_zeros(rng):
+    """A truth of rank 1 fitted with two directions is a truth of rank 2 whose second direction has no variance."""
+    prior, rows = GaussianPosterior(0.7), GaussianRows(1.0)
+    narrow = scaled_rows(1, rows_u=rows, rows_v=rows, bias_u=TWO_CLASS, bias_v=TWO_CLASS)
+    padded = GaussianRows(np.diag([1.0, 0.0]))
+    wide = scaled_rows(2, rows_u=padded, rows_v=padded, bias_u=TWO_CLASS, bias_v=TWO_CLASS)
+    M0, Q0 = np.array([[0.4, 0.1]]), np.array([[0.6, 0.2], [0.2, 0.5]])
+    arguments = {"denoiser_u": prior, "denoiser_v": prior, "beta": BETA, "Q0": Q0, "n_iter": 5}
+    for one, two in zip(
+        gaussian_state_evolution(*narrow, M0=M0, **arguments).iterates,
+        gaussian_state_evolution(*wide, M0=np.vstack([M0, [[0, 0]]]), **arguments).iterates,
+        strict=True,
+    ):
+        assert np.allclose([one.nmse, one.excess_loss], [two.nmse, two.excess_loss], rtol=1e-10)
+        assert np.allclose(one.M_a, two.M_a[:1], rtol=1e-10)
+
+
 # --- bad input --------------------------------------------------------------------------------------------------------
 
 
