@@ -1,0 +1,108 @@
+"""What the paper's experiments show, on the stored results at full size, and how they are set up."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from amptutorial.experiments import CHANNELS, L1, L2, amp_curves, fisher_instance, new_channel, observe, predict
+from amptutorial.laws import EmpiricalRows
+from amptutorial.reproduce import load_results
+
+SETTLED = slice(2, None)  # from the third iteration on; the first two are dominated by nearly singular starts
+
+
+def gap(name, channel):
+    """Return AMP's normalised MSE less the predicted one, and the first of them, (instances, iterations)."""
+    results = load_results(name)["instances"]
+    return results[f"AMP_mse_{channel}"] - results["SE_mse"], results[f"AMP_mse_{channel}"]
+
+
+@pytest.mark.parametrize("channel", ["gaussian", "true"])
+@pytest.mark.parametrize("name", ["l2", "l1"])
+def test_amp_follows_its_prediction_at_full_size(name, channel):
+    """The median gap is smaller than the spread over the instances, from the second iteration on."""
+    difference, measured = gap(name, channel)
+    assert (np.median(np.abs(difference), axis=0)[1:] < measured.std(axis=0)[1:]).all()
+
+
+@pytest.mark.parametrize("name", ["l2", "l1", "real"])
+def test_counting_the_biases_leaves_a_gap(name):
+    """With counted biases every instance ends above its run with the true ones, and nearly all above the prediction."""
+    difference, measured = gap(name, "counted")
+    assert np.mean(difference[:, -1] > 0) >= 0.9
+    assert (measured[:, -1] > gap(name, "true")[1][:, -1]).all()
+
+
+def test_the_excess_loss_is_predicted_within_two_percent():
+    results = load_results("l2")["instances"]
+    assert np.abs(results["AMP_excess_gaussian"] / results["SE_excess"] - 1)[:, SETTLED].max() < 0.02
+
+
+def test_gradient_descent_ends_where_amp_does():
+    """Both are at critical points; what is left is what one gains over the other by another draw of counts."""
+    results = load_results("l2")["instances"]
+    ratio = results["GD_mse"] / results["AMP_mse_counted"][:, -1]
+    assert abs(ratio.mean() - 1) < 4 * ratio.std() / np.sqrt(len(ratio)) and ratio.std() < 0.01
+
+
+def test_the_weakest_direction_decides_on_the_reviews():
+    """Where all directions are above the threshold AMP is as good as predicted through Gaussian noise."""
+    results = load_results("real")["instances"]
+    seen = results["strength"][:, -1] > 2
+    ratio = results["AMP_mse_gaussian"][:, -1] / results["SE_mse"][:, -1]
+    assert seen.sum() >= 2 and np.abs(ratio[seen] - 1).max() < 0.05
+    assert (results["strength_text"] < 0.01).all()  # without raised biases there is nothing to see
+
+
+def test_the_prediction_comes_before_the_noise(rng):
+    """`predict` knows the truth and the start, not the observation: the order of the calls does not matter."""
+    setting = replace(L2, m=80, n=120, d=2)
+    e, B0 = setting.draw(rng), rng.standard_normal((120, 2))
+    exact = predict(e, setting.scaled_rows(), L2.denoiser, B0, 5, np.random.default_rng(1))
+    again = predict(e, setting.scaled_rows(), L2.denoiser, B0, 5, np.random.default_rng(2))
+    assert np.array_equal(exact["SE_mse"], again["SE_mse"])
+    empirical = (EmpiricalRows(e.r_u, e.A), EmpiricalRows(e.r_v, e.B))
+    sampled = predict(e, empirical, L2.denoiser, B0, 5, np.random.default_rng(1))
+    assert sampled["SE_mse"][-1] == pytest.approx(exact["SE_mse"][-1], rel=0.2)
+
+
+def test_channels_differ_in_what_they_should(rng):
+    e = replace(L2, m=200, n=300, d=2).draw(rng)
+    scores = {channel: observe(e, channel, rng) for channel in CHANNELS}
+    assert np.array_equal(scores["true"][1], e.r_u) and not np.array_equal(scores["counted"][1], e.r_u)
+    signal = e.A @ e.B.T / np.sqrt(e.m)
+    for channel in ("true", "gaussian"):
+        Y = scores[channel][0]
+        noise = (Y if channel == "gaussian" else Y.toarray()) - signal
+        assert noise.var() == pytest.approx(1, abs=4 * np.sqrt(2 / noise.size) + 0.02)
+
+
+def test_loss_of_the_truth_is_one(rng):
+    """The loss is divided by that of the truth; without noise AMP ends below it by its penalty alone."""
+    e = replace(L2, m=80, n=120, d=2).draw(rng)
+    Y = e.A @ e.B.T / np.sqrt(80) + rng.standard_normal((80, 120))
+    curves = amp_curves(e, (Y, e.r_u, e.r_v), L2.denoiser, e.B, 10)
+    assert 0.9 < curves["loss"][-1] < 1 and curves["excess"][-1] < 0
+    expected = -2 * (80 + 120 - 2) / 2 / 120  # each of the d (m + n - d) parameters takes 1/2
+    assert curves["excess"][-1] == pytest.approx(expected, abs=4 * np.sqrt(2 * 198 / 2) / 120)
+
+
+def test_the_new_channel_is_centred_and_small(rng):
+    e = new_channel(
+        1 + rng.standard_normal((40, 3)), rng.standard_normal((60, 3)), np.exp(rng.normal(size=40)), np.ones(60)
+    )
+    assert np.allclose(e.U.mean(axis=0), 0) and np.allclose(e.V.mean(axis=0), 0)
+    assert np.abs(e.U @ e.V.T / np.sqrt(40)).max() == pytest.approx(0.5)
+
+
+def test_an_instance_depends_on_its_number_alone():
+    small = replace(L2, m=60, n=90, d=2)
+    first, again, other = (fisher_instance(k, small, n_pairs=20) for k in (3, 3, 4))
+    assert all(np.array_equal(first[key], again[key]) for key in first)
+    assert not np.intersect1d(first["AMP_error"], other["AMP_error"]).size
+
+
+def test_sparse_rows_and_the_lasso_are_the_second_experiment():
+    assert L1.rows.density == 0.5 and L1.denoiser.strength == L2.denoiser.strength == 1e-3
+    assert (L1.m, L1.n, L1.d, L1.bias) == (L2.m, L2.n, L2.d, L2.bias)

@@ -1,0 +1,82 @@
+"""Stored results: found out when changed, and computed again, one instance of each experiment."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+
+from amptutorial import reproduce as module
+from amptutorial.reproduce import REPRODUCTIONS, RESULTS, Reproduction, checksum, load_results, main, reproduce
+
+NO_REVIEWS = pytest.mark.skipif(
+    not os.environ.get("AMPTUTORIAL_DATA"), reason="AMPTUTORIAL_DATA names no movie reviews"
+)
+REAL = pytest.param("real", marks=[pytest.mark.reviews, NO_REVIEWS])
+
+
+def count(index):
+    """Stand in for an experiment."""
+    return {"square": index**2, "curve": np.arange(3) / 3 + index, "names": ["a", "b"], "time_seconds": 0.5}
+
+
+@pytest.fixture
+def counting(monkeypatch):
+    monkeypatch.setitem(REPRODUCTIONS, "count", Reproduction(count, 3, ("fig:none",)))
+
+
+# An instance of "text" takes minutes: `test_comparison` computes a part of it again
+@pytest.mark.parametrize("name", [REAL if name == "real" else name for name in REPRODUCTIONS if name != "text"])
+def test_a_stored_instance_is_computed_again(name):
+    """Which one is decided by the checksum, so by nobody."""
+    record = load_results(name)
+    stored = record["instances"]
+    index = int(record["checksum"][:8], 16) % REPRODUCTIONS[name].n_instances
+    again = REPRODUCTIONS[name].run(index)
+    assert set(again) == set(stored)
+    for key, value in again.items():
+        assert np.allclose(value, stored[key][index], rtol=1e-5, atol=1e-8), key
+
+
+@pytest.mark.parametrize("name", REPRODUCTIONS)
+def test_stored_results_are_complete_and_small(name):
+    record, size = load_results(name), (RESULTS / f"{name}.json").stat().st_size
+    assert {len(values) for values in record["instances"].values()} == {REPRODUCTIONS[name].n_instances}
+    assert all(np.isfinite(v).all() for v in record["instances"].values() if v.dtype.kind in "fi")
+    assert record["figures"] == list(REPRODUCTIONS[name].figures)
+    assert size < 400_000
+
+
+def test_what_is_stored_is_read_back(counting, tmp_path, monkeypatch):
+    path = reproduce("count", folder=tmp_path, n_jobs=1)
+    record = load_results("count", tmp_path)
+    assert np.array_equal(record["instances"]["square"], [0, 1, 4])
+    assert np.allclose(record["instances"]["curve"][2], count(2)["curve"], rtol=1e-7)
+    assert record["instances"]["names"].tolist() == [["a", "b"]] * 3
+    assert json.loads(path.read_text())["checksum"] == checksum(
+        {key: value for key, value in json.loads(path.read_text()).items() if key != "checksum"}
+    )
+
+
+def test_a_changed_number_is_found_out(counting, tmp_path):
+    path = reproduce("count", folder=tmp_path, n_jobs=1)
+    path.write_text(path.read_text().replace('"square":4', '"square":5'))
+    with pytest.raises(ValueError, match="is not as it was stored: python -m amptutorial reproduce count"):
+        load_results("count", tmp_path)
+
+
+def test_what_is_missing_is_named(tmp_path, capsys):
+    with pytest.raises(FileNotFoundError, match="python -m amptutorial reproduce l2 computes it"):
+        load_results("l2", tmp_path)
+    with pytest.raises(KeyError, match="choose from l2, l1"):
+        reproduce("l3")
+    with pytest.raises(SystemExit) as stop:
+        main(["reproduce", "l2", "--to", str(tmp_path / "nowhere")])
+    assert stop.value.code == 1 and "there is no folder" in capsys.readouterr().err
+
+
+def test_the_command_line_runs_one_or_all(counting, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(module, "REPRODUCTIONS", {"count": REPRODUCTIONS["count"]})
+    main(["reproduce", "all", "--to", str(tmp_path), "--jobs", "1"])
+    assert f"Stored in {tmp_path / 'count.json'}" in capsys.readouterr().out
+    assert os.listdir(tmp_path) == ["count.json"]
