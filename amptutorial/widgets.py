@@ -64,7 +64,7 @@ def explore(draw, *, stored, live=None, size=STYLE["figure.figsize"]):
     """
     live = live or {}
     values = {name: tuple(options) for name, options in {**stored, **live}.items()}
-    check_experiment(draw, stored, values)
+    check_experiment(draw, stored, live, values)
     starts = {name: inspect.signature(draw).parameters[name].default for name in values}
     sliders = {name: make_slider(name, values[name], starts[name]) for name in values}
 
@@ -105,10 +105,12 @@ class Experiment(VBox):
         return super()._repr_mimebundle_(**kwargs) | {"text/plain": words}
 
 
-def check_experiment(draw, stored, values):
+def check_experiment(draw, stored, live, values):
     """Raise a ValueError that says what an experiment lacks."""
     if not stored:
         raise ValueError("stored is empty: name at least one parameter whose pictures the page keeps")
+    if both := stored.keys() & live.keys():
+        raise ValueError(f"{', '.join(sorted(both))} cannot be both stored and live: choose one")
     if not inspect.getdoc(draw):
         raise ValueError(f"{draw.__name__} has no docstring: its first line is the picture's alternative text")
     parameters = inspect.signature(draw).parameters

@@ -183,6 +183,7 @@ def with_default(figure, height=1):
         (without_default, {"height": [1]}, {}, "give height of without_default a default"),
         (with_default, {"height": [2]}, {}, "give height of with_default a default"),
         (with_default, {"height": [1]}, {"width": [1]}, "no parameter 'width'"),
+        (with_default, {"height": [1]}, {"height": [1, 2]}, "height cannot be both stored and live"),
     ],
 )
 def test_what_an_experiment_lacks_is_said(function, stored, live, message):
