@@ -202,6 +202,11 @@ def biased_low_rank_amp(Y, r_u, r_v, *, denoiser_u, denoiser_v, B0, n_iter=10, d
     IndefinitePrecisionWarning
         Once, if F had to be floored (see `half_step`); each iterate records it.
 
+    Notes
+    -----
+    With counted biases, near the threshold, and m far from n, the weighted mean row of the estimates changes sign and
+    grows with every iteration until it is all that is left: damping of 0.5 stops it (erratum 30 of the book).
+
     Examples
     --------
     >>> from amptutorial.denoisers import Ridge
