@@ -204,8 +204,9 @@ def biased_low_rank_amp(Y, r_u, r_v, *, denoiser_u, denoiser_v, B0, n_iter=10, d
 
     Notes
     -----
-    With counted biases, near the threshold, and m far from n, the weighted mean row of the estimates changes sign and
-    grows with every iteration until it is all that is left. A denoiser that centres its estimates, by taking away
+    With counted biases, near the threshold, and few counts in an average row or column (m far from n, or frequencies
+    that are very unequal), the weighted mean row of the estimates changes sign and grows with every iteration until it
+    is all that is left. A denoiser that centres its estimates, by taking away
     sqrt(r) sqrt(r)^T X / sum(r), cures it; strong damping stops it (erratum 30 of the book).
 
     Examples

@@ -18,7 +18,7 @@ import numpy as np
 from joblib import Parallel, delayed, parallel_config
 from tqdm import tqdm
 
-from . import experiments
+from . import comparison, experiments
 
 RESULTS = Path(__file__).parents[1] / "book/results"
 DIGITS = 8  # significant ones that are stored
@@ -41,6 +41,7 @@ REPRODUCTIONS = {
         experiments.singular_instance, len(experiments.LOG_RATES), ("fig:singular", "fig:MSE-Fisher")
     ),
     "real": Reproduction(experiments.real_instance, 5, ("fig:real-loss", "fig:real-mse", "fig:real")),
+    "text": Reproduction(comparison.text_instance, 3, ()),  # what the paper does not compare
 }
 
 
@@ -157,7 +158,9 @@ def main(arguments=None):
     """Run the command line; see `python -m amptutorial --help`."""
     parser = argparse.ArgumentParser(prog="python -m amptutorial", description="Compute the stored results anew.")
     commands = parser.add_subparsers(dest="command", required=True)
-    command = commands.add_parser("reproduce", help="the figures of the paper, at full size")
+    command = commands.add_parser(
+        "reproduce", help="the figures of the paper, and the comparison on text, at full size"
+    )
     command.add_argument("experiment", choices=[*REPRODUCTIONS, "all"])
     command.add_argument("--jobs", type=int, default=2, help="processes (default: 2)")
     command.add_argument("--to", type=Path, default=RESULTS, metavar="FOLDER", help="default: book/results")

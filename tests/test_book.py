@@ -361,7 +361,7 @@ def test_the_stored_reviews_are_what_a_fit_gives():
 
 
 def test_the_times_of_the_chapters_are_told_rightly():
-    table = re.findall(r"^\| (\d)\. \{ref\}`([\w-]+)` \|.*\| (\d+) \|$", (BOOK / "howto.md").read_text(), re.MULTILINE)
+    table = re.findall(r"^\| (\d+)\. \{ref\}`([\w-]+)` \|.*\| (\d+) \|$", (BOOK / "howto.md").read_text(), re.MULTILINE)
     told = [(anchor, minutes) for _, anchor, minutes in table]
     found = [
         re.search(r"\((ch-\S+)\)=.*?\*Time:\* about (\d+) minutes", prose_of(path), re.DOTALL) for path in NOTEBOOKS
