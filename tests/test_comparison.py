@@ -209,12 +209,16 @@ def test_a_comparison_is_told_by_dimension_and_repeats_itself():
 
 
 def test_amp_predicts_reviews_better_than_every_other_method():
-    """Reviews and splits differ from instance to instance: each paired difference exceeds 4 of its standard errors."""
+    """In each choice of reviews; and each mean of paired differences exceeds 4 of its standard errors.
+
+    The plain quadratic has none: where the sum of its rates explodes, one instance outweighs all others.
+    """
     stored = load_results("text")["instances"]
     for name in set(METHODS) - {"amp"}:
         difference = stored["amp_gain"] - stored[f"{name}_gain"]
         error = difference.std(axis=0, ddof=1) / np.sqrt(len(difference))
-        assert (difference.mean(axis=0) > 4 * error).all(), name
+        assert (difference > 0).all(), name
+        assert name == "quadratic" or (difference.mean(axis=0) > 4 * error).all(), name
 
 
 def test_amp_takes_a_fraction_of_the_time_of_the_minimiser():

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from amptutorial.amp import biased_low_rank_amp, floor_precision, random_start
-from amptutorial.baselines import spectral_start
+from amptutorial.amp import IndefinitePrecisionWarning, biased_low_rank_amp, floor_precision, random_start
+from amptutorial.baselines import NotConvergedWarning, gradient_descent, spectral_start, svd
 from amptutorial.bias import estimate_bias
 from amptutorial.denoisers import Denoiser, GaussianPosterior, Lasso, Ridge
 from amptutorial.laws import ConstantBias, GaussianRows, ShiftedExponential, Zipf, scaled_rows
@@ -20,7 +20,7 @@ from amptutorial.metrics import QuadraticLoss, align, normalised_mse, overlap, r
 from amptutorial.model import PoissonEmbedding, draw_embedding
 from amptutorial.poisson import refit_biases
 from amptutorial.score import FisherScore
-from amptutorial.state_evolution import gaussian_state_evolution
+from amptutorial.state_evolution import gaussian_state_evolution, state_evolution
 
 ROOT = Path(__file__).parents[1]
 
@@ -438,3 +438,51 @@ def test_erratum_30_counted_biases_make_the_mean_row_unstable(rng):
     assert run(*counted, 60)[1] > 0.97 and error < 0.9
     assert run(*counted, 60, damping=0.5)[1] == pytest.approx(error, abs=0.03)
     assert run(*counted, 60, denoiser=Centred)[1] == pytest.approx(error, abs=0.03)
+
+
+def test_erratum_31_twenty_rows_are_not_enough():
+    """The final error is a small difference of large moments: over seeds, 20 sampled rows scatter by a large share of
+    it and 2,000 by about a tenth of that share."""
+    rows, bias, ridge = GaussianRows(0.1), ShiftedExponential(0.25, 5.0), Ridge(1e-3)
+    laws = scaled_rows(2, rows_u=rows, rows_v=rows, bias_u=bias, bias_v=bias)
+    S = 0.1 * (laws[1].atoms()[1] @ laws[1].atoms()[0]) * np.eye(2) / (2 / 3)
+    arguments = {"denoiser_u": ridge, "denoiser_v": ridge, "beta": 2 / 3, "M0": S / 2, "Q0": S, "n_iter": 4}
+    exact = gaussian_state_evolution(*laws, **arguments).iterates[-1].nmse
+
+    def spread(n_samples):
+        runs = (
+            state_evolution(*laws, **arguments, n_samples=n_samples, rng=np.random.default_rng(k)) for k in range(40)
+        )
+        return np.std([run.iterates[-1].nmse / exact for run in runs])
+
+    assert spread(20) > 0.2 and spread(2000) < 0.06
+
+
+def test_erratum_32_a_weak_ridge_leaves_the_balance_to_the_start(rng):
+    """AMP and gradient descent agree in the product long before either is at a critical point, where U^T U = V^T V."""
+    m, n, d = 100, 150, 2
+    e = embedding(m, n, d, rng, variance=0.1, bias_u=ConstantBias(5.0), bias_v=ConstantBias(5.0))
+    Z = e.sample(rng)
+    r_u, r_v = estimate_bias(Z)
+    Y = FisherScore(Z, r_u, r_v)
+    A0, B0 = random_start(m, d, rng), random_start(n, d, rng)
+
+    def imbalance(A, B):
+        UU, VV = ((X / r[:, None]).T @ X for X, r in ((A, r_u), (B, r_v)))
+        return np.linalg.norm(UU - VV) / np.linalg.norm(UU + VV)
+
+    def amp(strength, n_iter):
+        ridge = Ridge(strength)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", IndefinitePrecisionWarning)
+            return biased_low_rank_amp(Y, r_u, r_v, denoiser_u=ridge, denoiser_v=ridge, B0=B0, n_iter=n_iter)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotConvergedWarning)
+        descent = gradient_descent(Y, r_u, r_v, strength=1e-3, A0=A0, B0=B0, n_iter=500, tol=1e-16)
+    left, right = svd(Y, d, rng=rng)
+    for fit in (amp(1e-3, 500), descent):
+        assert normalised_mse(left, right, fit.A, fit.B) < 1e-8
+        assert imbalance(fit.A, fit.B) > 0.9  # 1 is the largest possible
+    strong = amp(10.0, 3000)
+    assert imbalance(strong.A, strong.B) < 1e-6
