@@ -9,12 +9,12 @@ import yaml
 
 ROOT = Path(__file__).parents[1]
 BOOK = ROOT / "book"
-STATUSES = ("as printed", "corrected", "stated", "planned")
+STATUSES = ("as printed", "corrected", "stated")
 DATA_FLOW = (
     *("laws", "model", "bias", "score", "denoisers", "amp", "state_evolution"),
     *("metrics", "baselines", "spectrum"),
     *("corpus", "poisson", "heldout", "reexpansion", "estimator"),
-    *("experiments", "figures", "widgets", "checks"),
+    *("experiments", "comparison", "reproduce", "figures", "widgets", "checks"),
 )
 GENERATED = "% Written by tools/render_pages.py.\n\n"
 
@@ -22,8 +22,7 @@ LEDGER_HEAD = """(ledger)=
 # The ledger
 
 Every labelled statement of the paper {cite}`azar2023estimation`, in the paper's order: where this book teaches it,
-what computes it, which tests verify it, and whether it stands as printed. *Stated* means: used without a proof here.
-*Planned* means: computed and tested, but its figure is still to be drawn in a chapter. A test
+what computes it, which tests verify it, and whether it stands as printed. *Stated* means: used without a proof here. A test
 `bias::margins_and_normalisation` is the function `test_margins_and_normalisation` in the file `tests/test_bias.py`.
 
 """
@@ -59,8 +58,6 @@ def title_of(page):
 
 def taught(entry):
     """Return the link to the place in the book that teaches `entry`."""
-    if entry["chapter"] is None:
-        return ""
     file, anchor = entry["chapter"].split("#")
     return f"{{ref}}`{title_of(BOOK / file)} <{anchor}>`"
 
