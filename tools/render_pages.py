@@ -22,8 +22,8 @@ LEDGER_HEAD = """(ledger)=
 # The ledger
 
 Every labelled statement of the paper {cite}`azar2023estimation`, in the paper's order: where this book teaches it,
-what computes it, which tests verify it, and whether it stands as printed. *Stated* means: used without a proof here. A test
-`bias::margins_and_normalisation` is the function `test_margins_and_normalisation` in the file `tests/test_bias.py`.
+what computes it, which tests verify it, and whether it stands as printed. *Stated* means: used without a proof here.
+A test `bias::margins_and_normalisation` is the function `test_margins_and_normalisation` in `tests/test_bias.py`.
 
 """
 
