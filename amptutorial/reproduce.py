@@ -158,14 +158,13 @@ def main(arguments=None):
     """Run the command line; see `python -m amptutorial --help`."""
     parser = argparse.ArgumentParser(prog="python -m amptutorial", description="Compute the stored results anew.")
     commands = parser.add_subparsers(dest="command", required=True)
-    command = commands.add_parser(
-        "reproduce", help="the figures of the paper, and the comparison on text, at full size"
-    )
-    command.add_argument("experiment", choices=[*REPRODUCTIONS, "all"])
+    command = commands.add_parser("reproduce", help="the figures of the paper and the comparison on text, at full size")
+    command.add_argument("experiment", choices=[*REPRODUCTIONS, "all"], help="all: every figure of the paper, not text")
     command.add_argument("--jobs", type=int, default=2, help="processes (default: 2)")
     command.add_argument("--to", type=Path, default=RESULTS, metavar="FOLDER", help="default: book/results")
     options = parser.parse_args(arguments)
-    names = REPRODUCTIONS if options.experiment == "all" else [options.experiment]
+    drawn = [name for name, plan in REPRODUCTIONS.items() if plan.figures]
+    names = drawn if options.experiment == "all" else [options.experiment]
     try:
         for name in names:
             print(f"Stored in {reproduce(name, folder=options.to, n_jobs=options.jobs)}", flush=True)

@@ -76,7 +76,8 @@ def test_what_is_missing_is_named(tmp_path, capsys):
 
 
 def test_the_command_line_runs_one_or_all(counting, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(module, "REPRODUCTIONS", {"count": REPRODUCTIONS["count"]})
+    plans = {"count": REPRODUCTIONS["count"], "no figure": Reproduction(count, 1, ())}
+    monkeypatch.setattr(module, "REPRODUCTIONS", plans)
     main(["reproduce", "all", "--to", str(tmp_path), "--jobs", "1"])
     assert f"Stored in {tmp_path / 'count.json'}" in capsys.readouterr().out
     assert os.listdir(tmp_path) == ["count.json"]
