@@ -1,7 +1,9 @@
 """Methods compared on counts of real words: how well they predict, what they know of sentiment, how long they take.
 
-Every method turns counts into `Exponential` or `Mixture` rates, whose margins are those of the counts. The one free
-parameter of a method is chosen by counts that were set aside (`chosen`), then the method is fitted to all of them.
+A method takes `kept`, a sparse array (m, n) of counts without empty rows or columns, the dimension `d` and a generator
+for what it draws; it returns `Exponential` or `Mixture` rates. Its free parameter is chosen by counts that it sets
+aside from `kept` (`chosen`; `AMPEmbedding` does the same to stop), then it is fitted to all of them. `lbfgs` alone
+chooses nothing: its ridge and its number of steps were set by hand, and its seconds are those of one fit.
 """
 
 import time
@@ -50,7 +52,14 @@ LBFGS_STRENGTH = 0.25  # of the ridge, times d / sqrt(m): for d = 50, half of it
 
 @dataclass(frozen=True)
 class Exponential:
-    """Rates r_u_i r_v_j exp(u_i . v_j / sqrt(m))."""
+    """Rates r_u_i r_v_j exp(u_i . v_j / sqrt(m)).
+
+    Attributes
+    ----------
+    U, V : arrays (m, d), (n, d)
+    r_u, r_v : arrays (m,), (n,)
+        Bias factors.
+    """
 
     U: np.ndarray
     V: np.ndarray
@@ -116,19 +125,29 @@ def chosen(fit, values, kept, rng):
 
 
 def exponential(counts, U, V, turns):
-    """Return rates with the biases refitted to the margins of `counts`; in single precision, twice as fast."""
+    """Return the `Exponential` rates of U (m, d) and V (n, d), their biases refitted to the margins of `counts` (m, n).
+
+    In single precision, twice as fast, and in so many `turns` at most.
+    """
     U, V = U.astype(np.float32), V.astype(np.float32)
     return Exponential(U, V, *refit_biases(counts, U, V, n_sweeps=turns, tol=1e-4))
 
 
 def root_mean_square(counts, U, V):
-    """Return that of the M_ij, weighted by the rates of independence."""
+    """Return that of the M_ij = u_i . v_j / sqrt(m), weighted by the rates of independence of `counts` (m, n).
+
+    Examples
+    --------
+    >>> U, V = np.array([[3.0], [-3.0]]), np.ones((2, 1))
+    >>> bool(np.isclose(root_mean_square(np.array([[1, 2], [3, 4]]), U, V), 3 / np.sqrt(2)))
+    True
+    """
     A, B = (np.sqrt(r)[:, None] * X for X, r in zip((U, V), estimate_bias(counts), strict=True))
     return np.sqrt(np.vdot(A.T @ A, B.T @ B) / len(U) / counts.sum())
 
 
 def amp(kept, d, rng):
-    """Fit `AMPEmbedding`."""
+    """Fit `AMPEmbedding`, which chooses when to stop."""
     model = AMPEmbedding(d, random_state=int(rng.integers(2**31))).fit(kept)
     return Exponential(model.embedding_, model.components_.T, model.row_bias_, model.column_bias_)
 
@@ -163,7 +182,7 @@ def quadratic_amp(kept, d, rng, *, refit):
 
 
 def singular_vectors(kept, d, rng, *, of):
-    """Fit scikit-learn's truncated SVD to what ``of(counts)`` returns; choose the scale of M."""
+    """Fit scikit-learn's truncated SVD to what ``of(counts)`` returns, sparse (m, n); choose the scale of M."""
     seed = int(rng.integers(2**31))
 
     def fit(counts, turns):
@@ -183,7 +202,7 @@ def tf_idf(counts):
 
 
 def positive_pmi(counts):
-    """Return the pointwise mutual information of the pairs, where it is positive, else 0.
+    """Return the pointwise mutual information of the pairs, in nats, where it is positive, else 0: sparse as `counts`.
 
     Examples
     --------
@@ -215,7 +234,16 @@ def nmf(kept, d, rng):
 
 
 def mixture(counts, W, H, share):
-    """Return the rates of the factors, scaled to the total of `counts`.
+    """Return the `Mixture` of W H, scaled to the total of `counts` (m, n), and a `share` of independence.
+
+    Parameters
+    ----------
+    counts : array or sparse array (m, n)
+        Without empty rows or columns.
+    W, H : arrays (m, d), (d, n)
+        Zero or more; topics that are empty on either side are left out.
+    share : float
+        Between 0 and 1.
 
     Examples
     --------
@@ -260,7 +288,14 @@ METHODS = {
 
 
 def sentiment_accuracy(features, labels, rng):
-    """Return the cross-validated share of documents whose label logistic regression finds from their features.
+    """Return the share of documents whose label logistic regression finds from their features, in five-fold validation.
+
+    Parameters
+    ----------
+    features : array or sparse array (m, k)
+    labels : array (m,)
+    rng : numpy.random.Generator
+        For the folds.
 
     Examples
     --------
@@ -274,6 +309,8 @@ def sentiment_accuracy(features, labels, rng):
 
 def score_moments(Z):
     """Return variance and kurtosis of all entries of Y~, without forming them; 1 and 3 for Gaussian noise.
+
+    No row and no column of the counts `Z`, an array or sparse array (m, n), may be empty.
 
     Examples
     --------
@@ -294,14 +331,20 @@ def score_moments(Z):
 
 
 def largest_singular_values(Z, k):
-    """Return the k largest singular values of Y~, largest first; rows and columns without counts are left out."""
+    """Return the `k` largest singular values of Y~, largest first; rows and columns without counts are left out.
+
+    Examples
+    --------
+    >>> largest_singular_values(np.array([[8, 2, 0], [2, 8, 0]]), 1).round(6)
+    array([2.683282])
+    """
     Z, _, _ = drop_empty(Z)
     score = FisherScore(Z, *estimate_bias(Z))
     return np.sort(svds(score, k=k, v0=np.ones(min(score.shape)), return_singular_vectors=False))[::-1]
 
 
 def without_embedding(Z, rng):
-    """Return Poisson counts with the margins of `Z` in expectation and nothing else: the control."""
+    """Return Poisson counts, a sparse array (m, n), with the margins of `Z` in expectation and nothing else."""
     (m, n), (r_u, r_v) = Z.shape, estimate_bias(Z)
     return PoissonEmbedding(np.zeros((m, 1)), np.zeros((n, 1)), np.log(r_u), np.log(r_v)).sample(rng, sparse=True)
 
@@ -327,7 +370,14 @@ def compare_methods(corpus, rng, *, methods=METHODS, dimensions=DIMENSIONS, word
         For each method, by dimension: ``<method>_gain`` in nats per count; ``<method>_sentiment``, the accuracy of a
         logistic regression on the rows' embeddings; ``<method>_words``, the five words nearest to each of `words`;
         ``<method>_seconds`` of all processors together, the choice of the free parameter included.
+
+    Raises
+    ------
+    ValueError
+        If the corpus has no labels.
     """
+    if corpus.labels is None:
+        raise ValueError("the corpus has no labels, and the comparison asks what embeddings know of them")
     kept, held_out = split_counts(corpus.counts, HELD_OUT, rng)
     kept, rows, columns = drop_empty(kept)
     held_out, labels, vocabulary = held_out[rows][:, columns], corpus.labels[rows], corpus.vocabulary[columns]
@@ -337,12 +387,11 @@ def compare_methods(corpus, rng, *, methods=METHODS, dimensions=DIMENSIONS, word
         for d in dimensions:
             begin = time.process_time()
             rates = method(kept, d, np.random.default_rng([seed, d]))
-            seconds = time.process_time() - begin
             found = {
+                "seconds": time.process_time() - begin,
                 "gain": rates.gain(kept, held_out),
                 "sentiment": sentiment_accuracy(scale(rates.U.astype(np.float64)), labels, np.random.default_rng(seed)),
                 "words": [nearest_words(rates.V, vocabulary, word) for word in words],
-                "seconds": seconds,
             }
             for key, value in found.items():
                 results.setdefault(f"{name}_{key}", []).append(value)
@@ -356,36 +405,25 @@ def text_instance(index):
     -------
     dict
         As `compare_methods`, by the dimensions in ``d``; ``all_words_sentiment``, the accuracy with every word as a
-        feature; ``more_d`` and ``more_gain``, the gain of `AMPEmbedding` by dimension; ``singular`` and
-        ``control_singular``, the largest singular values of Y~ and of that of `without_embedding`; ``variance``,
-        ``kurtosis``, ``control_variance`` and ``control_kurtosis`` of the entries; ``m``, ``n``, ``nonzeros``,
-        ``counts``.
+        feature, from all counts, of which the embeddings have seen four fifths; ``more_d`` and ``more_gain``, the gain
+        of `AMPEmbedding` by dimension; ``singular`` and ``control_singular``, the largest singular values of Y~ and of
+        that of `without_embedding`; ``variance``, ``kurtosis``, ``control_variance`` and ``control_kurtosis`` of the
+        entries; ``m``, ``n``, ``nonzeros``, ``counts``.
     """
     corpus = load_movie_reviews(random_state=index)
     Z = corpus.counts
     m, n = Z.shape
-    seed = [index, m]
-    results = compare_methods(corpus, np.random.default_rng(seed))
-    more = compare_methods(
-        corpus, np.random.default_rng(seed), methods={"amp": amp}, dimensions=MORE_DIMENSIONS, words=()
+    generator = partial(np.random.default_rng, [index, m])  # the same for every part
+    results = compare_methods(corpus, generator())
+    more = compare_methods(corpus, generator(), methods={"amp": amp}, dimensions=MORE_DIMENSIONS, words=())
+    more_d, more_gain = zip(
+        *sorted(zip((*DIMENSIONS, *MORE_DIMENSIONS), results["amp_gain"] + more["amp_gain"], strict=True)), strict=True
     )
-    rng = np.random.default_rng(seed)
+    rng = generator()
     control = without_embedding(Z, rng)
-    moments, control_moments = score_moments(Z), score_moments(drop_empty(control)[0])
-    gains = dict(zip((*DIMENSIONS, *MORE_DIMENSIONS), results["amp_gain"] + more["amp_gain"], strict=True))
-    return results | {
-        "d": DIMENSIONS,
-        "all_words_sentiment": sentiment_accuracy(tf_idf(Z), corpus.labels, rng),
-        "more_d": sorted(gains),
-        "more_gain": [gains[d] for d in sorted(gains)],
-        "singular": largest_singular_values(Z, N_SINGULAR),
-        "control_singular": largest_singular_values(control, N_SINGULAR),
-        "variance": moments[0],
-        "kurtosis": moments[1],
-        "control_variance": control_moments[0],
-        "control_kurtosis": control_moments[1],
-        "m": m,
-        "n": n,
-        "nonzeros": Z.nnz,
-        "counts": int(Z.sum()),
-    }
+    results |= {"d": DIMENSIONS, "all_words_sentiment": sentiment_accuracy(tf_idf(Z), corpus.labels, rng)}
+    results |= {"more_d": more_d, "more_gain": more_gain}
+    for prefix, counts in (("", Z), ("control_", control)):
+        results[f"{prefix}singular"] = largest_singular_values(counts, N_SINGULAR)
+        results[f"{prefix}variance"], results[f"{prefix}kurtosis"] = score_moments(drop_empty(counts)[0])
+    return results | {"m": m, "n": n, "nonzeros": Z.nnz, "counts": int(Z.sum())}

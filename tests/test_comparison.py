@@ -1,6 +1,7 @@
 """The comparison on real text: every method judged by the same likelihood, and none by counts it has seen."""
 
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -203,6 +204,12 @@ def test_a_comparison_is_told_by_dimension_and_repeats_itself():
     assert first["amp_sentiment"][1] > 0.9
     for key in ("amp_gain", "amp_sentiment", "amp_words"):
         assert first[key] == second[key]
+
+
+def test_a_comparison_asks_for_labels(rng):
+    corpus, _, _ = topics(rng)
+    with pytest.raises(ValueError, match="no labels"):
+        compare_methods(replace(corpus, labels=None), rng)
 
 
 # The stored results
