@@ -105,6 +105,8 @@ def load_results(name, folder=RESULTS):
 
     Raises
     ------
+    KeyError
+        If there is no such experiment.
     FileNotFoundError
         If the results are not there.
     ValueError
@@ -115,6 +117,7 @@ def load_results(name, folder=RESULTS):
     >>> load_results("l2")["instances"]["SE_mse"].shape
     (20, 15)
     """
+    _plan(name)
     path = Path(folder) / f"{name}.json"
     if not path.exists():
         raise FileNotFoundError(f"{path} is missing: python -m amptutorial reproduce {name} computes it")

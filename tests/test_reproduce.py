@@ -68,8 +68,9 @@ def test_a_changed_number_is_found_out(counting, tmp_path):
 def test_what_is_missing_is_named(tmp_path, capsys):
     with pytest.raises(FileNotFoundError, match="python -m amptutorial reproduce l2 computes it"):
         load_results("l2", tmp_path)
-    with pytest.raises(KeyError, match="choose from l2, l1"):
-        reproduce("l3")
+    for function in (reproduce, load_results):
+        with pytest.raises(KeyError, match="choose from l2, l1"):
+            function("l3")
     with pytest.raises(SystemExit) as stop:
         main(["reproduce", "l2", "--to", str(tmp_path / "nowhere")])
     assert stop.value.code == 1 and "there is no folder" in capsys.readouterr().err
