@@ -66,6 +66,30 @@ def svd(Y, d, *, rng, shrink=False):
     return left[:, order] * scale, right[order].T * scale
 
 
+def singular_values(Y, k, *, rng):
+    """Return the `k` leading singular values of Y~, largest first, without their vectors.
+
+    Parameters
+    ----------
+    Y : FisherScore, LinearOperator, array or sparse array (m, n)
+    k : int
+        Between 1 and min(m, n) - 1.
+    rng : numpy.random.Generator
+        As for `svd`.
+
+    Returns
+    -------
+    array (k,)
+
+    Examples
+    --------
+    >>> singular_values(np.diag([3.0, 2.0, 1.0]), 2, rng=np.random.default_rng(0)).round(6)
+    array([3., 2.])
+    """
+    start = check_rng(rng).standard_normal(min(Y.shape))
+    return np.sort(scipy.sparse.linalg.svds(Y, k=k, v0=start, return_singular_vectors=False))[::-1]
+
+
 def spectral_start(Y, d, *, rng):
     """Return a start B_0 (n, d) for AMP: the right singular vectors, scaled by the shrunken singular values.
 

@@ -14,7 +14,6 @@ from itertools import product
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.linalg import svds
 from sklearn.decomposition import NMF, TruncatedSVD
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import TfidfTransformer
@@ -23,7 +22,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.preprocessing import scale
 
 from .amp import biased_low_rank_amp
-from .baselines import NotConvergedWarning, poisson_lbfgs
+from .baselines import NotConvergedWarning, poisson_lbfgs, singular_values
 from .bias import drop_empty, estimate_bias
 from .corpus import load_movie_reviews
 from .denoisers import GaussianPosterior
@@ -339,8 +338,7 @@ def largest_singular_values(Z, k):
     array([2.683282])
     """
     Z, _, _ = drop_empty(Z)
-    score = FisherScore(Z, *estimate_bias(Z))
-    return np.sort(svds(score, k=k, v0=np.ones(min(score.shape)), return_singular_vectors=False))[::-1]
+    return singular_values(FisherScore(Z, *estimate_bias(Z)), k, rng=np.random.default_rng(0))
 
 
 def without_embedding(Z, rng):

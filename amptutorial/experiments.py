@@ -9,11 +9,10 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
-import scipy.sparse.linalg
 
 from ._validation import check_integer, check_matrix
 from .amp import IndefinitePrecisionWarning, biased_low_rank_amp, random_start
-from .baselines import gradient_descent, svd
+from .baselines import gradient_descent, singular_values, svd
 from .bias import drop_empty, estimate_bias
 from .corpus import load_movie_reviews
 from .denoisers import Denoiser, Lasso, Ridge
@@ -94,6 +93,21 @@ def observe(embedding, channel, rng):
     return FisherScore(Z, r_u, r_v), r_u, r_v
 
 
+def run_amp(score, denoiser, B0, n_iter):
+    """Return AMP's run on ``score = (Y, r_u, r_v)``, with one denoiser for both sides; see `biased_low_rank_amp`.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> e = replace(L2, m=60, n=90, d=2).draw(rng)
+    >>> run_amp(observe(e, "true", rng), Ridge(1e-3), random_start(90, 2, rng), 3).A.shape
+    (60, 2)
+    """
+    with warnings.catch_warnings():  # a random start makes the first F indefinite: `alg:low-ramp` is silent on it
+        warnings.simplefilter("ignore", IndefinitePrecisionWarning)
+        return biased_low_rank_amp(*score, denoiser_u=denoiser, denoiser_v=denoiser, B0=B0, n_iter=n_iter)
+
+
 def amp_curves(embedding, score, denoiser, B0, n_iter):
     """Run AMP and return its curves, one entry an iteration.
 
@@ -124,9 +138,7 @@ def amp_curves(embedding, score, denoiser, B0, n_iter):
     """
     Y, r_u, r_v = score
     A, B = embedding.A, embedding.B
-    with warnings.catch_warnings():  # a random start makes the first F indefinite: `alg:low-ramp` is silent on it
-        warnings.simplefilter("ignore", IndefinitePrecisionWarning)
-        run = biased_low_rank_amp(Y, r_u, r_v, denoiser_u=denoiser, denoiser_v=denoiser, B0=B0, n_iter=n_iter)
+    run = run_amp(score, denoiser, B0, n_iter)
     loss = QuadraticLoss(Y, r_u, r_v, denoiser_u=denoiser, denoiser_v=denoiser)
     truth = loss(A, B)
     noise = truth - denoiser.penalty(A, r_u) - denoiser.penalty(B, r_v)
@@ -240,12 +252,7 @@ def fisher_instance(index, setting=L2, n_pairs=2000):
     rng = np.random.default_rng([index, setting.m])
     e = setting.draw(rng)
     Y, r_u, r_v = observe(e, "counted", rng)
-    B0 = random_start(e.n, e.d, rng)
-    with warnings.catch_warnings():  # as in `amp_curves`
-        warnings.simplefilter("ignore", IndefinitePrecisionWarning)
-        run = biased_low_rank_amp(
-            Y, r_u, r_v, denoiser_u=setting.denoiser, denoiser_v=setting.denoiser, B0=B0, n_iter=setting.n_iter
-        )
+    run = run_amp((Y, r_u, r_v), setting.denoiser, random_start(e.n, e.d, rng), setting.n_iter)
     i, j = rng.integers(e.m, size=n_pairs), rng.integers(e.n, size=n_pairs)
     truth = np.einsum("kd,kd->k", e.U[i], e.V[j])
     mean_square = np.vdot(e.U.T @ e.U, e.V.T @ e.V) / (e.m * e.n)
@@ -281,8 +288,7 @@ def singular_instance(index, setting=SINGULAR):
     half = ConstantBias(LOG_RATES[index] / 2)
     e = replace(setting, bias=half).draw(rng)
     Y, _, _ = observe(e, "counted", rng)
-    start = rng.standard_normal(min(Y.shape))
-    s = np.sort(scipy.sparse.linalg.svds(Y, k=e.d + 1, v0=start, return_singular_vectors=False))[::-1]
+    s = singular_values(Y, e.d + 1, rng=rng)
     return {
         "delta": np.exp(-LOG_RATES[index]),
         "s_1": s[0],
@@ -301,11 +307,8 @@ def learn_from_reviews(d=10, strength=1e-3, n_iter=10):
     """
     Z, _, _ = drop_empty(load_movie_reviews().counts)
     r_u, r_v = estimate_bias(Z)
-    ridge, rng = Ridge(strength), np.random.default_rng(0)
-    run = biased_low_rank_amp(
-        FisherScore(Z, r_u, r_v), r_u, r_v, denoiser_u=ridge, denoiser_v=ridge, B0=random_start(len(r_v), d, rng),
-        n_iter=n_iter,
-    )  # fmt: skip
+    B0 = random_start(len(r_v), d, np.random.default_rng(0))
+    run = run_amp((FisherScore(Z, r_u, r_v), r_u, r_v), Ridge(strength), B0, n_iter)
     return run.A / np.sqrt(r_u)[:, None], run.B / np.sqrt(r_v)[:, None], r_u, r_v
 
 
