@@ -96,6 +96,25 @@ def test_the_new_channel_is_centred_and_small(rng):
     assert np.abs(e.U @ e.V.T / np.sqrt(40)).max() == pytest.approx(0.5)
 
 
+def test_the_new_channel_raises_the_biases_to_a_mean_count(rng):
+    """Whatever the rates are, their mean is a million; |M_ij| <= 1/2 bounds what the embedding adds."""
+    U, V = rng.standard_normal((40, 3)), rng.standard_normal((60, 3))
+    e = new_channel(U, V, rng.uniform(0.5, 1.5, 40), 0.01 * rng.uniform(0.5, 1.5, 60))
+    assert e.r_u.mean() * e.r_v.mean() == pytest.approx(1e6)
+    assert 1e6 * np.exp(-0.5) < e.rates().mean() < 1e6 * np.exp(0.5)
+
+
+def test_a_prediction_meets_the_instance_that_it_was_made_for(rng):
+    """With the law of the instance's own rows the error is off by the noise's chi-squared, of d (m + n - d) degrees."""
+    e = replace(L2, m=200, n=600, d=2).draw(rng)
+    laws, B0 = (EmpiricalRows(e.r_u, e.A), EmpiricalRows(e.r_v, e.B)), e.B
+    predicted = predict(e, laws, L2.denoiser, B0, 6, rng)
+    measured = amp_curves(e, observe(e, "gaussian", rng), L2.denoiser, B0, 6)
+    spread = np.sqrt(2 / (2 * (200 + 600 - 2)))
+    assert measured["mse"][-1] == pytest.approx(predicted["SE_mse"][-1], rel=4 * spread)
+    assert measured["excess"][-1] == pytest.approx(predicted["SE_excess"][-1], rel=4 * spread)
+
+
 def test_an_instance_depends_on_its_number_alone():
     small = replace(L2, m=60, n=90, d=2)
     first, again, other = (fisher_instance(k, small, n_pairs=20) for k in (3, 3, 4))
