@@ -17,7 +17,7 @@ export OMP_NUM_THREADS := 1
 
 help:
 	@echo "make setup   create .venv with the tested versions"
-	@echo "make book    run every chapter on this machine, then build the site"
+	@echo "make book    run every chapter and brief on this machine, then build the site"
 	@echo "make site    build the site from the stored outputs"
 	@echo "             OFFLINE=1 with book or site: no page loads anything from another host (npm is needed once)"
 	@echo "make test    lint, the site without a warning, tests, notebooks against their stored outputs, pages in a browser"
@@ -61,7 +61,7 @@ site: $(INSTALLED) $(if $(filter 1,$(OFFLINE)),$(FETCHED))
 # The pages are not rendered anew here: a test says when they should be.
 test: $(INSTALLED) $(if $(NPM),$(FETCHED)) lint
 	$(call build_site,$(if $(NPM),1))
-	@$(if $(NPM),AMPTUTORIAL_SITE=$(SITE)) $(BIN)/python -m pytest -n 2 --dist loadfile --nbval amptutorial tools tests book
+	@$(if $(NPM),AMPTUTORIAL_SITE=$(SITE)) $(BIN)/python -m pytest -n 2 --dist loadfile --nbval amptutorial tools tests book $(wildcard assignments/*/brief.ipynb)
 	@cat _build/browser.txt 2>/dev/null || echo "No page was opened in a browser: see the tests that were skipped"
 	@echo "Every test passed; the book builds without a warning"
 

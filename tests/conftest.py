@@ -19,3 +19,22 @@ settings.load_profile("amptutorial")
 def rng():
     """Return a generator with a fixed seed, the same for every test."""
     return np.random.default_rng(2024)
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Print what the kit said of every right solution and of every mistake in the bank."""
+    reports = [report for status in ("passed", "failed") for report in terminalreporter.stats.get(status, [])]
+    rows = sorted(
+        tuple(value) for report in reports for name, value in getattr(report, "user_properties", ()) if name == "bank"
+    )
+    if not rows:
+        return
+    terminalreporter.section("right and wrong denoisers")
+    for folder, what, check, as_expected, points, *failed in rows:
+        others = (
+            f"; also failed: {', '.join(name for name in failed[0] if name != check)}"
+            if failed and failed[0][1:]
+            else ""
+        )
+        verdict = "yes" if as_expected else "NO"
+        terminalreporter.write_line(f"{folder:<18} {verdict:<3} {points:>5g}  {check:<18} {what}{others}")

@@ -21,12 +21,14 @@ from amptutorial.corpus import load_movie_reviews
 
 ROOT = Path(__file__).parents[1]
 BOOK = ROOT / "book"
-NOTEBOOKS = sorted(BOOK.glob("*.ipynb"))
+CHAPTERS = sorted(BOOK.glob("*.ipynb"))
+NOTEBOOKS = [*CHAPTERS, *sorted((ROOT / "assignments").glob("*/brief.ipynb"))]
 SECTIONS = ["Where it breaks", "Try it", "Exercises", "What to remember", "Test yourself"]
 LEDGER = yaml.safe_load((BOOK / "ledger.yml").read_text())
 FIELDS = {"label", "title", "chapter", "code", "tests", "status", "erratum", "note"}
 
-every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+every_chapter = pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 every_entry = pytest.mark.parametrize("entry", LEDGER, ids=lambda entry: entry["label"])
 
 
@@ -48,7 +50,8 @@ def prose_of(path):
 
 def toc_files():
     toc = yaml.safe_load((ROOT / "_toc.yml").read_text())
-    return [toc["root"]] + [chapter["file"] for part in toc["parts"] for chapter in part["chapters"]]
+    listed = [chapter for part in toc["parts"] for chapter in part["chapters"]]
+    return [toc["root"]] + [page["file"] for chapter in listed for page in (chapter, *chapter.get("sections", ()))]
 
 
 # Stored notebooks
@@ -118,7 +121,7 @@ def code_before(path, heading):
     return [cell for cell in cells[:end] if cell.cell_type == "code"]
 
 
-@every_notebook
+@every_chapter
 def test_a_chapter_keeps_the_order_of_its_parts(path):
     cells, prose = read(path).cells, prose_of(path)
     assert prose.startswith("(ch-") and cells[1].cell_type == "code"  # a hook, code first
@@ -132,7 +135,7 @@ def test_a_chapter_keeps_the_order_of_its_parts(path):
     assert any(cell.metadata.get("mystnb") for cell in cells)  # a static figure
 
 
-@every_notebook
+@every_chapter
 def test_a_chapter_states_proves_includes_and_asserts(path):
     prose = prose_of(path)
     assert re.search(r"\{prf:(definition|proposition|lemma|theorem|algorithm)\}.*\n:label: ", prose)
@@ -145,7 +148,7 @@ def test_a_chapter_states_proves_includes_and_asserts(path):
     assert sum(bool(re.search(r"^ *assert ", cell.source, re.MULTILINE)) for cell in body) >= 3
 
 
-@every_notebook
+@every_chapter
 def test_every_exercise_has_stars_and_a_solution(path):
     prose = prose_of(path)
     exercises = re.findall(r"\{exercise\} (★{1,3}) .*\n:label: (\S+)", prose)
@@ -159,7 +162,7 @@ def test_every_exercise_has_stars_and_a_solution(path):
     assert len({stars for stars, _ in exercises}) > 1
 
 
-@every_notebook
+@every_chapter
 def test_every_quiz_has_one_right_answer_and_says_why(path):
     quizzes = [body.strip("\n").splitlines() for _, body in blocks("quiz", prose_of(path))]
     assert 3 <= len(quizzes) <= 5
@@ -172,7 +175,7 @@ def test_every_quiz_has_one_right_answer_and_says_why(path):
     assert len(rights) > 1  # not always the same place
 
 
-@every_notebook
+@every_chapter
 def test_every_chapter_stores_an_experiment_with_its_pictures(path):
     state = read(path).metadata["widgets"][WIDGETS]["state"].values()
     pictures = [w["state"]["value"] for w in state if "<figcaption>" in str(w["state"].get("value"))]
@@ -360,6 +363,6 @@ def test_the_times_of_the_chapters_are_told_rightly():
     table = re.findall(r"^\| (\d+)\. \{ref\}`([\w-]+)` \|.*\| (\d+) \|$", (BOOK / "howto.md").read_text(), re.MULTILINE)
     told = [(anchor, minutes) for _, anchor, minutes in table]
     found = [
-        re.search(r"\((ch-\S+)\)=.*?\*Time:\* about (\d+) minutes", prose_of(path), re.DOTALL) for path in NOTEBOOKS
+        re.search(r"\((ch-\S+)\)=.*?\*Time:\* about (\d+) minutes", prose_of(path), re.DOTALL) for path in CHAPTERS
     ]
     assert told == [match.groups() for match in found]

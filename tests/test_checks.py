@@ -1,10 +1,15 @@
 """The conformance kit against wrong denoisers: each must fail the check that names its mistake, and right ones pass."""
 
+import inspect
+import sys
+
 import numpy as np
 import pytest
 
-from amptutorial.checks import CHECKS, check_denoiser
+from amptutorial.beliefs import Penalty, Prior
+from amptutorial.checks import CHECKS, Trial, check_denoiser, draw_problem, parametrize_with_denoiser_checks, run_checks
 from amptutorial.denoisers import Denoiser, GaussianPosterior, Lasso, Ridge
+from amptutorial.laws import GaussianRows
 
 
 class NonNegative(Denoiser):
@@ -21,6 +26,20 @@ class NonNegative(Denoiser):
 
     def penalty(self, X, r):
         return float((X**2 / r[:, None]).sum() / 2) if (X >= 0).all() else np.inf
+
+
+class Onsager(Ridge):
+    """Gives AMP no Onsager term."""
+
+    def denoise(self, P, r, F):
+        return super().denoise(P, r, F)[0], 0 * F
+
+    def estimate(self, P, r, F):
+        return Ridge.denoise(self, P, r, F)[0]
+
+
+def loop_jacobian(self, P, r, F):
+    return np.mean([np.linalg.inv(F + np.eye(len(F)) / s) for s in r], axis=0)
 
 
 def variant(**methods):
@@ -54,6 +73,77 @@ class InPlace(Ridge):
         return estimate(P / 1.5, r, F)
 
 
+class Cached(Ridge):
+    """Keeps the inverses of the first call."""
+
+    def estimate(self, P, r, F):
+        if getattr(self, "kept", None) is None or len(self.kept) != len(r):
+            self.kept = np.linalg.inv(F + self.strength / r[:, None, None] * np.eye(len(F)))
+        return np.einsum("ik,ikl->il", P, self.kept)
+
+    def denoise(self, P, r, F):
+        return self.estimate(P, r, F), Ridge.denoise(self, P, r, F)[1]
+
+
+class HardThreshold(Denoiser):
+    """Keeps an entry of u or drops it: a jump."""
+
+    precision = "posterior"
+
+    def estimate(self, P, r, F):
+        return P * (np.abs(P) > 1 / np.sqrt(r)[:, None]) / r[:, None] / F[0, 0]
+
+
+class Stretched(Denoiser):
+    """Steeper than the minimiser of any convex penalty, without a jump."""
+
+    def estimate(self, P, r, F):
+        return 2 * np.linalg.solve(F, P.T).T
+
+
+class SquaredNorm(Penalty):
+    """The belief of Ridge(1.0)."""
+
+    rows = GaussianRows(1.0)
+
+    def value(self, U):
+        return (U**2).sum(axis=1) / 2
+
+
+class StandardNormal(Prior):
+    """The belief of GaussianPosterior(1.0)."""
+
+    rows = GaussianRows(1.0)
+
+    def log_partition(self, P, r, F):
+        precisions = F + np.eye(len(F)) / r[:, None, None]
+        solved = np.linalg.solve(precisions, P[:, :, None])[:, :, 0]
+        return ((P * solved).sum(axis=1) - np.linalg.slogdet(precisions)[1] - len(F) * np.log(r)) / 2
+
+
+class Weak(Ridge):
+    """Ignores its strength."""
+
+    def estimate(self, P, r, F):
+        return estimate(P, r, F)
+
+    def denoise(self, P, r, F):
+        return estimate(P, r, F), jacobian(P, r, F)
+
+
+class Peeking(Ridge):
+    """Looks for the truth among the variables of its callers."""
+
+    def denoise(self, P, r, F):
+        frame = inspect.currentframe().f_back
+        while frame is not None:
+            rows = getattr(frame.f_locals.get("self"), "X", None)
+            if np.shape(rows) == np.shape(P):
+                return rows, 0 * F
+            frame = frame.f_back
+        return super().denoise(P, r, F)
+
+
 class Rotated(Denoiser):
     """Linear with a non-symmetric matrix and the transposed Jacobian."""
 
@@ -67,7 +157,35 @@ class Rotated(Denoiser):
         return self.G.T
 
 
+def overflowing(self, P, r, F):
+    gains = np.exp(1 / r)
+    return estimate(P, r, F) * (gains / gains)[:, None]
+
+
+def single_precision(self, P, r, F):
+    weights = np.exp(np.abs(P).sum(axis=1, keepdims=True).astype(np.float32))
+    return estimate(P, r, F) * (weights / weights)
+
+
 WRONG = {
+    "hard_inputs": [
+        variant(estimate=overflowing),
+        variant(estimate=single_precision),
+        variant(estimate=lambda self, P, r, F: estimate(P, r, F) * (P / P)),
+    ],
+    "limits": [Weak(1.0)],
+    "penalty": [
+        variant(penalty=lambda self, X, r: float((X**2).sum() / 2)),
+        variant(penalty=lambda self, X, r: float((X**2 / r[:, None]).mean() / 2)),
+    ],
+    "lipschitz": [HardThreshold(), (Stretched(), SquaredNorm())],
+    "speed": [variant(estimate=lambda self, P, r, F: estimate(P, r, F)), variant(mean_jacobian=loop_jacobian)],
+    "tweedie": [
+        (GaussianPosterior(0.5), StandardNormal()),
+        (GaussianPosterior(np.diag([1.0, 1.0, 2.0])), StandardNormal()),
+    ],
+    "nishimori": [(GaussianPosterior(3.0), StandardNormal()), (GaussianPosterior(0.3), StandardNormal())],
+    "state_evolution": [Onsager(1.0), Peeking(1.0)],
     "shapes": [
         variant(estimate=lambda self, P, r, F: estimate(P, r, F)[:, :1]),
         variant(estimate=lambda self, P, r, F: np.full(P.shape, np.nan)),
@@ -77,6 +195,7 @@ WRONG = {
     "no_mutation": [InPlace(1.0)],
     "deterministic": [
         Remembers(1.0),
+        Cached,
         variant(estimate=lambda self, P, r, F: estimate(P, r, F) + np.random.default_rng().standard_normal(P.shape)),
     ],
     "row_independence": [
@@ -100,22 +219,31 @@ WRONG = {
         variant(estimate=lambda self, P, r, F: estimate(P, r / 2, F)),
         variant(estimate=lambda self, P, r, F: P),
         variant(estimate=lambda self, P, r, F: -estimate(P, r, F)),
-        variant(penalty=lambda self, X, r: float((X**2).sum() / 2)),
     ],
 }
 
 
-@pytest.mark.parametrize(("name", "denoiser"), [(name, wrong) for name, bank in WRONG.items() for wrong in bank])
-def test_each_mistake_fails_the_check_that_names_it(name, denoiser):
-    report = check_denoiser(denoiser)
+def report_of(wrong):
+    """Return the report of a denoiser, of one with its belief, or of a class of which new instances are made."""
+    if isinstance(wrong, type):
+        return run_checks("new", [Trial(lambda: wrong(1.0), draw_problem(40, 3, np.random.default_rng(0)))])
+    denoiser, belief = wrong if isinstance(wrong, tuple) else (wrong, None)
+    return check_denoiser(denoiser, belief=belief)
+
+
+@pytest.mark.parametrize(("name", "wrong"), [(name, wrong) for name, bank in WRONG.items() for wrong in bank])
+def test_each_mistake_fails_the_check_that_names_it(name, wrong):
+    report = report_of(wrong)
     assert not report.passed
-    messages = {failure.name: failure.message for failure in report.failures}
-    assert messages.get(name)
+    failures = {failure.name: failure for failure in report.failures}
+    assert failures[name].message
     assert f"FAIL  {name}: " in str(report)
+    assert failures[name].contract in str(report)
+    assert failures[name].read in str(report)
 
 
 def test_the_bank_covers_every_check():
-    assert {check.__name__.removeprefix("check_") for check in CHECKS} == set(WRONG)
+    assert set(CHECKS) == set(WRONG)
 
 
 @pytest.mark.parametrize("d", [1, 2, 5])
@@ -123,7 +251,9 @@ def test_the_bank_covers_every_check():
 def test_right_denoisers_pass_in_every_dimension(denoiser, d):
     report = check_denoiser(denoiser, d=d, rng=np.random.default_rng(d))
     assert report.passed, str(report)
-    assert "8 of 8" in str(report) or "7 of 7" in str(report)
+    names = [result.name for result in report.results]
+    assert ("optimality" in names) == ("penalty" in names) == (denoiser.precision == "argmin")
+    assert "tweedie" not in names  # nobody said which prior
 
 
 def test_a_transposed_jacobian_is_told_so():
@@ -146,3 +276,63 @@ def test_what_is_no_denoiser_is_refused():
     odd.precision = "map"
     with pytest.raises(ValueError, match='precision must be "argmin" or "posterior"'):
         check_denoiser(odd)
+
+
+@pytest.mark.parametrize(
+    ("denoiser", "belief"), [(Ridge(1.0), SquaredNorm()), (GaussianPosterior(1.0), StandardNormal())], ids=repr
+)
+@pytest.mark.parametrize("seed", range(5))
+def test_right_denoisers_hold_the_belief_that_is_theirs(denoiser, belief, seed):
+    report = check_denoiser(denoiser, belief=belief, rng=np.random.default_rng(seed))
+    assert report.passed, str(report)
+    names = {result.name for result in report.results}
+    assert names >= ({"optimality", "penalty"} if denoiser.precision == "argmin" else {"tweedie", "nishimori"})
+
+
+def test_a_sum_instead_of_a_mean_is_told_so():
+    wrong = variant(mean_jacobian=lambda self, P, r, F: len(P) * jacobian(P, r, F))
+    message = {f.name: f.message for f in check_denoiser(wrong).failures}["jacobian"]
+    assert "the Jacobian is a mean over the rows, not a sum" in message
+
+
+def test_a_write_into_p_is_shown_and_rings_no_check_of_another_promise():
+    report = check_denoiser(InPlace(1.0))
+    assert [failure.name for failure in report.failures if "changes its argument: P[0, 0] was" in failure.message] == [
+        "no_mutation"
+    ]
+    assert {failure.name for failure in report.failures} <= {
+        "no_mutation",
+        "speed",
+        "limits",
+    }  # it loops, and has one strength
+
+
+def test_the_report_is_a_table_with_links_in_a_notebook():
+    table = check_denoiser(variant(estimate=lambda self, P, r, F: P + (P < 0) * 1e-3))._repr_html_()
+    assert table.count("<tr>") == 1 + len(check_denoiser(Ridge(1.0)).results)
+    assert "<strong>FAIL</strong>" in table
+    assert '<a href="https://amptutorial.github.io/amptutorial/book/06_denoisers.html#denoisers-rows">6</a>' in table
+    assert "P &lt; 0" not in table
+
+
+def test_messages_are_escaped_in_the_table():
+    def broken(self, P, r, F):
+        raise ValueError("<script>")
+
+    assert "&lt;script&gt;" in check_denoiser(variant(estimate=broken))._repr_html_()
+
+
+@parametrize_with_denoiser_checks([Ridge(1.0), Lasso(0.5), GaussianPosterior(2.0)])
+def test_the_checks_serve_as_parameters_of_pytest(denoiser, check):
+    check(denoiser)
+
+
+def test_a_failure_in_pytest_says_what_was_promised_and_what_to_read():
+    with pytest.raises(AssertionError, match=r"(?s)jumps by.*The promise: .*\nRead: https://.*lipschitz"):
+        CHECKS["lipschitz"](HardThreshold())
+
+
+def test_the_tracer_of_a_debugger_is_put_back():
+    before = sys.gettrace()
+    CHECKS["speed"](Ridge(1.0))
+    assert sys.gettrace() is before

@@ -85,7 +85,7 @@ def test_the_wheel_holds_the_package_alone(tmp_path):
     (wheel,) = tmp_path.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     info = f"amptutorial-{PROJECT['version']}.dist-info/"
-    modules = {f"amptutorial/{path.name}" for path in (ROOT / "amptutorial").glob("*.py")}
+    modules = {str(path.relative_to(ROOT)) for path in (ROOT / "amptutorial").rglob("*.py")}
     assert {name for name in names if not name.startswith(info)} == modules
 
 

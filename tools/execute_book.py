@@ -1,6 +1,6 @@
 """Run the chapters on this machine and store what they print.
 
-    python tools/execute_book.py                      # every chapter
+    python tools/execute_book.py                      # every chapter, and the briefs of the assignments
     python tools/execute_book.py book/03_*.ipynb      # some of them
 
 Stored notebooks are normalised: where a run gives the same results, it leaves the same file.
@@ -18,7 +18,8 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
 from normalise import normalise
 
-BOOK = Path(__file__).parents[1] / "book"
+ROOT = Path(__file__).parents[1]
+BOOK = ROOT / "book"
 PROCESSES = 2
 # One thread a kernel, so that sums come out in the same order; no progress bars in what is stored.
 KERNEL_ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "TQDM_DISABLE": "1"}
@@ -75,7 +76,7 @@ def peak_memory():
 def main(paths):
     """Run `paths`, report each on a line, and return the exit status."""
     os.environ.update(KERNEL_ENVIRONMENT)
-    print(f"Running {len(paths)} chapters, {PROCESSES} at a time", flush=True)
+    print(f"Running {len(paths)} notebooks, {PROCESSES} at a time", flush=True)
     problems = {}
     with ProcessPoolExecutor(PROCESSES, max_tasks_per_child=1) as pool:
         runs = {pool.submit(execute, path): path for path in paths}
@@ -83,7 +84,8 @@ def main(paths):
             problem, seconds, megabytes = run.result()
             status = "FAILED" if problem else "ok"
             cost = f"{seconds:6.1f} s {megabytes:6.0f} MB"
-            print(f"[{done}/{len(paths)}] {runs[run].name:<45} {status:>6} {cost}", flush=True)
+            name = "/".join(runs[run].parts[-2:])
+            print(f"[{done}/{len(paths)}] {name:<45} {status:>6} {cost}", flush=True)
             if problem:
                 problems[runs[run]] = problem
     for path, problem in problems.items():
@@ -92,4 +94,5 @@ def main(paths):
 
 
 if __name__ == "__main__":
-    sys.exit(main([Path(name).resolve() for name in sys.argv[1:]] or sorted(BOOK.glob("*.ipynb"))))
+    everything = [*sorted(BOOK.glob("*.ipynb")), *sorted(ROOT.glob("assignments/*/brief.ipynb"))]
+    sys.exit(main([Path(name).resolve() for name in sys.argv[1:]] or everything))

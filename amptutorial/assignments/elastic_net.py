@@ -1,0 +1,67 @@
+"""Assignment 2: the elastic net, of which ridge and the lasso are the ends."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..beliefs import Penalty
+from ..checks import Limit
+from ..denoisers import Lasso, Ridge
+from ..laws import DiscreteBias, SparseGaussianRows
+from ._core import Assignment, Experiment, Setting
+
+
+@dataclass(frozen=True)
+class BothNorms(Penalty):
+    """g(u) = l1 |u|_1 + l2 |u|^2 / 2: the sum of `eq:regsparse` and `eq:regl2`."""
+
+    l1: float
+    l2: float
+    rows: object = field(default=SparseGaussianRows(18.0, density=1 / 3))  # of 9, little survives the larger l1 and l2
+
+    def value(self, U):
+        """Return g of each row."""
+        return self.l1 * np.abs(U).sum(axis=1) + self.l2 / 2 * (U**2).sum(axis=1)
+
+
+def draw_settings(rng):
+    """Return settings in one and in three dimensions."""
+    return [_setting(*np.exp(rng.uniform(-0.7, 0.7, 2)).tolist(), d) for d in (1, 3)]
+
+
+def _setting(l1, l2, d):
+    limits = (
+        Limit("Without l1 the elastic net is ridge", {"l1": 1e-8}, Ridge(l2).estimate),
+        Limit("Without l2 the elastic net is the lasso", {"l2": 1e-8}, Lasso(l1).estimate),
+        Limit("With a large l1 every row is zero", {"l1": 1e6}, lambda P, r, F: 0 * P),
+    )
+    return Setting("ElasticNet", {"l1": l1, "l2": l2}, BothNorms(l1, l2), d, limits)
+
+
+def share_found(X, X_hat):
+    """Return which share of the zeros of `X` are zeros of `X_hat` too.
+
+    Examples
+    --------
+    >>> share_found(np.array([[0.0, 2.0], [0.0, 1.0]]), np.array([[0.0, 1.5], [0.3, 0.0]]))
+    np.float64(0.5)
+    """
+    return (X_hat[X == 0] == 0).mean()
+
+
+ELASTIC_NET = Assignment(
+    2,
+    "elastic_net",
+    "the elastic net",
+    draw_settings,
+    # l2 alone makes no zero, and yet of the zeros found a quarter is its work: 0.35 without it
+    Experiment(
+        "ElasticNet",
+        {"l1": 2.0, "l2": 2.0},
+        SparseGaussianRows(2.0, density=1 / 3),
+        d=3,
+        bias=DiscreteBias([1.0, 2.0]),
+        statistic=share_found,
+        tolerance=0.03,
+    ),
+)

@@ -1,0 +1,76 @@
+"""Assignment 4: the group lasso, for words that mean nothing."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..beliefs import Penalty
+from ..checks import Limit
+from ..denoisers import Lasso
+from ..laws import DiscreteBias
+from ._core import Assignment, Experiment, Setting
+
+
+@dataclass(frozen=True)
+class SilentRows:
+    """Gaussian rows, of which each is zero as a whole with probability `silent`."""
+
+    variance: float
+    silent: float
+
+    def draw(self, size, rng):
+        """Return rows of shape `size` = (N, d)."""
+        speaks = rng.random((size[0], 1)) >= self.silent
+        return speaks * np.sqrt(self.variance) * rng.standard_normal(size)
+
+
+@dataclass(frozen=True)
+class Norm(Penalty):
+    """g(u) = strength |u|, the norm and not its square."""
+
+    strength: float
+    rows: object = field(default=SilentRows(4.0, silent=0.4))
+
+    def value(self, U):
+        """Return g of each row."""
+        return self.strength * np.linalg.norm(U, axis=1)
+
+
+def draw_settings(rng):
+    """Return settings in one dimension, where the group lasso is the lasso, and in four."""
+    return [_setting(float(np.sqrt(d) * np.exp(rng.uniform(-0.7, 0.5))), d) for d in (1, 4)]
+
+
+def _setting(strength, d):
+    limits = (
+        Limit("Without a penalty the estimate is p F^-1", {"strength": 1e-7}, lambda P, r, F: np.linalg.solve(F, P.T).T),
+        Limit("With a large strength every row is exactly zero", {"strength": 1e6}, lambda P, r, F: 0 * P, 0.0),
+    )
+    if d == 1:
+        same = {"strength": strength}
+        limits += (Limit("In one dimension it is the lasso", same, Lasso(strength).estimate),)
+    return Setting("GroupLasso", {"strength": strength}, Norm(strength), d, limits)
+
+
+def silence_found(X, X_hat):
+    """Return the share of the rows of `X` that are zero whose estimates are exactly zero."""
+    return (X_hat[~X.any(axis=1)] == 0).all(axis=1).mean()
+
+
+GROUP_LASSO = Assignment(
+    4,
+    "group_lasso",
+    "the group lasso",
+    draw_settings,
+    Experiment(
+        "GroupLasso",
+        {"strength": 6.0},
+        SilentRows(1.0, silent=0.5),
+        d=3,
+        m=2000,
+        n=1500,
+        bias=DiscreteBias([1.0, 2.0]),
+        statistic=silence_found,
+        tolerance=0.04,
+    ),
+)

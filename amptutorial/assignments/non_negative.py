@@ -1,0 +1,96 @@
+"""Assignment 3: non-negative rows, for topics that cannot be subtracted."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.optimize import nnls
+
+from ..beliefs import Penalty
+from ..checks import Limit
+from ..laws import DiscreteBias
+from ._core import Assignment, Experiment, Setting
+
+
+@dataclass(frozen=True)
+class TopicRows:
+    """Rows of topics: each entry is present with probability `density`, and then the modulus of a N(0, variance).
+
+    Examples
+    --------
+    >>> U = TopicRows(1.0, density=0.5).draw((2, 3), np.random.default_rng(0))
+    >>> U.round(2)
+
+    """
+
+    variance: float
+    density: float
+
+    def draw(self, size, rng):
+        """Return rows of shape `size` = (N, d)."""
+        return np.sqrt(self.variance) * np.abs(rng.standard_normal(size)) * (rng.random(size) < self.density)
+
+
+ROWS = TopicRows(1.0, density=0.5)
+
+
+@dataclass(frozen=True)
+class SquaresOfTopics(Penalty):
+    """g(u) = strength |u|^2 / 2 where no entry of u is negative, infinite elsewhere."""
+
+    strength: float
+    rows: object = field(default=ROWS)
+
+    def value(self, U):
+        """Return g of each row."""
+        return np.where((U >= 0).all(axis=1), self.strength / 2 * (U**2).sum(axis=1), np.inf)
+
+    def project(self, U):
+        """Return the nearest rows without negative entries."""
+        return np.maximum(U, 0)
+
+
+def least_squares(P, r, F):
+    """Return the non-negative minimiser of x F x^T / 2 - p x^T for each row: what the belief leaves without strength.
+
+    Examples
+    --------
+    >>> least_squares(np.array([[1.0, -1.0]]), np.ones(1), np.array([[2.0, 1.0], [1.0, 2.0]]))
+    array([[0.5, 0. ]])
+    """
+    root = np.linalg.cholesky(F).T  # x F x^T = |root x^T|^2
+    return np.array([nnls(root, q)[0] for q in np.linalg.solve(root.T, P.T).T])
+
+
+def draw_settings(rng):
+    """Return settings in two and in four dimensions."""
+    return [_setting(float(np.exp(rng.uniform(-0.7, 1.0))), d) for d in (2, 4)]
+
+
+def _setting(strength, d):
+    limits = (
+        Limit("Without strength the estimate is that of non-negative least squares", {"strength": 1e-7}, least_squares),
+        Limit("With an infinite strength the estimate is zero", {"strength": 1e9}, lambda P, r, F: 0 * P),
+    )
+    return Setting("NonNegativeRows", {"strength": strength}, SquaresOfTopics(strength), d, limits)
+
+
+def share_of_zeros(X, X_hat):
+    """Return the share of the absent topics, zeros of `X`, that are exactly zero in `X_hat` too."""
+    return np.mean(X_hat[X == 0] == 0)
+
+
+NON_NEGATIVE = Assignment(
+    3,
+    "non_negative",
+    "non-negative rows",
+    draw_settings,
+    Experiment(
+        "NonNegativeRows",
+        {"strength": 8.0},
+        ROWS,
+        d=3,
+        bias=DiscreteBias([1.0, 2.0]),
+        statistic=share_of_zeros,
+        tolerance=0.03,
+    ),
+)

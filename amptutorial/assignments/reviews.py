@@ -1,0 +1,188 @@
+"""Assignment 8, an open project: a prior for rows of text that predicts better than a Gaussian.
+
+No belief is prescribed, so the checks ask for what every posterior mean must do, of the denoiser as it is made and of
+what it becomes by learning. A check of its own, `check_heldout`, asks whether it was worth the trouble.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from .._contract_checks import check
+from .._trials import count_lines
+from ..bias import drop_empty
+from ..checks import CheckReport, _run, draw_problem, run_checks
+from ..denoisers import GaussianPosterior, check_is_denoiser
+from ..estimator import AMPEmbedding
+from ..heldout import heldout_gain, split_counts
+from ._core import Assignment, Experiment, Setting
+
+LESSONS, LEARNING_ROWS = 10, 500  # how often a denoiser learns before it is checked once more, and from how many rows
+N_TABLES, HELD_OUT = 2, 0.2
+BETTER = 1.05  # times the gain of the Gaussian posterior mean
+
+
+@dataclass(frozen=True)
+class FewLongRows:
+    """Embedding rows u in random directions, a `share` of them of this `length`, the others of a tenth of it.
+
+    Most words say next to nothing about their documents, and some say much.
+
+    Parameters
+    ----------
+    length : float
+    share : float
+
+    Examples
+    --------
+    >>> np.linalg.norm(FewLongRows(6.0, share=0.5).draw((4, 2), np.random.default_rng(0)), axis=1).round(2)
+    array([6. , 0.6, 0.6, 6. ])
+    """
+
+    length: float
+    share: float = 0.2
+
+    def draw(self, size, rng):
+        """Return rows of shape `size` = (N, d)."""
+        directions = rng.standard_normal(size)
+        directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+        lengths = np.where(rng.random(size[0]) < self.share, self.length, self.length / 10)
+        return lengths[:, None] * directions
+
+    def variance(self, d):
+        """Return that of an entry."""
+        return self.length**2 * (self.share + (1 - self.share) / 100) / d
+
+
+@dataclass(frozen=True)
+class OwnBelief:
+    """A prior of the student's own: all that is stated is rows to try it on, and counts to be predicted.
+
+    Attributes
+    ----------
+    rows : row law
+    seed : int or None
+        Of the tables of `check_heldout`; None where it does not apply.
+    """
+
+    rows: FewLongRows
+    seed: int | None = None
+
+
+def draw_table(rows, rng, m=400, n=500, n_counts=20_000):
+    """Return `(kept, held_out)` counts (m, n): Poisson, with rates r_u_i r_v_j exp(u_i . v_j).
+
+    Nothing is divided by sqrt(m) here: with rows of length 1.7 the correlations are of order one, as in text.
+    """
+    U, V = rows.draw((m, 3), rng), rows.draw((n, 3), rng)
+    r_u, r_v = (np.exp(rng.choice([-1.0, 0.0, 1.0], size)) for size in (m, n))
+    rates = np.outer(r_u, r_v) * np.exp(U @ V.T)
+    kept, held_out = split_counts(rng.poisson(n_counts * rates / rates.sum()), HELD_OUT, rng)
+    kept, some_rows, some_columns = drop_empty(kept)
+    return kept, held_out[some_rows][:, some_columns]
+
+
+def embedding_gain(kept, held_out, denoiser, d):
+    """Return the held-out gain of `AMPEmbedding` with this denoiser, in nats per count."""
+    model = AMPEmbedding(d, denoiser=denoiser, random_state=0).fit(kept)
+    return heldout_gain(
+        kept, held_out, model.embedding_, model.components_.T, model.row_bias_, model.column_bias_
+    )
+
+
+@check("15_real_text.html#text-fair", lambda trial: isinstance(trial.belief, OwnBelief) and trial.belief.seed is not None)
+def check_heldout(trial):
+    """With it AMPEmbedding predicts held-out counts better by a twentieth than with the Gaussian posterior mean."""
+    _assert_learns_apart(trial)
+    rng = np.random.default_rng(trial.belief.seed)
+    tables = [draw_table(FewLongRows(3**0.5), rng) for _ in range(N_TABLES)]
+    own, gaussian = (
+        np.mean([embedding_gain(*table, denoiser, 3) for table in tables]) for denoiser in (trial.denoiser, "posterior")
+    )
+    assert own >= BETTER * gaussian, (
+        f"on {N_TABLES} tables in which one row of five is ten times as long as the others the held-out gain is "
+        f"{own:.4f} nats per count; with the Gaussian posterior mean it is {gaussian:.4f}, and {BETTER * gaussian:.4f} "
+        "is asked for. Does refit return what it has learned, and can the prior tell long rows from short ones?"
+    )
+    return f"held-out gain {own:.4f}, with the Gaussian posterior mean {gaussian:.4f}"
+
+
+def _assert_learns_apart(trial):
+    """Raise if learning changes the denoiser that learns: both sides of AMP begin with the same one."""
+    before = trial.estimate()
+    learned = trial.denoiser.refit(*trial.problem.copies())
+    assert np.array_equal(before, trial.estimate()), (
+        "refit changes the denoiser itself. Rows and columns begin with the same one, and each must learn its own "
+        "prior: return a new denoiser"
+    )
+    frozen = check_is_denoiser(learned, "what refit returns").frozen()
+    now = frozen.estimate(*trial.problem.copies())
+    again = frozen.refit(*trial.problem.copies()).estimate(*trial.problem.copies())
+    assert np.array_equal(now, again), "what frozen returns goes on learning: override frozen, too"
+
+
+class OpenProject(Assignment):
+    """An assignment whose denoiser learns: it is checked before and after, and by its predictions."""
+
+    def trials(self, make, *, seed=None, count_lines=count_lines):
+        """Return a `Trial` for each setting as `Assignment.trials` does, and another one after some learning."""
+        fresh = super().trials(make, seed=seed, count_lines=count_lines)
+        return [*fresh, *map(_after_learning, fresh)]
+
+    def check_names(self):
+        """Return the names of the checks that are graded, the prediction last."""
+        *names, prediction = super().check_names()
+        return [*names, check_heldout.name, prediction]
+
+    def check(self, make, prediction, *, seed=None, count_lines=count_lines):
+        """Return the `CheckReport` of a submission, as `Assignment.check` does."""
+        trials = self.trials(make, seed=seed, count_lines=count_lines)
+        report = run_checks(f"Assignment {self.number}, {self.title}", trials, self.check_names()[:-2])
+        last = _run(check_heldout, trials), self.check_prediction(make, prediction)
+        return CheckReport(report.denoiser, (*report.results, *last))
+
+
+def _after_learning(trial):
+    d = trial.problem.P.shape[1]
+    lessons = draw_problem(LEARNING_ROWS, d, np.random.default_rng(0), trial.belief.rows)
+
+    def make(**changes):
+        denoiser = trial.make(**changes)
+        for _ in range(LESSONS):
+            denoiser = check_is_denoiser(denoiser.refit(*lessons.copies()), "what refit returns")
+        return denoiser.frozen()
+
+    belief = replace(trial.belief, seed=None)
+    return replace(trial, make=make, belief=belief, title=f"{trial.title}, after learning")
+
+
+def draw_settings(rng):
+    """Return settings in one and in three dimensions."""
+    rows = FewLongRows(6.0)
+    seed = int(rng.integers(2**31))
+    return [Setting("ReviewDenoiser", {}, belief, d) for d, belief in ((1, OwnBelief(rows)), (3, OwnBelief(rows, seed)))]
+
+
+@dataclass(frozen=True)
+class AgainstGaussian(Experiment):
+    """How large the error of A B^T is, as a share of the error with the Gaussian posterior mean in the same place."""
+
+    def predict(self, denoiser, n_samples=20_000):
+        """Return the share by state evolution."""
+        return super().predict(denoiser, n_samples) / super().predict(self._gaussian(), n_samples)
+
+    def measure(self, denoiser, seed):
+        """Return the share after AMP on counts drawn with this seed."""
+        return super().measure(denoiser, seed) / super().measure(self._gaussian(), seed)
+
+    def _gaussian(self):
+        return GaussianPosterior(self.rows.variance(self.d), learn=True)
+
+
+REVIEWS = OpenProject(
+    8,
+    "reviews",
+    "a better prior for text",
+    draw_settings,
+    AgainstGaussian("ReviewDenoiser", {}, FewLongRows(6.0), d=3),
+)

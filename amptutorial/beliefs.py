@@ -1,0 +1,72 @@
+"""What a denoiser is asked to believe about a row u: the oracles that `amptutorial.checks` compares its answers with.
+
+A belief states the problem and never its solution: a `Penalty` gives the value of g, a `Prior` the logarithm of the
+partition function. A subclass is a few lines; those of the assignments are in `amptutorial.assignments`.
+"""
+
+from abc import ABC, abstractmethod
+
+
+class Penalty(ABC):
+    """A regulariser g of one row (`eq:LAB`): the denoiser is asked for the minimiser `eq:Gadef-row`.
+
+    Attributes
+    ----------
+    rows : row law
+        With ``draw((N, d), rng)``: rows for which this penalty is meant.
+    convex : bool
+        Whether g is convex; a minimiser is then as regular as `eq:Gadef-row` promises.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from amptutorial.laws import GaussianRows
+    >>> class SquaredNorm(Penalty):
+    ...     rows = GaussianRows(1.0)
+    ...     def value(self, U):
+    ...         return (U**2).sum(axis=1) / 2
+    >>> SquaredNorm().value(np.array([[1.0, 2.0]]))
+    array([2.5])
+    """
+
+    precision = "argmin"
+    convex = True
+
+    @abstractmethod
+    def value(self, U):
+        """Return g of each row of `U` (N, d), shape (N,); infinite where a row is not allowed."""
+
+    def project(self, U):
+        """Return rows near `U` at which g is finite; the optimality check walks along these."""
+        return U
+
+
+class Prior(ABC):
+    """A law of one row: the denoiser is asked for the posterior mean of x = sqrt(r) u given p = x F + N(0, F).
+
+    Attributes
+    ----------
+    rows : row law
+        With ``draw((N, d), rng)``: the prior itself.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from amptutorial.laws import GaussianRows
+    >>> class StandardNormal(Prior):
+    ...     rows = GaussianRows(1.0)
+    ...     def log_partition(self, P, r, F):
+    ...         precision = F[0, 0] + 1 / r  # in one dimension
+    ...         return (P[:, 0] ** 2 / precision - np.log(r * precision)) / 2
+    >>> StandardNormal().log_partition(np.zeros((1, 1)), np.ones(1), np.eye(1)).round(3)
+    array([-0.347])
+    """
+
+    precision = "posterior"
+
+    @abstractmethod
+    def log_partition(self, P, r, F):
+        """Return log E exp(p x^T - x F x^T / 2) for each row p of `P` (N, d), the mean over the prior, shape (N,).
+
+        Its gradient by p is the posterior mean and its Hessian the posterior covariance (Tweedie's formula).
+        """

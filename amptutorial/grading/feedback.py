@@ -1,0 +1,243 @@
+"""What students and lecturer read: a page for each student, and one for the class, as HTML and as Markdown."""
+
+import re
+import statistics
+from collections import Counter
+
+import jinja2
+
+from amptutorial.assignments import assignment
+
+from .classroom import write
+
+STYLE = """
+:root { color-scheme: light dark; --ink: #1b1b1b; --paper: #ffffff; --rule: #8a8a8a; --link: #0b4fb3; --good: #12602a;
+  --bad: #9f1414; --shade: #f2f2f2; }
+@media (prefers-color-scheme: dark) { :root { --ink: #ececec; --paper: #16181b; --rule: #808080; --link: #8fb8ff;
+  --good: #86dc9c; --bad: #ff9d96; --shade: #24272b; } }
+body { color: var(--ink); background: var(--paper); font: 1rem/1.5 system-ui, sans-serif; max-width: 56rem;
+  margin: 0 auto; padding: 1rem; overflow-wrap: anywhere; }
+a { color: var(--link); } h1 { font-size: 1.5rem; }
+table { border-collapse: collapse; width: 100%; } caption { text-align: left; font-weight: bold; padding: .5rem 0; }
+th, td { text-align: left; vertical-align: top; padding: .4rem .5rem; border-bottom: 1px solid var(--rule); }
+td.number { white-space: nowrap; } .good { color: var(--good); } .bad { color: var(--bad); font-weight: bold; }
+p { margin: .3rem 0; } pre { white-space: pre-wrap; background: var(--shade); padding: .75rem; }
+"""
+
+PAGE = """<!DOCTYPE html>
+<html lang="en-GB"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<title>{% block title %}{% endblock %}</title><style>{{ style | safe }}</style></head>
+<body>{% block body %}{% endblock %}</body></html>
+"""
+
+STUDENT_HTML = """{% extends "page" %}
+{% block title %}{{ heading }}: {{ student }}{% endblock %}
+{% block body %}
+<h1>{{ heading }}</h1>
+<p>{{ student }}: <strong>{{ points(total) }} of 100 points</strong>.</p>
+{% if status != "graded" %}<p class="bad">{{ status }}</p>{% endif %}
+<table><caption>What was checked</caption>
+<thead><tr><th scope="col">check</th><th scope="col">points</th><th scope="col">found</th></tr></thead><tbody>
+{% for check in checks %}<tr><th scope="row">{{ check.name }}</th>
+<td class="number">{{ points(check.points) }} of {{ points(check.most) }}</td>
+<td><span class="{{ 'good' if check.passed else 'bad' }}">{{ verdict(check) }}</span>
+{% if check.contract %}<p><em>{{ check.contract }}</em></p>{% endif %}
+{% if check.message %}<p>{{ check.message }}</p>{% endif %}
+{% if check.read and not check.passed %}<p><a href="{{ check.read }}">Read about {{ check.name }}</a></p>{% endif %}
+</td></tr>
+{% endfor %}</tbody></table>
+{% if traceback %}<h2>Traceback</h2><pre>{{ traceback }}</pre>{% endif %}
+{% if printed %}<h2>The end of what was printed</h2><pre>{{ printed }}</pre>{% endif %}
+{% endblock %}
+"""
+
+STUDENT_MD = """# {{ heading }}
+
+{{ student | escaped }}: **{{ points(total) }} of 100 points**
+{% if status != "graded" %}
+{{ status | fenced }}
+{% endif %}
+| check | points | |
+|---|---|---|
+{% for check in checks -%}
+| `{{ check.name }}` | {{ points(check.points) }} of {{ points(check.most) }} | {{ verdict(check) }} |
+{% endfor %}
+{%- for check in checks if check.contract and not check.passed %}
+## {{ check.name }}
+
+{{ check.contract | escaped }} [Read about it]({{ check.read }})
+
+{{ check.message | fenced }}
+{% endfor %}
+{%- if traceback %}
+## Traceback
+
+{{ traceback | fenced }}
+{% endif %}
+{%- if printed %}
+## The end of what was printed
+
+{{ printed | fenced }}
+{% endif %}"""
+
+CLASS_HTML = """{% extends "page" %}
+{% block title %}{{ heading }}: the class{% endblock %}
+{% block body %}
+<h1>{{ heading }}: the class</h1>
+<p>{{ size }} submissions, mean {{ mean }}, median {{ median }} points.</p>
+<table><caption>How many had how many points</caption>
+<thead><tr><th scope="col">points</th><th scope="col">submissions</th><th scope="col"></th></tr></thead><tbody>
+{% for bin, count in histogram %}<tr><th scope="row">{{ bin }}</th><td class="number">{{ count }}</td>
+<td aria-hidden="true">{{ bar(count) }}</td></tr>
+{% endfor %}</tbody></table>
+<table><caption>Checks most often failed, among the {{ checked }} submissions that could be checked</caption>
+<thead><tr><th scope="col">check</th><th scope="col">failed</th><th scope="col">most common finding</th></tr></thead>
+<tbody>
+{% for check in failures %}<tr><th scope="row">{{ check.name }}</th><td class="number">{{ check.count }}</td>
+<td><p><em>{{ check.contract }}</em></p><p>{{ often(check) }} {{ check.message }}</p></td></tr>
+{% endfor %}</tbody></table>
+{% if unchecked %}<table><caption>Submissions that could not be checked</caption>
+<thead><tr><th scope="col">reason</th><th scope="col">submissions</th></tr></thead><tbody>
+{% for status, count in unchecked %}<tr><td>{{ status }}</td><td class="number">{{ count }}</td></tr>
+{% endfor %}</tbody></table>{% endif %}
+{% endblock %}
+"""
+
+CLASS_MD = """# {{ heading }}: the class
+
+{{ size }} submissions, mean {{ mean }}, median {{ median }} points.
+
+| points | submissions | |
+|---|---|---|
+{% for bin, count in histogram -%}
+| {{ bin }} | {{ count }} | {{ bar(count) }} |
+{% endfor %}
+## Checks most often failed
+
+Among the {{ checked }} submissions that could be checked:
+
+| check | failed | most common finding |
+|---|---|---|
+{% for check in failures -%}
+| `{{ check.name }}` | {{ check.count }} | {{ often(check) }} {{ check.message | escaped }} |
+{% endfor %}
+{%- if unchecked %}
+## Submissions that could not be checked
+
+| reason | submissions |
+|---|---|
+{% for status, count in unchecked -%}
+| {{ status | escaped }} | {{ count }} |
+{% endfor %}
+{%- endif %}"""
+
+
+def escaped(text):
+    r"""Return `text` as one line of Markdown that shows it and nothing else.
+
+    Examples
+    --------
+    >>> escaped("a | b *c* <i>")
+    'a \\| b \\*c\\* \\<i\\>'
+    """
+    return re.sub(r"([\\`*_{}\[\]<>()#|~&$!])", r"\\\1", " ".join(text.split()))
+
+
+def fenced(text):
+    """Return `text` as a block of code, fenced by more backticks than it contains.
+
+    Examples
+    --------
+    >>> print(fenced("one"))
+    ```text
+    one
+    ```
+    """
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+    return f"{fence}text\n{text.rstrip()}\n{fence}"
+
+
+def points(value):
+    """Return points as they are printed: at most two decimals.
+
+    Examples
+    --------
+    >>> points(4.0), points(2.5)
+    ('4', '2.5')
+    """
+    return f"{round(value, 2):g}"
+
+
+PAGES = jinja2.Environment(
+    loader=jinja2.DictLoader(
+        {
+            "page": PAGE, "student.html": STUDENT_HTML, "student.md": STUDENT_MD,
+            "summary.html": CLASS_HTML, "summary.md": CLASS_MD,
+        }
+    ),
+    autoescape=lambda name: name is not None and not name.endswith(".md"),
+    undefined=jinja2.StrictUndefined, keep_trailing_newline=True,
+)  # fmt: skip
+PAGES.globals.update(
+    style=STYLE, points=points, bar="\u2588".__mul__,
+    verdict=lambda check: "passed" if check["passed"] else "failed",
+    often=lambda check: f"{check['times']} of {check['count']}, for instance:",
+)  # fmt: skip
+PAGES.filters.update(escaped=escaped, fenced=fenced)
+
+
+def _heading(rules):
+    return f"Assignment {rules.number}: {assignment(rules.number).title}"
+
+
+def write_feedback(folder, found, rules):
+    """Write the page of one student, ``<student>.html`` and ``<student>.md``, from the record of `judge.grade`."""
+    for suffix in ("html", "md"):
+        text = PAGES.get_template(f"student.{suffix}").render(**found, heading=_heading(rules))
+        write(folder / f"{found['student']}.{suffix}", text)
+
+
+def write_summary(folder, records, rules):
+    """Write the page of the class, ``summary.html`` and ``summary.md``; it names no student."""
+    if not records:
+        return
+    for suffix in ("html", "md"):
+        text = PAGES.get_template(f"summary.{suffix}").render(**summary(records), heading=_heading(rules))
+        write(folder / f"summary.{suffix}", text)
+
+
+def summary(records):
+    """Return what the page of the class shows, a dict."""
+    totals = [found["total"] for found in records]
+    bins = Counter(min(int(total // 10), 9) for total in totals)
+    checked = [found for found in records if found["status"].startswith("graded")]
+    return {
+        "size": len(records),
+        "mean": points(statistics.mean(totals)),
+        "median": points(statistics.median(totals)),
+        "histogram": [(f"{10 * k} to {'100' if k == 9 else f'under {10 * k + 10}'}", bins[k]) for k in range(10)],
+        "checked": len(checked),
+        "failures": sorted(_failures(checked), key=lambda check: -check["count"]),
+        "unchecked": Counter(found["status"] for found in records if found not in checked).most_common(),
+    }
+
+
+def _failures(records):
+    """Yield for every check that failed how often it did, and its most common message."""
+    failed = {}
+    for found in records:
+        for check in found["checks"]:
+            if not check["passed"]:
+                failed.setdefault(check["name"], []).append(check)
+    for name, checks in failed.items():
+        # the same mistake with other numbers is the same mistake
+        kinds = Counter(_kind(check["message"]) for check in checks)
+        kind, times = kinds.most_common(1)[0]
+        message = next(check["message"] for check in checks if _kind(check["message"]) == kind)
+        contract = checks[0]["contract"]
+        yield {"name": name, "count": len(checks), "times": times, "message": message, "contract": contract}
+
+
+def _kind(message):
+    return re.sub(r"[\d.e+\- ]+", " ", message)

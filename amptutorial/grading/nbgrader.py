@@ -1,0 +1,161 @@
+"""The assignments as a course for nbgrader: a notebook each, whose graded cells are the checks with hidden settings.
+
+nbgrader runs a submission and its checks in one process. That is convenient, and no protection against a student who
+tampers with the checks: the grader of this package is.
+"""
+
+import argparse
+import shutil
+import sys
+from pathlib import Path
+
+from ..assignments import ASSIGNMENTS
+from . import config
+
+CONFIGURATION = """# How nbgrader treats this course; see the README beside it.
+c = get_config()
+c.CourseDirectory.course_id = "amptutorial"
+c.ClearSolutions.code_stub = {"python": "# complete the class above"}
+c.ExecutePreprocessor.timeout = 300
+c.ExecutePreprocessor.interrupt_on_timeout = True
+"""
+
+README = """# A course for nbgrader
+
+The notebooks in `source` hold the solutions and the seed of the hidden settings: keep this folder to yourself.
+
+    nbgrader generate_assignment {example}      # what students get: release/{example}
+    nbgrader autograde {example} --create       # grades submitted/<student>/{example}
+    nbgrader generate_feedback {example}        # a page for each student: feedback/<student>/{example}
+
+The derivations, {derivation} points, are graded by hand: `nbgrader formgrade`. The checks make 100 points.
+"""
+
+DERIVATION = """## Your derivations
+
+Write here what the section *To derive, on paper* asks for, or hand it in on paper."""
+
+
+def export(course, path, derivation_points=20):
+    """Write the folder `course`: configuration, a README, and ``source/NN_name/brief.ipynb`` for each assignment.
+
+    Parameters
+    ----------
+    course : Path
+        A new or empty folder.
+    path : Path
+        ``assignments/grading.yml``; the briefs lie beside it, the solutions in ``../solutions`` if they are there.
+    derivation_points : float
+        For what is graded by hand.
+
+    Returns
+    -------
+    list of str
+        The names of the assignments.
+
+    Raises
+    ------
+    FileExistsError
+        If `course` is a folder that holds something.
+    FileNotFoundError
+        If a brief or a starter is missing.
+    """
+    course, briefs = Path(course), Path(path).parent
+    if course.exists() and any(course.iterdir()):
+        raise FileExistsError(f"{course} is not empty: name a new folder for the course")
+    for task in ASSIGNMENTS.values():
+        _write_assignment(task, course / "source" / task.folder, briefs, config.load_rules(path, task.number),
+                          derivation_points)  # fmt: skip
+    names = [task.folder for task in ASSIGNMENTS.values()]
+    (course / "nbgrader_config.py").write_text(CONFIGURATION, encoding="utf-8")
+    (course / "README.md").write_text(README.format(example=names[0], derivation=derivation_points), encoding="utf-8")
+    return names
+
+
+def _write_assignment(task, target, briefs, rules, derivation_points):
+    import nbformat
+
+    folder = briefs / task.folder
+    starter = (folder / "denoiser.py").read_text(encoding="utf-8")
+    solution = briefs.parent / "solutions" / task.folder / "denoiser.py"
+    reference = solution.read_text(encoding="utf-8") if solution.is_file() else ""
+    notebook = nbformat.read(folder / "brief.ipynb", as_version=4)
+    target.mkdir(parents=True)
+    for extra in folder.iterdir():
+        if extra.is_file() and extra.name not in ("brief.ipynb", "denoiser.py", "test_public.py"):
+            shutil.copy(extra, target)
+    cells = []
+    for cell in notebook.cells:
+        is_check = cell.cell_type == "code" and "check_assignment(" in cell.source
+        if is_check:
+            cells.append(_solution_cell(starter, reference))
+        cells.append(_public_check(task.number) if is_check else _plain(cell))
+    notebook.cells = [*cells, _derivation_cell(derivation_points), *_graded_cells(task, rules)]
+    nbformat.write(notebook, target / "brief.ipynb")
+
+
+def _plain(cell):
+    if cell.cell_type == "code":
+        cell.outputs, cell.execution_count = [], None
+    return cell
+
+
+def _cell(kind, name, source, points=0, *, grade=False, solution=False, locked=False):
+    from nbformat.v4 import new_code_cell, new_markdown_cell
+
+    metadata = {
+        "grade": grade, "grade_id": name, "locked": locked, "schema_version": 3, "solution": solution, "task": False
+    }  # fmt: skip
+    if grade:
+        metadata["points"] = points
+    make = new_code_cell if kind == "code" else new_markdown_cell
+    return make(source, metadata={"nbgrader": metadata}, id=name)
+
+
+def _solution_cell(starter, reference):
+    """Return the cell in which students write: it stores the file that the checks read."""
+    text = f"%%writefile denoiser.py\n{starter}\n### BEGIN SOLUTION\n{reference}\n### END SOLUTION"
+    return _cell("code", "denoiser", text, solution=True)
+
+
+def _public_check(number):
+    text = (
+        "from amptutorial.assignments import check_assignment\n\n"
+        f'report = check_assignment({number}, "denoiser.py")\nreport'
+    )
+    return _cell("code", "public-checks", text, locked=True)
+
+
+def _derivation_cell(points):
+    return _cell("markdown", "derivations", DERIVATION, points, grade=True, solution=True)
+
+
+def _graded_cells(task, rules):
+    """Return a cell for each check; the first one replaces the public report by one with hidden settings."""
+    hidden = (
+        "### BEGIN HIDDEN TESTS\n"
+        f'report = check_assignment({task.number}, "denoiser.py", seed={rules.seed})\n'
+        "### END HIDDEN TESTS\n"
+    )
+    return [
+        _cell(
+            "code", f"check-{name}", f"{hidden * (k == 0)}report.require({name!r}, gate={list(rules.essential)})", points,
+            grade=True, locked=True,
+        )
+        for k, (name, points) in enumerate(rules.weights.items())
+    ]  # fmt: skip
+
+
+def main(arguments):
+    """Run ``export-nbgrader`` and return its exit status."""
+    parser = argparse.ArgumentParser(prog="python -m amptutorial.grading export-nbgrader", description=main.__doc__)
+    parser.add_argument("course", type=Path, help="a new folder for the course")
+    parser.add_argument("--config", type=Path, help="points and seed (default: assignments/grading.yml)")
+    options = parser.parse_args(arguments)
+    try:
+        names = export(options.course, options.config or config.default_path())
+    except (OSError, ValueError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(f"{len(names)} assignments in {options.course / 'source'}; how to go on: {options.course / 'README.md'}")
+    return 0

@@ -1,0 +1,159 @@
+"""Messages between judge and worker: a JSON header and the raw bytes of arrays, nothing that could run code.
+
+A frame is two lengths, the header, the body. In the header an array is ``{"__array__": [dtype, shape, order,
+writeable, offset]}``; its bytes lie in the body.
+"""
+
+import json
+import math
+import re
+import struct
+import time
+
+import numpy as np
+
+LENGTHS = struct.Struct(">II")
+HEADER_LIMIT = 2**20
+BODY_LIMIT = 64 * 2**20
+NUMBERS = re.compile(r"[<>|][biuf]\d{1,2}")
+
+
+class Malformed(Exception):
+    """Bytes that are no message of this protocol."""
+
+
+def pack(message):
+    """Return the frame of `message`: JSON values, NumPy numbers, and arrays of booleans, integers and floats.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If there is anything else in it, or too much.
+
+    Examples
+    --------
+    >>> frame = pack({"P": np.ones(2)})
+    >>> unpack(*split(frame))
+    {'P': array([1., 1.])}
+    """
+    body = bytearray()
+
+    def plain(value):
+        if isinstance(value, np.generic):
+            return value.item()
+        if not isinstance(value, np.ndarray):
+            raise TypeError(f"{type(value).__name__} cannot be sent")
+        if len(body) + value.nbytes > BODY_LIMIT:
+            raise ValueError(f"arrays of {(len(body) + value.nbytes) / 1e6:.0f} MB are too large to be sent")
+        # whether a check hands over a Fortran-ordered or a read-only array is part of the question
+        order = "F" if value.flags.fnc else "C"
+        entry = [value.dtype.str, value.shape, order, bool(value.flags.writeable), len(body)]
+        body.extend(value.tobytes(order))
+        return {"__array__": entry}
+
+    header = json.dumps(message, default=plain).encode()
+    return LENGTHS.pack(len(header), len(body)) + header + body
+
+
+def split(frame):
+    """Return `(header, body)` of a frame."""
+    n_header, n_body = LENGTHS.unpack_from(frame)
+    start = LENGTHS.size + n_header
+    return frame[LENGTHS.size : start], frame[start : start + n_body]
+
+
+def unpack(header, body):
+    """Return the message of a frame.
+
+    Raises
+    ------
+    Malformed
+        Whatever is wrong with it.
+    """
+
+    def restored(value):
+        return _array(value["__array__"], body) if "__array__" in value else value
+
+    try:
+        message = json.loads(bytes(header).decode(), object_hook=restored)
+    except (ValueError, RecursionError) as error:
+        raise Malformed(f"not a JSON header: {error}") from None
+    if not isinstance(message, dict):
+        raise Malformed("the header is no JSON object")
+    return message
+
+
+def _array(entry, body):
+    """Return the array of an entry of the header, each part of which is doubted."""
+    try:
+        dtype, shape, order, writeable, offset = entry
+        numbers = [*shape, offset]
+    except (TypeError, ValueError):
+        raise Malformed("an array is described by five values") from None
+    if not (isinstance(dtype, str) and NUMBERS.fullmatch(dtype)):
+        raise Malformed(f"no array of numbers: dtype {str(dtype)[:20]}")
+    if len(numbers) > 9 or not all(type(n) is int and 0 <= n <= BODY_LIMIT for n in numbers):
+        raise Malformed("the shape and the offset of an array are small non-negative integers")
+    try:
+        kind = np.dtype(dtype)
+    except TypeError as error:
+        raise Malformed(str(error)) from None
+    size = math.prod(numbers[:-1])
+    if offset + size * kind.itemsize > len(body):
+        raise Malformed("an array reaches beyond the end of the message")
+    flat = np.frombuffer(body, kind, size, offset).copy() if size else np.empty(0, kind)
+    array = flat.reshape(numbers[:-1], order="F" if order == "F" else "C")
+    array.flags.writeable = writeable is True
+    return array
+
+
+def read_frame(read):
+    """Return `(header, body)` from `read`, a callable that takes a number of bytes and returns at most as many.
+
+    Raises
+    ------
+    EOFError
+        If the other side has gone.
+    Malformed
+        If the lengths exceed the limits; nothing more is read then.
+    """
+    n_header, n_body = LENGTHS.unpack(_exactly(read, LENGTHS.size))
+    if n_header > HEADER_LIMIT or n_body > BODY_LIMIT:
+        raise Malformed(f"a message of {(n_header + n_body) / 1e6:.0f} MB")
+    return _exactly(read, n_header), _exactly(read, n_body)
+
+
+def _exactly(read, size):
+    data = bytearray()
+    while len(data) < size:
+        piece = read(min(size - len(data), 2**20))
+        if not piece:
+            raise EOFError
+        data += piece
+    return data
+
+
+def receive(channel, deadline):
+    """Return the next message of a socket, if it is complete before `deadline` (of `time.monotonic`).
+
+    Raises
+    ------
+    TimeoutError, EOFError, Malformed
+    """
+
+    def read(size):
+        channel.settimeout(max(deadline - time.monotonic(), 1e-3))
+        return channel.recv(size)
+
+    return unpack(*read_frame(read))
+
+
+def send(channel, message, deadline):
+    """Send a message to a socket, if it can be done before `deadline`.
+
+    Raises
+    ------
+    TimeoutError, BrokenPipeError
+    """
+    channel.settimeout(max(deadline - time.monotonic(), 1e-3))
+    channel.sendall(pack(message))

@@ -1,0 +1,97 @@
+"""The nbgrader course, generated, graded and given feedback on by nbgrader's own commands."""
+
+import os
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from amptutorial.assignments import ASSIGNMENTS
+from amptutorial.grading import config, nbgrader
+
+pytest.importorskip("nbgrader")
+ROOT = Path(__file__).parents[1]
+GRADING = ROOT / "assignments" / "grading.yml"
+TASK = ASSIGNMENTS[1]
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory):
+    """A course after the whole way: student_01 hands in the solution, student_02 what was released."""
+    if not (ROOT / "solutions").is_dir():
+        pytest.skip("the reference solutions are not here")
+    course = tmp_path_factory.mktemp("nbgrader") / "course"
+    nbgrader.export(course, GRADING)
+    run(course, "generate_assignment", TASK.folder)
+    shutil.copytree(course / "source" / TASK.folder, course / "submitted" / "student_01" / TASK.folder)
+    shutil.copytree(course / "release" / TASK.folder, course / "submitted" / "student_02" / TASK.folder)
+    run(course, "autograde", TASK.folder, "--create")
+    run(course, "generate_feedback", TASK.folder)
+    return course
+
+
+def run(course, *command):
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # nbgrader calls alembic by name
+    environment = {**os.environ, "PATH": path, "JUPYTER_CONFIG_DIR": str(course / "jupyter"), "JUPYTER_NO_CONFIG": "1"}
+    done = subprocess.run(
+        [sys.executable, "-m", "nbgrader", *command], cwd=course, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def points(course, student):
+    """Return the points of each graded cell, from nbgrader's own database."""
+    query = """
+        select base_cell.name, grade.auto_score from grade join base_cell on grade.cell_id = base_cell.id
+        join submitted_notebook on grade.notebook_id = submitted_notebook.id
+        join submitted_assignment on submitted_notebook.assignment_id = submitted_assignment.id
+        where submitted_assignment.student_id = ?"""
+    with sqlite3.connect(course / "gradebook.db") as database:
+        return dict(database.execute(query, [student]).fetchall())
+
+
+def test_what_students_get_has_neither_solution_nor_seed(course):
+    released = (course / "release" / TASK.folder / "brief.ipynb").read_text()
+    source = (course / "source" / TASK.folder / "brief.ipynb").read_text()
+    seed = f"seed={config.load_rules(GRADING, 1).seed}"
+    body = "np.linalg.inv(shifted)"
+    assert seed in source and body in source
+    assert seed not in released and body not in released
+    assert "raise NotImplementedError" in released and "class RidgeByHand" in released
+
+
+def test_the_solution_gets_all_points_and_the_starter_none(course):
+    right, starter = points(course, "student_01"), points(course, "student_02")
+    weights = config.load_rules(GRADING, 1).weights
+    assert {name.removeprefix("check-"): score for name, score in right.items() if name.startswith("check-")} == weights
+    assert all(not score for score in starter.values())
+
+
+def test_the_feedback_says_what_was_promised(course):
+    page = (course / "feedback" / "student_02" / TASK.folder / "brief.html").read_text()
+    assert "write the estimate" in page
+    assert "The promise:" in page
+
+
+@pytest.mark.parametrize("task", ASSIGNMENTS.values(), ids=lambda task: task.folder)
+def test_every_assignment_is_exported(tmp_path, task):
+    nbgrader.export(tmp_path / "course", GRADING)
+    folder = tmp_path / "course" / "source" / task.folder
+    notebook = nbformat.read(folder / "brief.ipynb", as_version=4)
+    nbformat.validate(notebook)
+    graded = [cell.metadata.nbgrader for cell in notebook.cells if cell.metadata.get("nbgrader", {}).get("grade")]
+    assert sum(cell.points for cell in graded) == 120
+    assert len({cell.grade_id for cell in graded}) == len(graded)
+    assert sum("BEGIN SOLUTION" in cell.source for cell in notebook.cells) == 1
+
+
+def test_a_folder_that_holds_something_is_left_alone(tmp_path, capsys):
+    (tmp_path / "notes.txt").write_text("mine")
+    assert nbgrader.main([str(tmp_path), "--config", str(GRADING)]) == 1
+    assert re.search("is not empty: name a new folder", capsys.readouterr().err)
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
