@@ -20,19 +20,20 @@ import sample_class
 import yaml
 
 from amptutorial.assignments import ASSIGNMENTS
-from amptutorial.denoisers import Denoiser
+from amptutorial.denoisers import Denoiser, Ridge
 from amptutorial.grading import classroom, config, feedback, judge, protocol, remote
 from amptutorial.grading.__main__ import main
 
 ROOT = Path(__file__).parents[1]
 GRADING = ROOT / "assignments" / "grading.yml"
 STARTER = (ROOT / "assignments/01_ridge/denoiser.py").read_text(encoding="utf-8")
-RIGHT = '''
+EXPERIMENT = ASSIGNMENTS[1].experiment
+RIGHT = (
+    f"PREDICTION = {EXPERIMENT.predict(Ridge(**EXPERIMENT.params))}\n"
+    + """
 import numpy as np
 
 from amptutorial import Denoiser
-
-PREDICTION = 0.163
 
 
 class RidgeByHand(Denoiser):
@@ -53,7 +54,8 @@ class RidgeByHand(Denoiser):
 
     def convexity(self, r):
         return self.strength / r.max()
-'''
+"""
+)
 WRONG = RIGHT.replace("mean(axis=0)", "sum(axis=0)")
 LIMITS = {"seconds": 60, "seconds_per_call": 20, "megabytes": 512, "file_kilobytes": 64, "output_kilobytes": 64}
 
@@ -139,6 +141,9 @@ class Probe(Denoiser):
             sys.exit(3)
         if case == 8:
             print("one line")
+        if case == 11:
+            import signal
+            signal.raise_signal(40)
         if case == 10:
             for _ in r:
                 pass
@@ -272,12 +277,14 @@ THEFTS = {
     "the assignments": "'SECRET' * bool(importlib.import_module('amptutorial.assignments'))",
     "patched helpers": "(patch(), open(SECRET).read())[1]",
     "a str of one's own": "open(Sly(SECRET)).read()",
+    "a module by another name": "'SECRET' * bool(load_as('x.readline', importlib.util.find_spec('readline').origin))",
+    "a module by another path": "'SECRET' * bool(load_as('readline', os.path.abspath('copy.so')))",
     "a name of one's own": "'SECRET' * bool(__import__(Sly('readline')))",
 }
 
-THIEF = '''
-import builtins, ctypes, gc, glob, importlib, importlib.machinery, io, linecache, os, pathlib, resource, runpy, socket
-import sqlite3, subprocess, sys
+THIEF = """
+import builtins, ctypes, gc, glob, importlib, importlib.machinery, importlib.util, io, linecache, os, pathlib, resource
+import runpy, socket, sqlite3, subprocess, sys
 import numpy as np
 from amptutorial import Denoiser
 
@@ -311,6 +318,14 @@ class Sly(str):
     __hash__ = str.__hash__
 
 
+def load_as(name, path):
+    if path.endswith("copy.so"):
+        with open(importlib.util.find_spec("readline").origin, "rb") as module, open(path, "wb") as copy:
+            copy.write(module.read())
+    loader = importlib.machinery.ExtensionFileLoader(name, path)
+    return importlib.util.module_from_spec(importlib.util.spec_from_file_location(name, path, loader=loader))
+
+
 def patch():
     status = os.stat("denoiser.py")
     os.path.realpath = os.path.normpath = os.path.abspath = lambda path: "denoiser.py"
@@ -341,7 +356,7 @@ class Thief(Denoiser):
     def estimate(self, P, r, F):
         found = eval(THEFTS[int(P[0, 0])])
         return P + ("SECRET" in found)
-'''
+"""
 
 
 @pytest.fixture(scope="module")
@@ -398,7 +413,7 @@ print(json.dumps(failed))
     assert json.loads(done.stdout.splitlines()[-1]) == {}
 
 
-ALLOWED = '''
+ALLOWED = """
 import numpy as np
 import os, pathlib, warnings
 import scipy.optimize, scipy.special, scipy.stats
@@ -420,7 +435,7 @@ print("y" * 1_000_000)
 assert np.random.default_rng().random() < 1
 assert "HOME" in os.environ and not any("KEY" in name or "TOKEN" in name for name in os.environ)
 PREDICTION = np.float32(0.25)
-'''
+"""
 
 
 def test_what_an_honest_denoiser_may_do(monkeypatch):
@@ -531,6 +546,12 @@ def test_nothing_is_left_behind(tmp_path, monkeypatch):
         process, folder = session.process, Path(session.folder.name)
         assert folder.parent == tmp_path and [path.name for path in folder.iterdir()] == ["denoiser.py"]
     assert process.poll() is not None and list(tmp_path.iterdir()) == []
+
+
+def test_a_death_by_any_signal_is_a_crash(impatient):
+    with remote.Session(PROBE.encode(), LIMITS) as session:
+        with pytest.raises(remote.Crash, match="signal 40"):
+            ask(remote.remote_class(session, "Probe")(session, {}), 11)
 
 
 # -- the protocol
@@ -733,6 +754,8 @@ def test_a_folder_without_submissions_is_an_error(tmp_path, capsys):
     assert main([str(tmp_path / "none"), "--assignment", "1", "--out", str(tmp_path / "grades.csv")]) == 1
     assert main([str(tmp_path), "--assignment", "99", "--out", str(tmp_path / "grades.csv")]) == 1
     assert "there is no assignment 99" in capsys.readouterr().err
+    assert main([str(tmp_path), "--assignment", "1", "--out", str(tmp_path / "grades.csv"), "--jobs", "0"]) == 1
+    assert "--jobs must be at least 1" in capsys.readouterr().err
 
 
 def read(path):
@@ -752,7 +775,7 @@ def graded(tmp_path_factory):
     attacks = ["os._exit in estimate", "a patched NumPy in estimate", "an attack on the parent in estimate"]
     names = ("student_02", "student_04", "=student<b>")
     hand_in(folder / "submissions", **{name: HOSTILE[attack] for name, attack in zip(names, attacks, strict=True)})
-    hand_in(folder / "submissions", student_05="raise ValueError('=1+1|<script>alert(1)</script>')\n")
+    hand_in(folder / "submissions", student_05="raise ValueError('=1+1|<script>alert(1)</script>\\ud800')\n")
     (folder / "submissions/student_06").mkdir()
     assert main(command(folder)) == 0
     return folder
@@ -825,7 +848,7 @@ def test_a_judge_that_dies_costs_nobody_else(tmp_path, rules, monkeypatch):
 def test_a_fault_of_the_grader_is_reported_and_tried_again(tmp_path, rules, monkeypatch):
     monkeypatch.setattr(judge, "grade", lambda source, rules: 1 / 0)
     submission, path = classroom.Submission("student_01", b""), tmp_path / "student_01.json"
-    classroom._judge(submission, rules, path)
+    classroom._judge(submission, rules, rules.key(b""), path)
     stored = json.loads(path.read_text())
     assert "the grader failed, not the submission" in stored["status"] and "ZeroDivisionError" in stored["traceback"]
     assert stored.get("key") != rules.key(b"")
@@ -839,9 +862,8 @@ def test_an_interrupted_run_leaves_valid_files_and_goes_on(tmp_path):
         [sys.executable, "-m", "amptutorial.grading", *command(tmp_path, "--jobs", "1")],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | {"TMPDIR": str(tmp_path)},
     )  # fmt: skip
-    while process.poll() is None and not list(tmp_path.glob("submission_*/denoiser.py")) or not (
-        tmp_path / "grades_files/results/student_01.json"
-    ).exists():
+    first = tmp_path / "grades_files/results/student_01.json"
+    while process.poll() is None and not (first.exists() and list(tmp_path.glob("submission_*/denoiser.py"))):
         time.sleep(0.1)
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)
@@ -913,8 +935,8 @@ def test_colours_have_contrast_in_both_themes():
         linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
         return np.dot([0.2126, 0.7152, 0.0722], linear)
 
-    themes = [dict(re.findall(r"--(\w+): (#\w{6})", part)) for part in feedback.STYLE.split("@media")]
-    assert len(themes) == 2
+    themes = [dict(re.findall(r"--(\w+): (#\w{6})", part)) for part in feedback.STYLE.split("@media")[:2]]
+    assert themes[0].keys() == themes[1].keys()
     for theme in themes:
         for ink, paper in [("ink", "paper"), ("link", "paper"), ("good", "paper"), ("bad", "paper"), ("ink", "shade")]:
             dark, light = sorted([luminance(theme[ink]), luminance(theme[paper])])

@@ -62,7 +62,7 @@ class Experiment:
         Of U and V.
     d, m, n, n_iter : int
     bias : BiasLaw
-        Of both sides; the mean count of a pair is 1 if its mean frequency is.
+        Of both sides.
     start_noise : float
         AMP starts from B0 = B + noise whose entries have `start_noise` times the standard deviation of those of B.
     statistic : callable (X, X_hat) -> float, optional

@@ -38,15 +38,19 @@ def _setting(l1, l2, d):
     return Setting("ElasticNet", {"l1": l1, "l2": l2}, BothNorms(l1, l2), d, limits)
 
 
-def share_found(X, X_hat):
-    """Return which share of the zeros of `X` are zeros of `X_hat` too.
+@dataclass(frozen=True)
+class ZerosFound:
+    """Which share of the zeros of X are zeros of X_hat too.
 
     Examples
     --------
-    >>> share_found(np.array([[0.0, 2.0], [0.0, 1.0]]), np.array([[0.0, 1.5], [0.3, 0.0]]))
-    np.float64(0.5)
+    >>> float(ZerosFound()(np.array([[0.0, 2.0], [0.0, 1.0]]), np.array([[0.0, 1.5], [0.3, 0.0]])))
+    0.5
     """
-    return (X_hat[X == 0] == 0).mean()
+
+    def __call__(self, X, X_hat):
+        """Return the share."""
+        return (X_hat[X == 0] == 0).mean()
 
 
 ELASTIC_NET = Assignment(
@@ -54,14 +58,14 @@ ELASTIC_NET = Assignment(
     "elastic_net",
     "the elastic net",
     draw_settings,
-    # l2 alone makes no zero, and yet of the zeros found a quarter is its work: 0.35 without it
+    # l2 alone makes no zero, and yet the share is 0.46 with it and 0.35 without
     Experiment(
         "ElasticNet",
         {"l1": 2.0, "l2": 2.0},
         SparseGaussianRows(2.0, density=1 / 3),
         d=3,
         bias=DiscreteBias([1.0, 2.0]),
-        statistic=share_found,
+        statistic=ZerosFound(),
         tolerance=0.03,
     ),
 )

@@ -23,10 +23,6 @@ class SparseEntries:
     density: float
     variance: float
 
-    def second_moment(self, d):
-        """Return E(u u^T), shape (d, d)."""
-        return self.density * self.variance * np.eye(d)
-
     def draw(self, size, rng):
         """Return rows of shape `size` = (N, d)."""
         return np.sqrt(self.variance) * rng.standard_normal(size) * (rng.random(size) < self.density)

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..beliefs import Penalty
 from ..checks import Limit
-from ..laws import GaussianRows
+from ..laws import DiscreteBias, GaussianRows
 from ._core import Assignment, Experiment, Setting
 
 
@@ -40,5 +40,5 @@ RIDGE = Assignment(
     "ridge",
     "ridge by hand",
     draw_settings,
-    Experiment("RidgeByHand", {"strength": 0.5}, GaussianRows(3.0), d=3),
+    Experiment("RidgeByHand", {"strength": 3.0}, GaussianRows(1.0), d=3, bias=DiscreteBias([0.3, 1.7])),
 )

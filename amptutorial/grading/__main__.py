@@ -11,6 +11,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from tqdm import tqdm  # noqa: E402
 
+from amptutorial._validation import check_integer  # noqa: E402
+
 from . import classroom, config, feedback  # noqa: E402
 
 
@@ -22,7 +24,11 @@ def main(arguments=None):
 
         return export_nbgrader(arguments[1:])
     options = _parser().parse_args(arguments)
+    if not hasattr(os, "killpg"):
+        print("the grader needs Linux or macOS: on Windows, run it in WSL", file=sys.stderr)
+        return 1
     try:
+        check_integer(options.jobs, "--jobs", minimum=1)
         rules = config.load_rules(options.config or config.default_path(), options.assignment, options.seed)
         submissions = classroom.collect(options.submissions, rules.limits["file_kilobytes"])
     except (OSError, ValueError, TypeError) as error:

@@ -110,7 +110,8 @@ def run_judges(submissions, rules, folder, jobs):
                 submission = waiting.pop(0)
                 path = folder / f"{submission.student}.json"
                 path.unlink(missing_ok=True)
-                process = context.Process(target=_judge, args=(submission, rules, path))
+                task = (submission, rules, rules.key(submission.source), path)
+                process = context.Process(target=_judge, args=task)
                 process.start()
                 running[process] = submission, time.monotonic() + rules.limits["seconds"] + JUDGE_SECONDS
             wait([process.sentinel for process in running], timeout=1.0)
@@ -125,10 +126,10 @@ def run_judges(submissions, rules, folder, jobs):
             _stop(process)
 
 
-def _judge(submission, rules, path):
+def _judge(submission, rules, key, path):
     """Grade a submission and store its record: the body of a judge's process."""
     try:
-        found = {"key": rules.key(submission.source), **judge.grade(submission.source, rules)}
+        found = {"key": key, **judge.grade(submission.source, rules)}
     except KeyboardInterrupt:  # nothing is stored; the worker has been killed on the way here
         return
     except Exception:  # noqa: BLE001 - the grader's own fault: the class goes on, and without a key it is tried again
@@ -165,7 +166,7 @@ def write(path, text):
     """Write a file all at once: a reader, and an interrupted run, find the old one or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.draft")
-    draft.write_text(text, encoding="utf-8", newline="")
+    draft.write_bytes(text.encode("utf-8", "replace"))  # a student's text may hold what no file can
     os.replace(draft, path)
 
 

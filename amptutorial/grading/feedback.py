@@ -5,6 +5,7 @@ import statistics
 from collections import Counter
 
 import jinja2
+from markupsafe import Markup
 
 from amptutorial.assignments import assignment
 
@@ -20,7 +21,10 @@ body { color: var(--ink); background: var(--paper); font: 1rem/1.5 system-ui, sa
 a { color: var(--link); } h1 { font-size: 1.5rem; }
 table { border-collapse: collapse; width: 100%; } caption { text-align: left; font-weight: bold; padding: .5rem 0; }
 th, td { text-align: left; vertical-align: top; padding: .4rem .5rem; border-bottom: 1px solid var(--rule); }
-td.number { white-space: nowrap; } .good { color: var(--good); } .bad { color: var(--bad); font-weight: bold; }
+th { overflow-wrap: normal; } td.number { white-space: nowrap; }
+.good { color: var(--good); } .bad { color: var(--bad); font-weight: bold; }
+@media (max-width: 36rem) { .stacked thead { display: none; } .stacked tr { border-bottom: 1px solid var(--rule); }
+  .stacked tr, .stacked th, .stacked td { display: block; } .stacked th, .stacked td { border: 0; padding: .1rem 0; } }
 p { margin: .3rem 0; } pre { white-space: pre-wrap; background: var(--shade); padding: .75rem; }
 """
 
@@ -37,9 +41,9 @@ STUDENT_HTML = """{% extends "page" %}
 <h1>{{ heading }}</h1>
 <p>{{ student }}: <strong>{{ points(total) }} of 100 points</strong>.</p>
 {% if status != "graded" %}<p class="bad">{{ status }}</p>{% endif %}
-<table><caption>What was checked</caption>
+<table class="stacked"><caption>What was checked</caption>
 <thead><tr><th scope="col">check</th><th scope="col">points</th><th scope="col">found</th></tr></thead><tbody>
-{% for check in checks %}<tr><th scope="row">{{ check.name }}</th>
+{% for check in checks %}<tr><th scope="row">{{ check.name.split("_") | join(gap) }}</th>
 <td class="number">{{ points(check.points) }} of {{ points(check.most) }}</td>
 <td><span class="{{ 'good' if check.passed else 'bad' }}">{{ verdict(check) }}</span>
 {% if check.contract %}<p><em>{{ check.contract }}</em></p>{% endif %}
@@ -87,14 +91,16 @@ CLASS_HTML = """{% extends "page" %}
 <h1>{{ heading }}: the class</h1>
 <p>{{ size }} submissions, mean {{ mean }}, median {{ median }} points.</p>
 <table><caption>How many had how many points</caption>
-<thead><tr><th scope="col">points</th><th scope="col">submissions</th><th scope="col"></th></tr></thead><tbody>
+<thead><tr><th scope="col">points</th><th scope="col">submissions</th><td></td></tr></thead><tbody>
 {% for bin, count in histogram %}<tr><th scope="row">{{ bin }}</th><td class="number">{{ count }}</td>
 <td aria-hidden="true">{{ bar(count) }}</td></tr>
 {% endfor %}</tbody></table>
-<table><caption>Checks most often failed, among the {{ checked }} submissions that could be checked</caption>
+<table class="stacked">
+<caption>Checks most often failed, among the {{ checked }} submissions that could be checked</caption>
 <thead><tr><th scope="col">check</th><th scope="col">failed</th><th scope="col">most common finding</th></tr></thead>
 <tbody>
-{% for check in failures %}<tr><th scope="row">{{ check.name }}</th><td class="number">{{ check.count }}</td>
+{% for check in failures %}<tr><th scope="row">{{ check.name.split("_") | join(gap) }}</th>
+<td class="number">{{ check.count }}</td>
 <td><p><em>{{ check.contract }}</em></p><p>{{ often(check) }} {{ check.message }}</p></td></tr>
 {% endfor %}</tbody></table>
 {% if unchecked %}<table><caption>Submissions that could not be checked</caption>
@@ -180,7 +186,7 @@ PAGES = jinja2.Environment(
     undefined=jinja2.StrictUndefined, keep_trailing_newline=True,
 )  # fmt: skip
 PAGES.globals.update(
-    style=STYLE, points=points, bar="\u2588".__mul__,
+    style=STYLE, points=points, bar="\u2588".__mul__, gap=Markup("_<wbr>"),
     verdict=lambda check: "passed" if check["passed"] else "failed",
     often=lambda check: f"{check['times']} of {check['count']}, for instance:",
 )  # fmt: skip

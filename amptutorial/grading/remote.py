@@ -89,7 +89,7 @@ class Session:
     def start(self):
         """Start the worker and let it import the submission."""
         self.generation += 1
-        self.folder = tempfile.TemporaryDirectory(prefix="submission_")
+        self.folder = tempfile.TemporaryDirectory(prefix="submission_", ignore_cleanup_errors=True)
         Path(self.folder.name, "denoiser.py").write_bytes(self.source)
         self.channel, theirs = socket.socketpair()
         command = f"{START}main({theirs.fileno()}, {self.limits!r})"
@@ -158,7 +158,7 @@ class Session:
             return TimeLimit(f"{name} gave no answer within {seconds:.2g} s: an endless loop?")
         if isinstance(error, protocol.Malformed):
             return BadAnswer(f"{name} gave no proper answer: {error}")
-        ended = f"exit code {self.status}" if self.status >= 0 else f"killed by {signal.Signals(-self.status).name}"
+        ended = f"exit code {self.status}" if self.status >= 0 else f"signal {-self.status}"
         return Crash(f"{name} ended Python itself ({ended})")
 
 

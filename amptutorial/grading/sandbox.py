@@ -120,7 +120,8 @@ def forbid(package, tracer):
             return
         if event == "import":
             name, file = text.__str__(args[0]), "" if args[1] is None else text.__str__(args[1])
-            if name in closed or name.startswith(own) or (file and not file.startswith(native)):
+            foreign = file and (".." in file or not file.startswith(native))
+            if name.split(".")[-1] in closed or name.startswith(own) or foreign:
                 raise unknown(f"{name} cannot be imported while graded")
             return
         if event == "open":

@@ -1,4 +1,4 @@
-"""Assignment 5: sparse rows by their posterior mean. Replace every `raise NotImplementedError` and hand in this file."""
+"""Assignment 5: sparse rows by their posterior mean. Replace each `raise NotImplementedError`; hand in this file."""
 
 from amptutorial import Denoiser
 

@@ -6,7 +6,7 @@ from scipy.sparse.linalg import splu
 
 from amptutorial import Denoiser
 
-PREDICTION = 0.163
+PREDICTION = 0.216
 
 
 class RidgeByHand(Denoiser):

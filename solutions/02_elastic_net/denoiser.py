@@ -5,7 +5,7 @@ import numpy as np
 from amptutorial import Denoiser
 
 PREDICTION = 0.459
-SWEEPS = 3000  # a few dozen are enough unless F is nearly singular
+SWEEPS = 1000  # more than ever needed: two hundred where F is nearly singular
 PRECISION = 1e-13  # how small, beside p, a change of the gradient has to be to count no longer
 
 

@@ -1,4 +1,4 @@
-"""Every set of entries is tried as the support, and the best answer without negative entries kept: exact for small d."""
+"""Every set of entries is tried as the support, and the best answer without negative entries kept."""
 
 import itertools
 

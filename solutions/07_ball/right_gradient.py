@@ -20,7 +20,7 @@ class Ball(Denoiser):
         root = np.sqrt(max(w[0], 1e-4 * w[-1]) / w[-1])
         momentum = (1 - root) / (1 + root)
         X = ahead = np.zeros(P.shape)
-        for _ in range(60 + int(40 / root)):
+        for _ in range(int(30 / root)):
             step = ahead - (ahead @ F - P) / w[-1]
             new = step * np.minimum(1, bound / np.maximum(np.linalg.norm(step, axis=1, keepdims=True), 1e-200))
             X, ahead = new, new + momentum * (new - X)
@@ -41,9 +41,9 @@ class Circle(Denoiser):
         self.radius = radius
 
     def denoise(self, P, r, F):
-        """Return the posterior means and the mean of the covariances: moments summed over 480 phases."""
+        """Return the posterior means and the mean of the covariances: moments summed over 360 phases."""
         length = self.radius * np.sqrt(r)
-        phases = np.arange(480) * (2 * np.pi / 480)
+        phases = np.arange(360) * (2 * np.pi / 360)
         directions = np.column_stack([np.cos(phases), np.sin(phases)])
         px, py = (length[:, None] * P).T
         square = length**2 / 2

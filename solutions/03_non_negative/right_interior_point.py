@@ -1,7 +1,6 @@
-"""One bounded least-squares problem of N d variables for SciPy; rows with the same support share an eigenbasis."""
+"""An interior-point method on all rows at once; rows with the same support then share one eigendecomposition."""
 
 import numpy as np
-from scipy.optimize import minimize
 
 from amptutorial import Denoiser
 
@@ -9,31 +8,30 @@ PREDICTION = 0.385
 
 
 class NonNegativeRows(Denoiser):
-    """Ridge on non-negative rows, by a reflected Newton method on all rows at once."""
+    """Ridge on non-negative rows, by Newton's method on the central path."""
 
     def __init__(self, strength):
         self.strength = strength
 
     def _supports(self, P, r, F):
-        """Return which entries are positive at the minimum."""
+        """Return which entries are positive at the minimum, where of an entry x and its slope s one vanishes."""
         N, d = P.shape
         shift = self.strength / r[:, None]
-        units = 1 / np.sqrt(np.diag(F) + shift)  # in these units every entry has curvature one
-        size = np.linalg.norm(P * units, axis=1, keepdims=True)
-        field = np.divide(P * units, size, out=np.zeros_like(P), where=size > 0)  # and every row has length one
-
-        def slopes(Y):
-            X = units * Y
-            return units * (X @ F + shift * X) - field
-
-        def objective(flat):
-            Z = flat.reshape(N, d)
-            slope = slopes(Z**2)
-            return np.vdot(Z**2, slope - field) / 2, (2 * Z * slope).ravel()
-
-        options = {"maxcor": 20, "ftol": 0.0, "gtol": 1e-10, "maxiter": 5000, "maxfun": 10_000}
-        Y = minimize(objective, np.ones(N * d), jac=True, method="L-BFGS-B", options=options).x.reshape(N, d) ** 2
-        return Y > slopes(Y)  # of an entry and its slope, one vanishes at the minimum
+        unit = np.abs(F).max() + shift
+        size = np.linalg.norm(P, axis=1, keepdims=True)
+        p = np.divide(P, size, out=np.zeros_like(P), where=size > 0)
+        H = (F + shift[:, :, None] * np.eye(d)) / unit[:, :, None]  # rows of length one, curvatures of order one
+        x, s = np.ones((N, d)), np.ones((N, d))
+        for _ in range(30):
+            target = 0.1 * (x * s).mean(axis=1, keepdims=True)  # the product of x and s at which to aim
+            gradient = np.einsum("ik,ikl->il", x, H) - p
+            system = H + np.eye(d) * (s / x)[:, :, None]
+            dx = np.linalg.solve(system, (target / x - gradient)[:, :, None])[:, :, 0]
+            ds = (target - s * dx) / x - s
+            worst = np.maximum(-dx / x, -ds / s).max(axis=1, keepdims=True)
+            step = np.minimum(1, 0.95 / np.maximum(worst, 1e-9))
+            x, s = x + step * dx, s + step * ds
+        return x > s
 
     def denoise(self, P, r, F):
         """Return the estimate and its mean Jacobian, a support at a time."""
