@@ -105,8 +105,8 @@ class DiscreteBias(BiasLaw):
         if p.shape != values.shape or (p < 0).any() or not np.isclose(p.sum(), 1):
             raise ValueError("probabilities must be non-negative, one for each value, and sum to 1")
         order = np.argsort(values)
-        object.__setattr__(self, "values", tuple(values[order]))
-        object.__setattr__(self, "probabilities", tuple(p[order] / p.sum()))
+        object.__setattr__(self, "values", tuple(values[order].tolist()))
+        object.__setattr__(self, "probabilities", tuple((p[order] / p.sum()).tolist()))
 
     def isf(self, q):
         """Return the value exceeded with probability `q`."""

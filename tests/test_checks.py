@@ -279,7 +279,9 @@ def test_what_is_no_denoiser_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("denoiser", "belief"), [(Ridge(1.0), SquaredNorm()), (GaussianPosterior(1.0), StandardNormal())], ids=repr
+    ("denoiser", "belief"),
+    [(Ridge(1.0), SquaredNorm()), (GaussianPosterior(1.0), StandardNormal())],
+    ids=["ridge", "gaussian"],
 )
 @pytest.mark.parametrize("seed", range(5))
 def test_right_denoisers_hold_the_belief_that_is_theirs(denoiser, belief, seed):

@@ -187,6 +187,46 @@ def test_a_remote_denoiser_answers_like_the_student_s_class(session, probe):
     np.testing.assert_array_equal(ask(probe, 9, dtype="f4"), [[4.0, 1.0]])
 
 
+LEARNS = """
+import numpy as np
+
+from amptutorial import Denoiser
+
+
+class Learner(Denoiser):
+    def __init__(self, mean=0.0):
+        self.mean = mean
+
+    def estimate(self, P, r, F):
+        return P + self.mean
+
+    def refit(self, P, r, F):
+        return Learner(P.mean())
+
+    def frozen(self):
+        return Frozen(self.mean)
+
+
+class Frozen(Learner):
+    def refit(self, P, r, F):
+        return self
+"""
+
+
+def test_a_denoiser_that_learns_does_so_at_the_other_side():
+    with remote.Session(LEARNS.encode(), LIMITS) as session:
+        learner = remote.remote_class(session, "Learner")(session, {})
+        P, r, F = np.array([[1.0], [3.0]]), np.ones(2), np.eye(1)
+        learned = learner.refit(P, r, F)
+        assert (learned.estimate(P, r, F) == P + 2).all() and (learner.estimate(P, r, F) == P).all()
+        assert (learned.frozen().refit(10 * P, r, F).estimate(P, r, F) == P + 2).all()
+        assert (learned.refit(10 * P, r, F).estimate(P, r, F) == P + 20).all()
+        session.stop()
+        with pytest.raises(remote.NotRun, match="lost when the submission was restarted"):
+            learned.estimate(P, r, F)
+        assert (learner.estimate(P, r, F) == P).all()
+
+
 def test_what_a_student_writes_into_arguments_is_seen(probe):
     P, F = np.array([[1.0, 5.0]]), np.eye(2)
     probe.estimate(P, np.ones(1), F)

@@ -14,6 +14,7 @@ from .elastic_net import ELASTIC_NET
 from .gauss_bernoulli import GAUSS_BERNOULLI
 from .group_lasso import GROUP_LASSO
 from .non_negative import NON_NEGATIVE
+from .reviews import REVIEWS
 from .ridge import RIDGE
 
 __all__ = [
@@ -30,7 +31,8 @@ __all__ = [
 ]
 
 ASSIGNMENTS = {
-    each.number: each for each in (RIDGE, ELASTIC_NET, NON_NEGATIVE, GROUP_LASSO, GAUSS_BERNOULLI, CLUSTERS, BALL)
+    each.number: each
+    for each in (RIDGE, ELASTIC_NET, NON_NEGATIVE, GROUP_LASSO, GAUSS_BERNOULLI, CLUSTERS, BALL, REVIEWS)
 }
 
 

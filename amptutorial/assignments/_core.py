@@ -64,7 +64,7 @@ class Experiment:
     bias : BiasLaw
         Of both sides.
     start_noise : float
-        AMP starts from B0 = B + noise whose entries have `start_noise` times the standard deviation of those of B.
+        AMP starts from B0 = B + noise whose entries have `start_noise` times the root mean square of those of B.
     statistic : callable (X, X_hat) -> float, optional
         The number in question, from the rows of A and their last estimates; if left out, the normalised error of A B^T.
     tolerance : float

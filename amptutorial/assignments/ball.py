@@ -116,15 +116,19 @@ def _circle(radius):
     return Setting("Circle", {"radius": radius}, UniformPhase(radius), 2, (tiny,))
 
 
-def mean_cosine(X, X_hat):
-    """Return the mean cosine of the angle between a row of `X` and its estimate: 1 if all phases are right.
+@dataclass(frozen=True)
+class MeanCosine:
+    """The mean cosine of the angle between a row of X and its estimate: 1 if all phases are right.
 
     Examples
     --------
-    >>> mean_cosine(np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([[3.0, 0.0], [1.0, 0.0]]))
+    >>> float(MeanCosine()(np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([[3.0, 0.0], [1.0, 0.0]])))
     0.5
     """
-    return float((_directions(X) * _directions(X_hat)).sum(axis=1).mean())
+
+    def __call__(self, X, X_hat):
+        """Return the mean cosine."""
+        return (_directions(X) * _directions(X_hat)).sum(axis=1).mean()
 
 
 BALL = Assignment(
@@ -139,7 +143,7 @@ BALL = Assignment(
         d=2,
         n_iter=6,
         start_noise=2.0,
-        statistic=mean_cosine,
+        statistic=MeanCosine(),
         tolerance=0.015,
     ),
 )

@@ -75,6 +75,7 @@ GROUP_LASSO = Assignment(
         d=3,
         m=2000,
         n=1500,
+        n_iter=15,
         bias=DiscreteBias([1.0, 2.0]),
         statistic=SilenceFound(),
         tolerance=0.04,

@@ -18,7 +18,7 @@ from ..heldout import heldout_gain, split_counts
 from ._core import Assignment, Experiment, Setting
 
 LESSONS, LEARNING_ROWS = 10, 500  # how often a denoiser learns before it is checked once more, and from how many rows
-N_TABLES, HELD_OUT = 3, 0.2
+N_TABLES, SHAPE, N_COUNTS, HELD_OUT = 3, (400, 500), 20_000, 0.2
 BETTER = 1.05  # times the gain of the Gaussian posterior mean: those that deserve it have 1.1 to 1.3, others 1.00
 
 
@@ -36,7 +36,7 @@ class FewLongRows:
     Examples
     --------
     >>> np.linalg.norm(FewLongRows(6.0, share=0.5).draw((4, 2), np.random.default_rng(0)), axis=1).round(2)
-    array([6. , 0.6, 0.6, 6. ])
+    array([0.6, 0.6, 0.6, 6. ])
     """
 
     length: float
@@ -71,21 +71,34 @@ class OwnBelief:
     precision = "posterior"
 
 
-def draw_table(rows, rng, m=400, n=500, n_counts=20_000):
-    """Return `(kept, held_out)` counts (m, n): Poisson, with rates r_u_i r_v_j exp(u_i . v_j).
+def draw_table(rows, rng):
+    """Return `(kept, held_out)`, counts of `SHAPE`: Poisson, with rates proportional to r_u_i r_v_j exp(u_i . v_j).
 
     Nothing is divided by sqrt(m) here: with rows of length 1.7 the correlations are of order one, as in text.
+
+    Parameters
+    ----------
+    rows : FewLongRows
+        Of both sides, in three dimensions.
+    rng : numpy.random.Generator
     """
-    U, V = rows.draw((m, 3), rng), rows.draw((n, 3), rng)
-    r_u, r_v = (np.exp(rng.choice([-1.0, 0.0, 1.0], size)) for size in (m, n))
+    U, V = (rows.draw((size, 3), rng) for size in SHAPE)
+    r_u, r_v = (np.exp(rng.choice([-1.0, 0.0, 1.0], size)) for size in SHAPE)
     rates = np.outer(r_u, r_v) * np.exp(U @ V.T)
-    kept, held_out = split_counts(rng.poisson(n_counts * rates / rates.sum()), HELD_OUT, rng)
+    kept, held_out = split_counts(rng.poisson(N_COUNTS * rates / rates.sum()), HELD_OUT, rng)
     kept, some_rows, some_columns = drop_empty(kept)
     return kept, held_out[some_rows][:, some_columns]
 
 
 def embedding_gain(kept, held_out, denoiser, d):
-    """Return the held-out gain of `AMPEmbedding` with this denoiser, in nats per count."""
+    """Return the held-out gain of `AMPEmbedding` with this denoiser in d dimensions, in nats per count.
+
+    Examples
+    --------
+    >>> table = draw_table(FewLongRows(3**0.5), np.random.default_rng(0))
+    >>> round(embedding_gain(*table, "posterior", 3), 1)
+    0.1
+    """
     model = AMPEmbedding(d, denoiser=denoiser, random_state=0).fit(kept)
     return heldout_gain(kept, held_out, model.embedding_, model.components_.T, model.row_bias_, model.column_bias_)
 
@@ -166,7 +179,7 @@ def draw_settings(rng):
 class AgainstGaussian(Experiment):
     """How large the error of A B^T is, as a share of the error with the Gaussian posterior mean in the same place."""
 
-    def predict(self, denoiser, n_samples=10_000):
+    def predict(self, denoiser, n_samples=5000):
         """Return the share by state evolution."""
         return super().predict(denoiser, n_samples) / super().predict(self._gaussian(), n_samples)
 

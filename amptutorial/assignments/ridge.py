@@ -29,7 +29,7 @@ def draw_settings(rng):
 
 def _setting(strength, d):
     limits = (
-        Limit("Without a penalty the estimate is p F^-1", {"strength": 1e-7}, lambda P, r, F: np.linalg.solve(F, P.T).T),
+        Limit("With hardly a penalty it is p F^-1", {"strength": 1e-7}, lambda P, r, F: np.linalg.solve(F, P.T).T),
         Limit("With an infinite penalty the estimate is zero", {"strength": 1e9}, lambda P, r, F: 0 * P),
     )
     return Setting("RidgeByHand", {"strength": strength}, SquaredNorm(strength), d, limits)

@@ -137,13 +137,13 @@ def _graded_cells(task, rules):
         f'report = check_assignment({task.number}, "denoiser.py", seed={rules.seed})\n'
         "### END HIDDEN TESTS\n"
     )
+    gate = list(rules.essential)
+    sources = [f"report.require({name!r}, gate={gate})" for name in rules.weights]
+    sources[0] = hidden + sources[0]
     return [
-        _cell(
-            "code", f"check-{name}", f"{hidden * (k == 0)}report.require({name!r}, gate={list(rules.essential)})", points,
-            grade=True, locked=True,
-        )
-        for k, (name, points) in enumerate(rules.weights.items())
-    ]  # fmt: skip
+        _cell("code", f"check-{name}", source, points, grade=True, locked=True)
+        for source, (name, points) in zip(sources, rules.weights.items(), strict=True)
+    ]
 
 
 def main(arguments):

@@ -187,11 +187,14 @@ class RemoteDenoiser(Denoiser):
         self._make()
 
     def __repr__(self):
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._params.items())})"
+        params = (self._params or {}).items()
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in params)})"
 
     def _make(self):
         """Make the object at the other side, again if the worker has been restarted; return its number there."""
         if self._number is None or self._number[0] != self._session.generation or self._session.process is None:
+            if self._params is None:
+                raise NotRun("what the denoiser had learned was lost when the submission was restarted")
             reply = self._session.ask("new", name=type(self).__name__, params=self._params)
             self._number, self.precision = (self._session.generation, reply.get("object")), reply.get("precision")
         return self._number[1]
@@ -232,7 +235,20 @@ def _denoise(self, P, r, F):
     return tuple(_array(value, "denoise") for value in pair)
 
 
-PROXIES = {"mean_jacobian": _single("mean_jacobian"), "penalty": _single("penalty"), "convexity": _single("convexity")}
+def _derived(method):
+    def derive(self, *arguments):
+        arguments = [np.asarray(value) for value in arguments]
+        reply = self._session.ask("derive", number=self._make(), method=method, arguments=arguments)
+        new = object.__new__(_proxy_class(str(reply.get("name"))[:60], reply.get("overrides")))
+        new._session, new._params = self._session, None  # it has learned: parameters cannot make it again
+        new._number, new.precision = (self._session.generation, reply.get("object")), reply.get("precision")
+        return new
+
+    return derive
+
+
+PROXIES = {"refit": _derived("refit"), "frozen": _derived("frozen")}
+PROXIES |= {"mean_jacobian": _single("mean_jacobian"), "penalty": _single("penalty"), "convexity": _single("convexity")}
 PROXIES["denoise"] = _denoise
 
 
@@ -242,8 +258,12 @@ def remote_class(session, name):
     It has proxies for just those methods that the student's class replaces: for the others the base class serves, and
     a check that asks whether there is a penalty gets the right answer.
     """
-    overrides = session.ask("describe", name=name).get("overrides")
-    return type(name, (RemoteDenoiser,), {m: proxy for m, proxy in PROXIES.items() if m in (overrides or ())})
+    return _proxy_class(name, session.ask("describe", name=name).get("overrides"))
+
+
+def _proxy_class(name, overrides):
+    named = overrides if isinstance(overrides, list) else ()
+    return type(name, (RemoteDenoiser,), {method: proxy for method, proxy in PROXIES.items() if method in named})
 
 
 def count_remote_lines(denoiser, method, *arguments):

@@ -22,7 +22,7 @@ from amptutorial.denoisers import Denoiser
 from . import protocol, sandbox
 
 FILE = "denoiser.py"
-METHODS = ("mean_jacobian", "denoise", "penalty", "convexity")
+METHODS = ("mean_jacobian", "denoise", "penalty", "convexity", "refit", "frozen")
 
 
 class Printed(io.FileIO):
@@ -58,7 +58,7 @@ class Worker:
         cls = getattr(self.module, name, None)
         if not (isinstance(cls, type) and issubclass(cls, Denoiser)):
             raise TypeError(f"{FILE} has no class {name} derived from amptutorial.Denoiser")
-        return {"overrides": [m for m in METHODS if getattr(cls, m) is not getattr(Denoiser, m)]}
+        return {"overrides": _overrides(cls)}
 
     def new(self, name, params):
         """Make an object; it is known by its number."""
@@ -77,9 +77,22 @@ class Worker:
         result = [_numbers(each) for each in result] if method == "denoise" else _numbers(result)
         return {"result": result, "changed": changed}
 
+    def derive(self, number, method, arguments):
+        """Keep the denoiser that `refit` or `frozen` returns, and say what it is."""
+        new = getattr(self.objects[number], method)(*arguments)
+        if not isinstance(new, Denoiser):
+            raise TypeError(f"{method} returned {type(new).__name__}, expected a Denoiser")
+        self.objects.append(new)
+        described = {"name": type(new).__name__, "overrides": _overrides(type(new)), "precision": str(new.precision)}
+        return {"object": len(self.objects) - 1, **described}
+
     def count_lines(self, number, method, arguments):
         """Count the lines that a call executes."""
         return {"lines": count_lines(self.objects[number], method, *arguments)[0]}
+
+
+def _overrides(cls):
+    return [method for method in METHODS if getattr(cls, method) is not getattr(Denoiser, method)]
 
 
 def _numbers(value):

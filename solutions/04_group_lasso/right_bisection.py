@@ -4,7 +4,7 @@ import numpy as np
 
 from amptutorial import Denoiser
 
-PREDICTION = 0.708
+PREDICTION = 0.607
 
 
 class GroupLasso(Denoiser):

@@ -5,7 +5,7 @@ from scipy.optimize.elementwise import find_root
 
 from amptutorial import Denoiser
 
-PREDICTION = 0.708
+PREDICTION = 0.607
 
 
 class GroupLasso(Denoiser):
