@@ -78,10 +78,13 @@ def assert_close(a, b, message, rtol=1e-6):
 def check_shapes(trial):
     """The estimate is an array of floats (N, d), the mean Jacobian one of (d, d), both finite."""
     N, d = trial.problem.P.shape
-    for name, value, shape in (
-        ("estimate", trial.estimate(), (N, d)),
-        ("mean_jacobian", trial.mean_jacobian(), (d, d)),
+    for name, answer, shape in (
+        ("estimate", trial.estimate, (N, d)),
+        ("mean_jacobian", trial.mean_jacobian, (d, d)),
+        ("the estimate of denoise", lambda: trial.denoise()[0], (N, d)),
+        ("the Jacobian of denoise", lambda: trial.denoise()[1], (d, d)),
     ):
+        value = answer()
         assert value.shape == shape, f"{name} has shape {value.shape} for N = {N}, d = {d}; expected {shape}"
         assert value.dtype.kind == "f", f"{name} has dtype {value.dtype}; expected floats"
         assert np.isfinite(value).all(), f"{name} holds NaN or infinite values"
@@ -90,11 +93,13 @@ def check_shapes(trial):
 @check("06_denoisers.html#denoisers-own")
 def check_no_mutation(trial):
     """P, r and F are left as they were."""
-    for method in METHODS:
-        copies = trial.problem.copies()
-        getattr(trial.denoiser, method)(*copies)
-        originals = (trial.problem.P, trial.problem.r, trial.problem.F)
-        for name, copy, value in zip("PrF", copies, originals, strict=True):
+    P, r, F = trial.problem.copies()
+    rows, questions = {"P": P, "r": r, "F": F}, {"penalty": {"X": P, "r": r}, "convexity": {"r": r}}
+    for method, arguments in (dict.fromkeys((*METHODS, "denoise"), rows) | questions).items():
+        copies = {name: value.copy() for name, value in arguments.items()}
+        getattr(trial.denoiser, method)(*copies.values())
+        for name, value in arguments.items():
+            copy = copies[name]
             where = tuple(int(k) for k in np.argwhere(copy != value)[0]) if (copy != value).any() else None
             assert where is None, (
                 f"{method} changes its argument: {name}{list(where)} was {value[where]:.4g} before and is "
@@ -108,6 +113,9 @@ def check_deterministic(trial):
     first, J_first = trial.estimate(), trial.mean_jacobian()
     advice = "no randomness, no state that is kept between calls, no cache that forgets what it was computed from"
     assert np.array_equal(first, trial.estimate()), f"two calls of estimate with the same input differ: {advice}"
+    assert_close(
+        trial.denoise()[0], first, "denoise and estimate give different estimates for the same input: AMP calls denoise"
+    )
     P, r, F = trial.problem.copies()
     other = Problem(P[::-1] / 2, r[::-1], 2 * F + np.eye(len(F)))
     for method in reversed(METHODS):  # the Jacobian first: an estimate of the same rows must not be needed for it

@@ -82,8 +82,8 @@ class Trial:
 
     Attributes
     ----------
-    make : callable (**changes) -> Denoiser
-        Makes the denoiser, with some constructor parameters changed.
+    make : callable
+        ``make(**changes)`` returns the denoiser, with some constructor parameters changed.
     problem : Problem
     belief : Penalty or Prior, optional
     limits : tuple of Limit
@@ -112,6 +112,14 @@ class Trial:
     def mean_jacobian(self, problem=None):
         """Return the mean Jacobian for `problem`, or for the trial's own."""
         return np.asarray(self.denoiser.mean_jacobian(*(problem or self.problem).copies()))
+
+    def denoise(self, problem=None):
+        """Return the estimate and the mean Jacobian that AMP is given, for `problem`, or for the trial's own."""
+        pair = self.denoiser.denoise(*(problem or self.problem).copies())
+        assert isinstance(pair, tuple | list) and len(pair) == 2, (
+            "denoise must return (estimate, mean_jacobian), a pair"
+        )
+        return tuple(map(np.asarray, pair))
 
     def fields(self):
         """Return the denoiser's estimate as a function of `P` alone, for the trial's own r and F."""

@@ -30,6 +30,9 @@ __all__ = [
     "run_checks",
 ]
 
+# on a page of the book tables in outputs have no padding of their own
+CELL = "text-align:left;vertical-align:top;padding:0.2em 0.8em 0.2em 0"
+
 CHECKS = {check.name: check for check in (*CONTRACT_CHECKS, *THEORY_CHECKS)}
 
 
@@ -108,7 +111,7 @@ def _table_row(result):
         found = f"<em>{html.escape(result.contract)}</em><br>{found}"
     link = f'<a href="{html.escape(result.read)}">{chapter[:2].lstrip("0")}</a>' if chapter[:2].isdigit() else ""
     cells = (result.name, "pass" if result.passed else "<strong>FAIL</strong>", found, link and f"chapter {link}")
-    return "<tr>" + "".join(f'<td style="text-align:left;vertical-align:top">{cell}</td>' for cell in cells) + "</tr>"
+    return "<tr>" + "".join(f'<td style="{CELL}">{cell}</td>' for cell in cells) + "</tr>"
 
 
 def check_denoiser(denoiser, *, belief=None, d=3, n_rows=40, rng=None):

@@ -202,4 +202,4 @@ def test_an_unknown_assignment_is_refused():
 
 @every_assignment
 def test_every_graded_check_has_a_name_of_the_kit(task):
-    assert set(task.check_names()) <= set(CHECKS) | {"prediction", "heldout"}
+    assert set(task.check_names()) <= set(CHECKS) | {"prediction", "refit", "heldout"}

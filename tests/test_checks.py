@@ -167,6 +167,23 @@ def single_precision(self, P, r, F):
     return estimate(P, r, F) * (weights / weights)
 
 
+def vectorised(self, P, r, F):
+    return np.einsum("ik,ikl->il", P, np.linalg.inv(F + self.strength / r[:, None, None] * np.eye(len(F))))
+
+
+def writing_denoise(self, P, r, F):
+    r *= 2
+    return vectorised(self, P, r / 2, F), jacobian(P, r / 2, F)
+
+
+def writing_penalty(self, X, r):
+    np.sqrt(r, out=r)
+    return float(((X / r[:, None]) ** 2).sum() / 2)
+
+
+APART = {"estimate": vectorised, "mean_jacobian": lambda self, P, r, F: jacobian(P, r, F)}  # right, without denoise
+
+
 WRONG = {
     "hard_inputs": [
         variant(estimate=overflowing),
@@ -191,11 +208,18 @@ WRONG = {
         variant(estimate=lambda self, P, r, F: np.full(P.shape, np.nan)),
         variant(mean_jacobian=lambda self, P, r, F: np.diag(jacobian(P, r, F))),
         variant(estimate=lambda self, P, r, F: estimate(P, r, F).round().astype(int)),
+        variant(denoise=lambda self, P, r, F: vectorised(self, P, r, F), **APART),
+        variant(denoise=lambda self, P, r, F: (jacobian(P, r, F), vectorised(self, P, r, F)), **APART),
     ],
-    "no_mutation": [InPlace(1.0)],
+    "no_mutation": [
+        InPlace(1.0),
+        variant(denoise=writing_denoise, **APART),
+        variant(penalty=writing_penalty),
+    ],
     "deterministic": [
         Remembers(1.0),
         Cached,
+        variant(denoise=lambda self, P, r, F: (1.01 * vectorised(self, P, r, F), jacobian(P, r, F)), **APART),
         variant(estimate=lambda self, P, r, F: estimate(P, r, F) + np.random.default_rng().standard_normal(P.shape)),
     ],
     "row_independence": [
@@ -212,6 +236,7 @@ WRONG = {
         variant(mean_jacobian=lambda self, P, r, F: np.linalg.inv(F)),
         variant(mean_jacobian=lambda self, P, r, F: -jacobian(P, r, F)),
         variant(mean_jacobian=lambda self, P, r, F: np.zeros((P.shape[1],) * 2)),
+        variant(denoise=lambda self, P, r, F: (vectorised(self, P, r, F), 1.01 * jacobian(P, r, F)), **APART),
         Rotated(),
     ],
     "jacobian_symmetric": [Rotated(), variant(mean_jacobian=lambda self, P, r, F: -jacobian(P, r, F))],
@@ -289,6 +314,28 @@ def test_right_denoisers_hold_the_belief_that_is_theirs(denoiser, belief, seed):
     assert report.passed, str(report)
     names = {result.name for result in report.results}
     assert names >= ({"optimality", "penalty"} if denoiser.precision == "argmin" else {"tweedie", "nishimori"})
+
+
+class AbsoluteValue(Penalty):
+    """The belief of Lasso(1.0), with rows that AMP finds at large r only."""
+
+    rows = GaussianRows(1.0)
+
+    def value(self, U):
+        return np.abs(U).sum(axis=1)
+
+
+@pytest.mark.parametrize("d", [1, 2])
+def test_weak_rows_are_no_reason_to_fail_a_right_denoiser(d):
+    report = check_denoiser(Lasso(1.0), belief=AbsoluteValue(), d=d)
+    assert report.passed, str(report)
+
+
+def test_what_denoise_gives_to_amp_is_checked_by_name():
+    wrong = variant(denoise=lambda self, P, r, F: (vectorised(self, P, r, F), 1.01 * jacobian(P, r, F)), **APART)
+    (failure,) = check_denoiser(wrong).failures
+    assert failure.name == "jacobian"
+    assert failure.message.startswith("denoise(P, r, F)[1][")
 
 
 def test_a_sum_instead_of_a_mean_is_told_so():

@@ -50,7 +50,7 @@ class Setting:
         return f"{self.class_name}({shown}), d = {self.d}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Experiment:
     """A table of counts to be analysed by AMP, and a number that state evolution can predict before it is drawn.
 
@@ -82,6 +82,9 @@ class Experiment:
     start_noise: float = 1.0
     statistic: Callable | None = None
     tolerance: float = 0.02
+
+    def __repr__(self):
+        return "\n".join(f"{name:<10} = {value}" for name, value in vars(self).items())
 
     def predict(self, denoiser, n_samples=20_000):
         """Return the number in question by state evolution."""
@@ -154,7 +157,8 @@ class Assignment:
 
         Parameters
         ----------
-        make : callable (class_name, **params) -> Denoiser
+        make : callable
+            ``make(class_name, **params)`` returns a denoiser.
         seed : int, optional
             Of the hidden settings and rows; public ones if left out.
         count_lines : callable

@@ -175,7 +175,7 @@ def draw_settings(rng):
     return [Setting("ReviewDenoiser", {}, belief, d) for d, belief in beliefs.items()]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AgainstGaussian(Experiment):
     """How large the error of A B^T is, as a share of the error with the Gaussian posterior mean in the same place."""
 
