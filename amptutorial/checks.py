@@ -1,13 +1,16 @@
 """The conformance kit: `check_denoiser` asks whether a denoiser keeps the contract of its base class.
 
-The checks are small and named. Each raises `AssertionError` with the smallest example found, says which promise is
+The checks are small and named. Each raises `AssertionError` with an example, says which promise is
 broken and where the book explains it, and none knows the denoiser's formula: where a `Penalty` or a `Prior` is given,
 the answer is compared with that, and otherwise the denoiser with itself. The same checks serve by hand
 (`check_denoiser`), in pytest (`parametrize_with_denoiser_checks`) and in the grader (`run_checks`).
 """
 
 import html
+import sysconfig
+import traceback
 from dataclasses import dataclass
+from pathlib import Path
 
 from ._contract_checks import CONTRACT_CHECKS, Check, trial_of
 from ._theory_checks import THEORY_CHECKS
@@ -32,6 +35,8 @@ __all__ = [
 
 # on a page of the book tables in outputs have no padding of their own
 CELL = "text-align:left;vertical-align:top;padding:0.2em 0.8em 0.2em 0"
+
+LIBRARIES = (str(Path(__file__).parent), *map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib", "platlib")))
 
 CHECKS = {check.name: check for check in (*CONTRACT_CHECKS, *THEORY_CHECKS)}
 
@@ -155,11 +160,11 @@ def check_denoiser(denoiser, *, belief=None, d=3, n_rows=40, rng=None):
         denoiser, belief=belief, d=check_integer(d, "d", minimum=1),
         n_rows=check_integer(n_rows, "n_rows", minimum=2), rng=None if rng is None else check_rng(rng),
     )  # fmt: skip
-    return run_checks(repr(denoiser), [trial])
+    return run_checks(repr(denoiser), [trial], CHECKS.values())
 
 
-def run_checks(title, trials, names=tuple(CHECKS)):
-    """Run the checks `names` on all `trials`; a check passes if it passes in every trial to which it applies.
+def run_checks(title, trials, checks):
+    """Run `checks` on all `trials`; a check passes if it passes in every trial to which it applies.
 
     Parameters
     ----------
@@ -167,8 +172,8 @@ def run_checks(title, trials, names=tuple(CHECKS)):
         The first words of the report.
     trials : list of Trial
         The `title` of a trial goes before what was found there.
-    names : iterable of str
-        Keys of `CHECKS`.
+    checks : iterable of Check
+        The values of `CHECKS`, or some of them, or others.
 
     Returns
     -------
@@ -180,12 +185,12 @@ def run_checks(title, trials, names=tuple(CHECKS)):
     >>> import numpy as np
     >>> from amptutorial.denoisers import Ridge
     >>> problem = draw_problem(40, 2, np.random.default_rng(0))
-    >>> print(run_checks("ridge", [Trial(lambda: Ridge(1.0), problem)], ["shapes", "deterministic"]))
+    >>> print(run_checks("ridge", [Trial(lambda: Ridge(1.0), problem)], [CHECKS["shapes"], CHECKS["deterministic"]]))
     ridge: 2 of 2 checks passed
     pass  shapes
     pass  deterministic
     """
-    return CheckReport(title, tuple(filter(None, (_run(CHECKS[name], trials) for name in names))))
+    return CheckReport(title, tuple(filter(None, (_run(check, trials) for check in checks))))
 
 
 def _run(check, trials):
@@ -207,7 +212,16 @@ def _result(check, passed, message):
 
 
 def _describe(error):
-    return str(error) if isinstance(error, AssertionError) else f"raised {type(error).__name__}: {error}"
+    return str(error) if isinstance(error, AssertionError) else f"raised {type(error).__name__}: {error}{_line(error)}"
+
+
+def _line(error):
+    """Return the last line of a file outside this package and the installed ones that the error came from, if any."""
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        path = Path(frame.filename)
+        if path.is_file() and not any(str(path).startswith(folder) for folder in LIBRARIES):
+            return f" ({path.name}, line {frame.lineno})"
+    return ""
 
 
 def parametrize_with_denoiser_checks(denoisers):

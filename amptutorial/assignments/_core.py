@@ -127,6 +127,8 @@ class Assignment:
     draw_settings : callable (rng) -> list of Setting
         The public settings come from one seed, those of the grader from another.
     experiment : Experiment
+    own_checks : tuple of Check
+        Asked after those of the kit.
     """
 
     number: int
@@ -134,6 +136,7 @@ class Assignment:
     title: str
     draw_settings: Callable = field(repr=False)
     experiment: Experiment = field(repr=False)
+    own_checks: tuple = field(default=(), repr=False)
 
     @property
     def folder(self):
@@ -174,10 +177,14 @@ class Assignment:
         problem = draw_problem(N_ROWS, setting.d, rng, setting.belief and setting.belief.rows)
         return Trial(make_denoiser, problem, setting.belief, setting.limits, setting.title, count_lines)
 
+    def checks(self):
+        """Return the checks that apply."""
+        trials = self.trials(_nothing)
+        return [check for check in (*CHECKS.values(), *self.own_checks) if any(map(check.applies, trials))]
+
     def check_names(self):
         """Return the names of the checks that are graded, the prediction last."""
-        trials = self.trials(_nothing)
-        return [name for name, check in CHECKS.items() if any(map(check.applies, trials))] + ["prediction"]
+        return [*(check.name for check in self.checks()), "prediction"]
 
     def check(self, make, prediction, *, seed=None, count_lines=count_lines):
         """Return the `CheckReport` of a submission.
@@ -190,7 +197,7 @@ class Assignment:
             The student's ``PREDICTION``.
         """
         trials = self.trials(make, seed=seed, count_lines=count_lines)
-        report = run_checks(f"Assignment {self.number}, {self.title}", trials, self.check_names()[:-1])
+        report = run_checks(f"Assignment {self.number}, {self.title}", trials, self.checks())
         return CheckReport(report.denoiser, (*report.results, self.check_prediction(make, prediction)))
 
     def check_prediction(self, make, prediction):
