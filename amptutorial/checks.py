@@ -99,14 +99,10 @@ class CheckReport:
     __repr__ = __str__
 
     def _repr_html_(self):
-        head = "".join(
-            f'<th scope="col" style="text-align:left">{name}</th>' for name in ("check", "", "found", "read")
-        )
-        return (
-            f"<table><caption>{html.escape(self._title())}</caption><thead><tr>{head}</tr></thead><tbody>"
-            + "".join(map(_table_row, self.results))
-            + "</tbody></table>"
-        )
+        head = "".join(f'<th scope="col" style="{CELL}">{name}</th>' for name in ("check", "", "found", "read"))
+        caption = f"<caption>{html.escape(self._title())}</caption>"
+        rows = "".join(map(_table_row, self.results))
+        return f'<table class="amp-report">{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
 
 
 def _table_row(result):

@@ -553,7 +553,7 @@ def test_a_patched_numpy_hides_no_mistake(rules):
 
 def test_after_a_crash_the_other_checks_still_earn_points(rules):
     found = grade(RIGHT.replace("return self.strength / 2 *", "import os; os._exit(9); return"), rules)
-    assert passed(found) == set(rules.weights) - {"penalty"} - {"state_evolution", "prediction"}
+    assert passed(found) == set(rules.weights) - {"penalty", "no_mutation", "state_evolution", "prediction"}
     assert "penalty ended Python itself (exit code 9)" in messages(found)
 
 
