@@ -13,8 +13,6 @@ from .laws import DiscreteBias, EmpiricalRows, GaussianRows, scaled_rows
 from .metrics import normalised_mse
 from .state_evolution import state_evolution
 
-GRADIENT_FIELD = "06_denoisers.html#denoisers-jacobian"
-
 
 def _has_penalty(trial):
     return isinstance(trial.belief, Penalty) or (
@@ -187,7 +185,7 @@ def _difference_jacobian(trial, problem):
     return fine, 2 * np.abs(fine - coarse).max()
 
 
-@check(GRADIENT_FIELD)
+@check("06_denoisers.html#denoisers-jacobian")
 def check_jacobian_symmetric(trial):
     """Minimisers and posterior means are gradients of convex functions of p: symmetric Jacobians, eigenvalues >= 0."""
     typical = np.abs(trial.mean_jacobian()).max()  # a row known for certain has a Jacobian of round-off alone
@@ -213,7 +211,7 @@ def check_lipschitz(trial):
 
     def change(s, t):
         """Return |x_t - x_s| in the norm of F between two points of each segment."""
-        points = (trial.fields()(ends[0] + u[:, None] * (ends[1] - ends[0])) for u in (s, t))
+        points = (trial.estimate(Problem(ends[0] + u[:, None] * (ends[1] - ends[0]), r, F)) for u in (s, t))
         return np.linalg.norm(np.subtract(*points) @ root, axis=1)
 
     grid = np.linspace(0, 1, 17)

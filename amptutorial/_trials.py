@@ -121,10 +121,6 @@ class Trial:
         )
         return tuple(map(np.asarray, pair))
 
-    def fields(self):
-        """Return the denoiser's estimate as a function of `P` alone, for the trial's own r and F."""
-        return lambda P: self.estimate(Problem(P, self.problem.r, self.problem.F))
-
 
 def draw_problem(n_rows, d, rng, rows=None):
     """Return a `Problem`: an F with condition number 30, rates over two decades, rows of the size AMP would meet.

@@ -199,7 +199,7 @@ def _run(check, trials):
             applied = True
             notes.append(check.measure(trial))
         except Exception as error:  # noqa: BLE001 - the report must survive any student's code
-            return _result(check, False, f"{trial.title}: " * bool(trial.title) + _describe(error))
+            return _result(check, False, f"{trial.title}: " * bool(trial.title) + describe_error(error))
     return _result(check, True, "; ".join(filter(None, notes))) if applied else None
 
 
@@ -207,7 +207,8 @@ def _result(check, passed, message):
     return CheckResult(check.name, passed, message, check.contract, check.read)
 
 
-def _describe(error):
+def describe_error(error):
+    """Return what went wrong in a check: its message, or the error of the denoiser with its line."""
     return str(error) if isinstance(error, AssertionError) else f"raised {type(error).__name__}: {error}{_line(error)}"
 
 

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import numpy as np
 
+from .. import experiments
+from .._contract_checks import SITE
 from .._trials import count_lines
 from .._validation import check_integer, check_positive
 from ..beliefs import Penalty, Prior
-from ..checks import CHECKS, CheckReport, CheckResult, Trial, draw_problem, run_checks
+from ..checks import CHECKS, CheckReport, CheckResult, Trial, describe_error, draw_problem, run_checks
 from ..denoisers import check_is_denoiser
-from ..experiments import observe, run_amp
-from ..laws import BiasLaw, DiscreteBias, scaled_rows
+from ..laws import BiasLaw, DiscreteBias
 from ..metrics import normalised_mse
-from ..model import draw_embedding
 from ..state_evolution import state_evolution
 
 N_ROWS = 40  # of each setting, as in `check_denoiser`
@@ -89,7 +89,7 @@ class Experiment:
     def predict(self, denoiser, n_samples=20_000):
         """Return the number in question by state evolution."""
         rng = np.random.default_rng(0)
-        law_u, law_v = self._laws()
+        law_u, law_v = self._synthetic().scaled_rows()
         X = law_v.draw(200_000, rng)[1]
         beta, S = self.m / self.n, X.T @ X / len(X)
         run = state_evolution(
@@ -102,16 +102,13 @@ class Experiment:
     def measure(self, denoiser, seed):
         """Return the number in question after AMP on counts drawn with this seed."""
         rng = np.random.default_rng([seed, 4])
-        e = draw_embedding(self.m, self.n, self.d, **self._row_laws(), rng=rng)
+        e = self._synthetic().draw(rng)
         noise = self.start_noise * np.sqrt(np.mean(e.B**2)) * rng.standard_normal(e.B.shape)
-        run = run_amp(observe(e, "true", rng), denoiser, e.B + noise, self.n_iter)
+        run = experiments.run_amp(experiments.observe(e, "true", rng), denoiser, e.B + noise, self.n_iter)
         return normalised_mse(e.A, e.B, run.A, run.B) if self.statistic is None else float(self.statistic(e.A, run.A))
 
-    def _row_laws(self):
-        return {"rows_u": self.rows, "rows_v": self.rows, "bias_u": self.bias, "bias_v": self.bias}
-
-    def _laws(self):
-        return scaled_rows(self.d, **self._row_laws())
+    def _synthetic(self):
+        return experiments.Setting(rows=self.rows, bias=self.bias, m=self.m, n=self.n, d=self.d)
 
 
 @dataclass(frozen=True)
@@ -177,14 +174,13 @@ class Assignment:
         problem = draw_problem(N_ROWS, setting.d, rng, setting.belief and setting.belief.rows)
         return Trial(make_denoiser, problem, setting.belief, setting.limits, setting.title, count_lines)
 
-    def checks(self):
-        """Return the checks that apply."""
-        trials = self.trials(_nothing)
-        return [check for check in (*CHECKS.values(), *self.own_checks) if any(map(check.applies, trials))]
-
     def check_names(self):
         """Return the names of the checks that are graded, the prediction last."""
-        return [*(check.name for check in self.checks()), "prediction"]
+        trials = self.trials(_nothing)
+        return [*(check.name for check in self._checks() if any(map(check.applies, trials))), "prediction"]
+
+    def _checks(self):
+        return *CHECKS.values(), *self.own_checks
 
     def check(self, make, prediction, *, seed=None, count_lines=count_lines):
         """Return the `CheckReport` of a submission.
@@ -197,7 +193,7 @@ class Assignment:
             The student's ``PREDICTION``.
         """
         trials = self.trials(make, seed=seed, count_lines=count_lines)
-        report = run_checks(f"Assignment {self.number}, {self.title}", trials, self.checks())
+        report = run_checks(f"Assignment {self.number}, {self.title}", trials, self._checks())
         return CheckReport(report.denoiser, (*report.results, self.check_prediction(make, prediction)))
 
     def check_prediction(self, make, prediction):
@@ -205,7 +201,7 @@ class Assignment:
         about = (
             "prediction",
             "PREDICTION is the number that state evolution predicts for the experiment at the end of the brief.",
-            "https://amptutorial.github.io/amptutorial/book/10_state_evolution.html#se-algorithm",
+            SITE + "10_state_evolution.html#se-algorithm",
         )
 
         def result(passed, message):
@@ -218,7 +214,7 @@ class Assignment:
             denoiser = check_is_denoiser(make(self.experiment.class_name, **self.experiment.params), "the denoiser")
             predicted = self.experiment.predict(denoiser)
         except Exception as error:  # noqa: BLE001 - the report must survive any student's code
-            return result(False, f"raised {type(error).__name__}: {error}")
+            return result(False, describe_error(error))
         off = abs(value - predicted)
         return result(
             off <= self.experiment.tolerance,

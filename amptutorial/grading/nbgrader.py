@@ -9,6 +9,9 @@ import shutil
 import sys
 from pathlib import Path
 
+import nbformat
+from nbformat.v4 import new_code_cell, new_markdown_cell
+
 from ..assignments import ASSIGNMENTS
 from . import config
 
@@ -31,12 +34,14 @@ The notebooks in `source` hold the solutions and the seed of the hidden settings
 The derivations, {derivation} points, are graded by hand: `nbgrader formgrade`. The checks make 100 points.
 """
 
+DERIVATION_POINTS = 20  # for what is graded by hand
+
 DERIVATION = """## Your derivations
 
 Write here what the section *To derive, on paper* asks for, or hand it in on paper."""
 
 
-def export(course, path, derivation_points=20):
+def export(course, path):
     """Write the folder `course`: configuration, a README, and ``source/NN_name/brief.ipynb`` for each assignment.
 
     Parameters
@@ -45,8 +50,6 @@ def export(course, path, derivation_points=20):
         A new or empty folder.
     path : Path
         ``assignments/grading.yml``; the briefs lie beside it, the solutions in ``../solutions`` if they are there.
-    derivation_points : float
-        For what is graded by hand.
 
     Returns
     -------
@@ -64,17 +67,15 @@ def export(course, path, derivation_points=20):
     if course.exists() and any(course.iterdir()):
         raise FileExistsError(f"{course} is not empty: name a new folder for the course")
     for task in ASSIGNMENTS.values():
-        _write_assignment(task, course / "source" / task.folder, briefs, config.load_rules(path, task.number),
-                          derivation_points)  # fmt: skip
+        rules = config.load_rules(path, task.number)
+        _write_assignment(task, course / "source" / task.folder, briefs, rules)
     names = [task.folder for task in ASSIGNMENTS.values()]
     (course / "nbgrader_config.py").write_text(CONFIGURATION, encoding="utf-8")
-    (course / "README.md").write_text(README.format(example=names[0], derivation=derivation_points), encoding="utf-8")
+    (course / "README.md").write_text(README.format(example=names[0], derivation=DERIVATION_POINTS), encoding="utf-8")
     return names
 
 
-def _write_assignment(task, target, briefs, rules, derivation_points):
-    import nbformat
-
+def _write_assignment(task, target, briefs, rules):
     folder = briefs / task.folder
     starter = (folder / "denoiser.py").read_text(encoding="utf-8")
     solution = briefs.parent / "solutions" / task.folder / "denoiser.py"
@@ -90,7 +91,7 @@ def _write_assignment(task, target, briefs, rules, derivation_points):
         if is_check:
             cells.append(_solution_cell(starter, reference))
         cells.append(_public_check(task.number) if is_check else _plain(cell))
-    notebook.cells = [*cells, _derivation_cell(derivation_points), *_graded_cells(task, rules)]
+    notebook.cells = [*cells, _derivation_cell(), *_graded_cells(task, rules)]
     nbformat.write(notebook, target / "brief.ipynb")
 
 
@@ -101,8 +102,6 @@ def _plain(cell):
 
 
 def _cell(kind, name, source, points=0, *, grade=False, solution=False, locked=False):
-    from nbformat.v4 import new_code_cell, new_markdown_cell
-
     metadata = {
         "grade": grade, "grade_id": name, "locked": locked, "schema_version": 3, "solution": solution, "task": False
     }  # fmt: skip
@@ -126,8 +125,8 @@ def _public_check(number):
     return _cell("code", "public-checks", text, locked=True)
 
 
-def _derivation_cell(points):
-    return _cell("markdown", "derivations", DERIVATION, points, grade=True, solution=True)
+def _derivation_cell():
+    return _cell("markdown", "derivations", DERIVATION, DERIVATION_POINTS, grade=True, solution=True)
 
 
 def _graded_cells(task, rules):
