@@ -8,6 +8,7 @@ import ast
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import nbformat
@@ -24,6 +25,7 @@ from amptutorial.assignments import (
     run_experiment,
 )
 from amptutorial.checks import CHECKS
+from amptutorial.denoisers import Ridge
 from amptutorial.grading import config
 
 ROOT = Path(__file__).parents[1]
@@ -152,6 +154,13 @@ def test_the_experiment_comes_out_as_state_evolution_predicts(task):
     denoiser = maker(module)(experiment.class_name, **experiment.params)
     measured = [experiment.measure(denoiser, seed) for seed in (20, 21, 22)]
     assert abs(experiment.predict(denoiser) - sum(measured) / 3) < 1.5 * experiment.tolerance
+
+
+def test_the_first_iteration_of_an_experiment_is_predicted_from_its_noisy_start():
+    """After ten iterations the start is forgotten: only the first shows whether its overlaps are right."""
+    experiment = replace(ASSIGNMENTS[1].experiment, n_iter=1, start_noise=2.0)
+    measured = [experiment.measure(Ridge(3.0), seed) for seed in (20, 21, 22)]
+    assert abs(experiment.predict(Ridge(3.0)) - sum(measured) / 3) < 1.5 * experiment.tolerance
 
 
 @needs_solutions
