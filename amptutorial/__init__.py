@@ -1,7 +1,13 @@
 """How well can embeddings be learned? Biased low-rank AMP and its state evolution, verified formula by formula."""
 
 from ._validation import AMPWarning
-from .amp import AMPIterate, AMPRun, IndefinitePrecisionWarning, biased_low_rank_amp, random_start
+from .amp import (
+    AMPIterate,
+    AMPRun,
+    IndefinitePrecisionWarning,
+    biased_low_rank_amp,
+    random_start,
+)
 from .baselines import spectral_start
 from .bias import drop_empty, estimate_bias
 from .checks import check_denoiser

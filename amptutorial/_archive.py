@@ -1,6 +1,7 @@
 """The movie-review archive: where it lies, whether it is whole, and the reviews in it.
 
-Nothing is ever unpacked: the archive is read as one stream, and a member is only a name and some bytes.
+Nothing is ever unpacked: the archive is read as one stream, and a member is only a name
+and some bytes.
 """
 
 import gzip
@@ -16,8 +17,10 @@ from tqdm import tqdm
 
 URL = "http://ai.stanford.edu/~amaas/data/sentiment/aclImdb_v1.tar.gz"
 SHA256 = {
-    "aclImdb_v1.tar.gz": "c40f74a18d3b61f90feba1e17730e0d38e8b97c05fde7008942e91923d1658fe",  # the official archive
-    "aclImdb_labelled.tar.gz": "be944c6863d0848463795f09d7370ad897cd7dbc929a8594639dc0333c82ded6",  # its labelled half
+    # the official archive
+    "aclImdb_v1.tar.gz": "c40f74a18d3b61f90feba1e17730e0d38e8b97c05fde7008942e91923d1658fe",
+    # its labelled half
+    "aclImdb_labelled.tar.gz": "be944c6863d0848463795f09d7370ad897cd7dbc929a8594639dc0333c82ded6",
 }
 _OFFICIAL = "aclImdb_v1.tar.gz"
 _REVIEW = re.compile(r"aclImdb/(?:train|test)/(pos|neg)/\d+_\d+\.txt")
@@ -31,7 +34,8 @@ def cache_folder():
 def find_archive(path=None):
     """Return the archive: from `path`, else `AMPTUTORIAL_DATA`, else the cache, else by downloading it.
 
-    A file or folder of the user's own is taken as it is; what the cache holds must have a known checksum.
+    A file or folder of the user's own is taken as it is; what the cache holds must have
+    a known checksum.
 
     Raises
     ------
@@ -62,12 +66,15 @@ def read_reviews(path):
     Raises
     ------
     ValueError
-        If the archive is truncated or damaged, has a member that points outside it, or holds no review.
+        If the archive is truncated or damaged, has a member that points outside it, or
+        holds no review.
     """
     try:
         reviews = dict(_stream(path))
     except (EOFError, OSError, tarfile.TarError, zlib.error) as error:
-        raise ValueError(_refusal(path, f"is truncated or damaged ({error})")) from error
+        raise ValueError(
+            _refusal(path, f"is truncated or damaged ({error})")
+        ) from error
     if not reviews:
         raise ValueError(
             f"{path} holds no review: its members should be named aclImdb/{{train,test}}/{{pos,neg}}/<id>_<rating>.txt"
@@ -84,9 +91,13 @@ def _supplied(path, origin):
     path = Path(path).expanduser()
     found = _in_folder(path) if path.is_dir() else path
     if found is None:
-        raise FileNotFoundError(f"{origin} is the folder {path}, which holds none of {', '.join(SHA256)}")
+        raise FileNotFoundError(
+            f"{origin} is the folder {path}, which holds none of {', '.join(SHA256)}"
+        )
     if not found.is_file():
-        raise FileNotFoundError(f"{origin} is {path}, but there is no such file or folder")
+        raise FileNotFoundError(
+            f"{origin} is {path}, but there is no such file or folder"
+        )
     return found
 
 
@@ -96,12 +107,14 @@ def _in_folder(folder):
 
 def _download():
     target = cache_folder() / _OFFICIAL
-    part = target.with_name(f"{_OFFICIAL}.{os.getpid()}.part")  # two processes may download at once
+    # two processes may download at once
+    part = target.with_name(f"{_OFFICIAL}.{os.getpid()}.part")
     try:
         part.parent.mkdir(parents=True, exist_ok=True)
         pooch.HTTPDownloader(progressbar=True)(URL, str(part), None)
         part.replace(target)
-    except Exception as error:  # whatever the network stack raises, the reader's way out is the same
+    # whatever the network stack raises, the reader's way out is the same
+    except Exception as error:
         raise ConnectionError(_no_archive(target, error)) from error
     finally:
         part.unlink(missing_ok=True)
@@ -122,22 +135,31 @@ def _verified(path):
     if sha256(path) in SHA256.values():
         return path
     aside = path.with_name(f"{path.name}.rejected")
-    message = _refusal(path, "is truncated or altered", f"It is kept aside as {aside}; call again to download.")
+    message = _refusal(
+        path,
+        "is truncated or altered",
+        f"It is kept aside as {aside}; call again to download.",
+    )
     path.replace(aside)
     raise ValueError(message)
 
 
-def _refusal(path, fault, fate="The file is left where it is: replace it with a whole copy."):
+def _refusal(
+    path, fault, fate="The file is left where it is: replace it with a whole copy."
+):
     known = " or ".join(f"{digest} ({name})" for name, digest in SHA256.items())
     return f"{path} {fault}: found sha256 {sha256(path)}, expected {known}. {fate}"
 
 
 def _stream(path):
     """Yield (member name, text) of each labelled review."""
-    # gzip, unlike tarfile's own decompression of a stream, refuses a truncated file and checks the sum at its end
+    # gzip, unlike tarfile's own decompression of a stream, refuses a truncated file and
+    # checks the sum at its end
     with gzip.open(path) as stream:
         with tarfile.open(fileobj=stream, mode="r|") as archive:
-            for member in tqdm(archive, desc="Reading the archive", unit=" files", leave=False):
+            for member in tqdm(
+                archive, desc="Reading the archive", unit=" files", leave=False
+            ):
                 name = _safe_name(member, path)
                 if member.isfile() and _REVIEW.fullmatch(name):
                     yield name, _text(archive.extractfile(member).read(), name, path)
@@ -147,11 +169,16 @@ def _stream(path):
 
 def _safe_name(member, path):
     name = member.name.removeprefix("./")
-    both = (PurePosixPath(name), PureWindowsPath(name))  # a name may be harmless on one system alone
+    # a name may be harmless on one system alone
+    both = (PurePosixPath(name), PureWindowsPath(name))
     if any(p.anchor or ".." in p.parts for p in both):
-        raise ValueError(f"{path} is refused: its member {member.name!r} points outside the archive")
+        raise ValueError(
+            f"{path} is refused: its member {member.name!r} points outside the archive"
+        )
     if not (member.isfile() or member.isdir()):
-        raise ValueError(f"{path} is refused: its member {member.name!r} is a link or device, not a file or folder")
+        raise ValueError(
+            f"{path} is refused: its member {member.name!r} is a link or device, not a file or folder"
+        )
     return name
 
 
@@ -159,4 +186,6 @@ def _text(data, name, path):
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is refused: its member {name!r} is not UTF-8 text ({error})") from error
+        raise ValueError(
+            f"{path} is refused: its member {name!r} is not UTF-8 text ({error})"
+        ) from error

@@ -1,7 +1,7 @@
 """Checks of what every denoiser promises, whatever it believes: see `amptutorial.checks`.
 
-Each function asks one question, raises `AssertionError` with an example that breaks the promise, and returns
-None or a measurement worth reading.
+Each function asks one question, raises `AssertionError` with an example that breaks the
+promise, and returns None or a measurement worth reading.
 """
 
 import inspect
@@ -46,10 +46,18 @@ class Check:
     def __call__(self, denoiser):
         """Run the check on a denoiser or a `Trial`; a failure says what was promised and what to read."""
         try:
-            self.measure(denoiser if isinstance(denoiser, Trial) else trial_of(denoiser))
+            self.measure(
+                denoiser if isinstance(denoiser, Trial) else trial_of(denoiser)
+            )
         except AssertionError as failure:
-            where = f"{denoiser.title}: " if isinstance(denoiser, Trial) and denoiser.title else ""
-            raise AssertionError(f"{where}{failure}\nThe promise: {self.contract}\nRead: {self.read}") from None
+            where = (
+                f"{denoiser.title}: "
+                if isinstance(denoiser, Trial) and denoiser.title
+                else ""
+            )
+            raise AssertionError(
+                f"{where}{failure}\nThe promise: {self.contract}\nRead: {self.read}"
+            ) from None
 
 
 def check(read, applies=lambda trial: True):
@@ -57,7 +65,13 @@ def check(read, applies=lambda trial: True):
 
     def decorate(function):
         contract = inspect.getdoc(function).splitlines()[0]
-        return Check(function.__name__.removeprefix("check_"), contract, SITE + read, applies, function)
+        return Check(
+            function.__name__.removeprefix("check_"),
+            contract,
+            SITE + read,
+            applies,
+            function,
+        )
 
     return decorate
 
@@ -71,7 +85,9 @@ def trial_of(denoiser, *, belief=None, d=3, n_rows=40, rng=None):
 
 def assert_close(a, b, message, rtol=1e-6):
     """Raise unless `a` and `b` agree, relative to the largest entry of `b`."""
-    assert np.allclose(a, b, rtol=rtol, atol=rtol / 100 * (1 + np.abs(b).max(initial=0.0))), message
+    assert np.allclose(
+        a, b, rtol=rtol, atol=rtol / 100 * (1 + np.abs(b).max(initial=0.0))
+    ), message
 
 
 @check("06_denoisers.html#denoisers-rows")
@@ -85,8 +101,12 @@ def check_shapes(trial):
         ("the Jacobian of denoise", lambda: trial.denoise()[1], (d, d)),
     ):
         value = answer()
-        assert value.shape == shape, f"{name} has shape {value.shape} for N = {N}, d = {d}; expected {shape}"
-        assert value.dtype.kind == "f", f"{name} has dtype {value.dtype}; expected floats"
+        assert value.shape == shape, (
+            f"{name} has shape {value.shape} for N = {N}, d = {d}; expected {shape}"
+        )
+        assert value.dtype.kind == "f", (
+            f"{name} has dtype {value.dtype}; expected floats"
+        )
         assert np.isfinite(value).all(), f"{name} holds NaN or infinite values"
 
 
@@ -94,13 +114,22 @@ def check_shapes(trial):
 def check_no_mutation(trial):
     """P, r and F are left as they were."""
     P, r, F = trial.problem.copies()
-    rows, questions = {"P": P, "r": r, "F": F}, {"penalty": {"X": P, "r": r}, "convexity": {"r": r}}
-    for method, arguments in (dict.fromkeys((*METHODS, "denoise"), rows) | questions).items():
+    rows, questions = (
+        {"P": P, "r": r, "F": F},
+        {"penalty": {"X": P, "r": r}, "convexity": {"r": r}},
+    )
+    for method, arguments in (
+        dict.fromkeys((*METHODS, "denoise"), rows) | questions
+    ).items():
         copies = {name: value.copy() for name, value in arguments.items()}
         getattr(trial.denoiser, method)(*copies.values())
         for name, value in arguments.items():
             copy = copies[name]
-            where = tuple(int(k) for k in np.argwhere(copy != value)[0]) if (copy != value).any() else None
+            where = (
+                tuple(int(k) for k in np.argwhere(copy != value)[0])
+                if (copy != value).any()
+                else None
+            )
             assert where is None, (
                 f"{method} changes its argument: {name}{list(where)} was {value[where]:.4g} before and is "
                 f"{copy[where]:.4g} after the call. Work on a copy: {name} = {name}.copy()"
@@ -112,16 +141,26 @@ def check_deterministic(trial):
     """The same input gives the same output, whatever was asked before."""
     first, J_first = trial.estimate(), trial.mean_jacobian()
     advice = "no randomness, no state that is kept between calls, no cache that forgets what it was computed from"
-    assert np.array_equal(first, trial.estimate()), f"two calls of estimate with the same input differ: {advice}"
+    assert np.array_equal(first, trial.estimate()), (
+        f"two calls of estimate with the same input differ: {advice}"
+    )
     assert_close(
-        trial.denoise()[0], first, "denoise and estimate give different estimates for the same input: AMP calls denoise"
+        trial.denoise()[0],
+        first,
+        "denoise and estimate give different estimates for the same input: AMP calls denoise",
     )
     P, r, F = trial.problem.copies()
     other = Problem(P[::-1] / 2, r[::-1], 2 * F + np.eye(len(F)))
-    for method in reversed(METHODS):  # the Jacobian first: an estimate of the same rows must not be needed for it
-        used, fresh = (np.asarray(getattr(each, method)(*other.copies())) for each in (trial.denoiser, trial.make()))
+    # the Jacobian first: an estimate of the same rows must not be needed for it
+    for method in reversed(METHODS):
+        used, fresh = (
+            np.asarray(getattr(each, method)(*other.copies()))
+            for each in (trial.denoiser, trial.make())
+        )
         assert_close(
-            used, fresh, f"{method} with another F: a new instance and one that has been used before differ: {advice}"
+            used,
+            fresh,
+            f"{method} with another F: a new instance and one that has been used before differ: {advice}",
         )
     again = trial.estimate()
     assert np.array_equal(first, again), (
@@ -146,7 +185,11 @@ def check_row_independence(trial):
         )
     order = np.arange(N)[::-1]
     permuted = trial.estimate(trial.problem.rows(order))
-    assert_close(permuted, together[order], "reversing the rows of P and r does not reverse the rows of the estimate")
+    assert_close(
+        permuted,
+        together[order],
+        "reversing the rows of P and r does not reverse the rows of the estimate",
+    )
 
 
 @check("06_denoisers.html#denoisers-own")
@@ -155,30 +198,45 @@ def check_hard_inputs(trial):
     P, r, F = trial.problem.copies()
     d = len(F)
     V = np.linalg.eigh(F)[1]
-    # not worse: coordinate descent, a right solution, needs as many steps as the condition number
+    # not worse: coordinate descent, a right solution, needs as many steps as the
+    # condition number
     ill = (V * np.geomspace(1e-4, 1, d)) @ V.T if d > 1 else 1e-4 * F
     one = np.ones(1)
     for text, problem in (
         ("a tiny r = 1e-10", Problem(P[:1], 1e-10 * one, F)),
-        ("a huge r = 1e10, and p 1e5 times as large", Problem(1e5 * P[:1], 1e10 * one, F)),
+        (
+            "a huge r = 1e10, and p 1e5 times as large",
+            Problem(1e5 * P[:1], 1e10 * one, F),
+        ),
         ("an F with the eigenvalue 1e-4", Problem(P, r, (ill + ill.T) / 2)),
         ("P = 0", Problem(0 * P, r, F)),
-        ("a row of P that is 1e6 times as large as others", Problem(np.vstack([1e6 * P[:1], P[1:]]), r, F)),
+        (
+            "a row of P that is 1e6 times as large as others",
+            Problem(np.vstack([1e6 * P[:1], P[1:]]), r, F),
+        ),
         ("a single row", trial.problem.rows([0])),
     ):
-        for name, value in (("estimate", trial.estimate(problem)), ("mean_jacobian", trial.mean_jacobian(problem))):
-            assert np.isfinite(value).all(), f"{name} is not finite for {text}: got {value.ravel()[:4]}"
+        for name, value in (
+            ("estimate", trial.estimate(problem)),
+            ("mean_jacobian", trial.mean_jacobian(problem)),
+        ):
+            assert np.isfinite(value).all(), (
+                f"{name} is not finite for {text}: got {value.ravel()[:4]}"
+            )
 
 
 @check("06_denoisers.html#denoisers-frequency")
 def check_frequency_scaling(trial):
     """estimate(p, r, F) = sqrt(r) estimate(sqrt(r) p, 1, r F): the row is x = sqrt(r) u and the belief is about u."""
     by_frequency = np.argsort(trial.problem.r)
-    for i in by_frequency[[0, len(by_frequency) // 2, -1]]:  # a wrong power of r shows far from r = 1
+    # a wrong power of r shows far from r = 1
+    for i in by_frequency[[0, len(by_frequency) // 2, -1]]:
         one = trial.problem.rows([i])
         root = np.sqrt(one.r)
         direct = trial.estimate(one)
-        scaled = root * trial.estimate(Problem(root * one.P, np.ones(1), one.r[0] * one.F))
+        scaled = root * trial.estimate(
+            Problem(root * one.P, np.ones(1), one.r[0] * one.F)
+        )
         assert_close(
             direct,
             scaled,
@@ -192,12 +250,16 @@ def check_frequency_scaling(trial):
 def check_speed(trial):
     """All rows are computed at once: the number of executed lines of Python does not grow with the rows."""
     few, copies = trial.problem.rows(slice(100)), 11
-    many = Problem(np.tile(few.P, (copies, 1)), np.tile(few.r, copies), few.F)  # the same rows: as many iterations
+    # the same rows: as many iterations
+    many = Problem(np.tile(few.P, (copies, 1)), np.tile(few.r, copies), few.F)
     added = len(many.r) - len(few.r)
     for method in (*METHODS, "denoise"):
         if getattr(type(trial.denoiser), method) is getattr(Denoiser, method):
             continue  # the base class only calls the other methods
-        lines = [trial.count_lines(trial.denoiser, method, *problem.copies()) for problem in (few, many)]
+        lines = [
+            trial.count_lines(trial.denoiser, method, *problem.copies())
+            for problem in (few, many)
+        ]
         growth = (lines[1][0] - lines[0][0]) / added
         assert growth < 0.5, (
             f"{method} executes {growth:.1f} lines of Python for every row: a loop over the rows. {len(many.r)} rows "

@@ -1,7 +1,7 @@
 """Docstrings read from the source of installed packages, without importing them.
 
-Importing every submodule would run code, print and warn, and find other objects on other machines. The source is the
-same text every time.
+Importing every submodule would run code, print and warn, and find other objects on
+other machines. The source is the same text every time.
 """
 
 import ast
@@ -11,17 +11,22 @@ import re
 import warnings
 from pathlib import Path
 
-# Tests; other people's code that travels inside a package; what newer versions of Python no longer have
+# Tests; other people's code that travels inside a package; what newer versions of
+# Python no longer have
 _LEFT_OUT = {"tests", "externals", "_lib", "distutils"}
 
-_SECTIONS = re.compile(r"^(References|Examples?|See Also)\n-{3,}\n.*?(?=^\S.*\n-{3,}\n|\Z)", re.DOTALL | re.MULTILINE)
+_SECTIONS = re.compile(
+    r"^(References|Examples?|See Also)\n-{3,}\n.*?(?=^\S.*\n-{3,}\n|\Z)",
+    re.DOTALL | re.MULTILINE,
+)
 _LINES = re.compile(
     r"^.*\n[-=~^]{3,}$"  # a heading
     r"|^\s*(?:>>>|\.\.\.|\.\. ).*$"  # doctest, directive, footnote
     r"|^\s*[\w*, ]+ : .*$",  # the line "name : type" of a parameter
     re.MULTILINE,
 )
-_MARKUP = re.compile(r":math:`[^`]*`|``[^`]*``|:\w+:")  # formulas, literals, the names of roles
+# formulas, literals, the names of roles
+_MARKUP = re.compile(r":math:`[^`]*`|``[^`]*``|:\w+:")
 _CODE = re.compile(
     r"[_=\\^{}<>|@#$%/]|\w[.(]\w"  # in n_samples, axis=0, <class>, scipy.sparse, fit(X)
     r"|^\W*\w{1,2}\W*$"  # letters that stand for variables
@@ -31,8 +36,9 @@ _CODE = re.compile(
 def docstrings(package):
     """Yield (dotted name, docstring) of the public modules, classes, functions and methods of `package`.
 
-    Private steps of the dotted name are left out (``sklearn.linear_model._ridge.Ridge`` is found as
-    ``sklearn.linear_model.Ridge``), since packages often keep public objects in private modules.
+    Private steps of the dotted name are left out (``sklearn.linear_model._ridge.Ridge``
+    is found as ``sklearn.linear_model.Ridge``), since packages often keep public
+    objects in private modules.
 
     Raises
     ------
@@ -40,7 +46,9 @@ def docstrings(package):
         If the package is not installed.
     """
     for file, steps in _sources(package):
-        yield from _in_file(file, package, [step for step in steps if step != "__init__"])
+        yield from _in_file(
+            file, package, [step for step in steps if step != "__init__"]
+        )
 
 
 def fingerprint(package):
@@ -60,7 +68,9 @@ def _sources(package):
     root = _folder(package)
     for file in sorted(root.rglob("*.py")):
         steps = file.relative_to(root).with_suffix("").parts
-        if _LEFT_OUT.isdisjoint(steps) and not steps[-1].startswith(("test_", "conftest")):
+        if _LEFT_OUT.isdisjoint(steps) and not steps[-1].startswith(
+            ("test_", "conftest")
+        ):
             yield file, steps
 
 
@@ -97,7 +107,9 @@ def _in_file(file, package, steps):
 def _public(node, name):
     """Yield the docstrings of the public functions and classes in the body of `node`, a module or class."""
     for child in node.body:
-        if isinstance(child, ast.FunctionDef | ast.ClassDef) and not child.name.startswith("_"):
+        if isinstance(
+            child, ast.FunctionDef | ast.ClassDef
+        ) and not child.name.startswith("_"):
             path = f"{name}.{child.name}"
             if text := ast.get_docstring(child):
                 yield path, text
@@ -112,12 +124,17 @@ def _added(call, module):
     name, text = map(_literal, call.args[-2:])
     if isinstance(text, tuple):  # (method, text)
         name, text = f"{name}.{text[0]}", text[1]
-    if isinstance(name, str) and isinstance(text, str) and not re.search(r"(^|\.)_", name):
+    if (
+        isinstance(name, str)
+        and isinstance(text, str)
+        and not re.search(r"(^|\.)_", name)
+    ):
         yield f"{module}.{name}", inspect.cleandoc(text)
 
 
 def _literal(node):
     try:
         return ast.literal_eval(node)
-    except ValueError:  # a name or a formatted string: only running the module would tell
+    # a name or a formatted string: only running the module would tell
+    except ValueError:
         return None

@@ -1,22 +1,27 @@
 """The Lasso for many rows that share one matrix: the numerical core of the `Lasso` denoiser (``eq:l1-denoiserA``).
 
-Row i minimises a'F a / 2 - p_i'a + t_i |a|_1. Given its pattern theta (the sign of each coordinate, 0 off the support
-S), the answer is one linear solve, a_S = F_SS^-1 (p - t theta)_S. The work is to find the pattern, in all rows at once:
+Row i minimises a'F a / 2 - p_i'a + t_i |a|_1. Given its pattern theta (the sign of each
+coordinate, 0 off the support S), the answer is one linear solve, a_S = F_SS^-1 (p - t
+theta)_S. The work is to find the pattern, in all rows at once:
 
 1. A few sweeps of coordinate descent guess it, and are right for most rows.
 2. The guess is optimal for another vector, the start. On the segment from the start to p the optimal pattern changes
-   one coordinate at a time; a round makes the next change in every row that is not yet optimal. The vectors for which
-   one pattern is optimal form a convex set, so no pattern comes twice: the walk ends, at the solution.
+   one coordinate at a time; a round makes the next change in every row that is not yet
+   optimal. The vectors for which one pattern is optimal form a convex set, so no
+   pattern comes twice: the walk ends, at the solution.
 
-Rows with the same support share one inverse. The last solve uses p alone, so no error accumulates on the way.
+Rows with the same support share one inverse. The last solve uses p alone, so no error
+accumulates on the way.
 """
 
 import numpy as np
 
 _SWEEPS = 20  # of coordinate descent: cheap beside one round of solves
-_ROUNDS_PER_COORDINATE = 100  # a walk takes a few; this many means that round-off leads it in circles
+# a walk takes a few; this many means that round-off leads it in circles
+_ROUNDS_PER_COORDINATE = 100
 _TOLERANCE = 1e-9  # on the relative KKT violation
-_BLOCK = 2**20  # numbers in one batch of d x d matrices: bounds the memory and stays near the cache
+# numbers in one batch of d x d matrices: bounds the memory and stays near the cache
+_BLOCK = 2**20
 
 
 def solve_lasso_rows(P, t, F):
@@ -33,7 +38,8 @@ def solve_lasso_rows(P, t, F):
     Returns
     -------
     array, shape (N, d)
-        In the dtype of `P`, computed in float64; entries off the support are exactly zero.
+        In the dtype of `P`, computed in float64; entries off the support are exactly
+        zero.
 
     Raises
     ------
@@ -50,23 +56,31 @@ def solve_lasso_rows(P, t, F):
     unit = F.diagonal().max()
     for rows in _blocks(*P.shape):
         scale = np.maximum(np.abs(P[rows]).max(1), t[rows]).astype(np.float64)
-        A[rows] = _solve_block(P[rows] / scale[:, None], t[rows] / scale, F / unit) * (scale / unit)[:, None]
+        A[rows] = (
+            _solve_block(P[rows] / scale[:, None], t[rows] / scale, F / unit)
+            * (scale / unit)[:, None]
+        )
     return A
 
 
 def lasso_kkt(A, P, t, F):
     """How far each row is from optimal: its largest violation of the KKT conditions, relative to the terms in them.
 
-    The residual r = p - F a must be t sign(a) on the support and within [-t, t] off it. The violation is divided by the
-    largest of |p|_inf, t and (|F| |a|)_inf; with the last of them, 1e-16 is what rounding `A` to float64 costs.
+    The residual r = p - F a must be t sign(a) on the support and within [-t, t] off it.
+    The violation is divided by the largest of |p|_inf, t and (|F| |a|)_inf; with the
+    last of them, 1e-16 is what rounding `A` to float64 costs.
 
     Returns
     -------
     array, shape (N,)
     """
     residual, t = P - A @ F, np.asarray(t)[:, None]
-    violation = np.where(A == 0, np.maximum(np.abs(residual) - t, 0), np.abs(residual - t * np.sign(A)))
-    return violation.max(1) / np.maximum(np.maximum(np.abs(P), np.abs(A) @ np.abs(F)), t).max(1)
+    violation = np.where(
+        A == 0, np.maximum(np.abs(residual) - t, 0), np.abs(residual - t * np.sign(A))
+    )
+    return violation.max(1) / np.maximum(
+        np.maximum(np.abs(P), np.abs(A) @ np.abs(F)), t
+    ).max(1)
 
 
 def lasso_mean_jacobian(support, F):
@@ -90,7 +104,9 @@ def lasso_mean_jacobian(support, F):
     distinct, _, counts = _distinct_rows(support)
     total = np.zeros_like(F, dtype=np.float64)
     for some in _blocks(*distinct.shape):
-        total += np.tensordot(counts[some], _embedded_inverses(distinct[some], F), axes=1)
+        total += np.tensordot(
+            counts[some], _embedded_inverses(distinct[some], F), axes=1
+        )
     return total / max(len(support), 1)
 
 
@@ -105,7 +121,9 @@ def _solve_block(P, t, F):
     A = _walk_to_optimum(_coordinate_descent(P, t, F), P, t[:, None], F)
     worst = lasso_kkt(A, P, t, F).max()
     if not worst <= _TOLERANCE:
-        raise _ill_conditioned(F, f"a row misses its optimality conditions by {worst:.0e}")
+        raise _ill_conditioned(
+            F, f"a row misses its optimality conditions by {worst:.0e}"
+        )
     return A
 
 
@@ -123,7 +141,8 @@ def _walk_to_optimum(guess, P, t, F):
     """Change one sign a round in each row that is not optimal, along the segment from its start to p."""
     A, left, theta = np.zeros_like(P), np.arange(len(P)), np.sign(guess)
     start = _solved_by(guess, P, t, F)
-    reach = np.sqrt(F.diagonal())  # the most that a unit of each coordinate can move a residual
+    # the most that a unit of each coordinate can move a residual
+    reach = np.sqrt(F.diagonal())
     for _ in range(_ROUNDS_PER_COORDINATE * len(F)):
         distinct, which, _ = _distinct_rows(theta != 0)
         inverse = _embedded_inverses(distinct, F)[which]
@@ -131,7 +150,8 @@ def _walk_to_optimum(guess, P, t, F):
         residual = P - a @ F
         side = np.where(theta == 0, np.sign(residual), 0)
         A[left] = np.where(theta * a > 0, a, 0)
-        excess = np.where(theta == 0, side * residual - t, -theta * a * reach)  # beyond the bounds of the pattern, at p
+        # beyond the bounds of the pattern, at p
+        excess = np.where(theta == 0, side * residual - t, -theta * a * reach)
         beyond = excess > 16 * np.finfo(float).eps * (1 + np.abs(a) @ np.abs(F))
         wrong = beyond.any(1)
         if not wrong.any():
@@ -140,8 +160,10 @@ def _walk_to_optimum(guess, P, t, F):
             x[wrong] for x in (left, P, t, theta, start, inverse, side, excess, beyond)
         )
         a = _solve(inverse, start - t * theta, F)
-        slack = np.where(theta == 0, t - side * (start - a @ F), theta * a * reach)  # inside them, at the start
-        # from slack inside to excess beyond is a straight line: the largest ratio is the bound that is met first
+        # inside them, at the start
+        slack = np.where(theta == 0, t - side * (start - a @ F), theta * a * reach)
+        # from slack inside to excess beyond is a straight line: the largest ratio is
+        # the bound that is met first
         ratio = np.where(beyond, excess / np.maximum(slack, 1e-100), -1)
         first = np.arange(len(left)), ratio.argmax(1)
         theta[first] = side[first]
@@ -151,8 +173,9 @@ def _walk_to_optimum(guess, P, t, F):
 def _solved_by(guess, P, t, F):
     """Return vectors near `P` whose solutions are `guess`.
 
-    Where the guess is zero but should not be, the residual is brought to a fraction of t inside its bound, another
-    fraction for each coordinate: two bounds are then not met at the same moment, even in symmetric problems.
+    Where the guess is zero but should not be, the residual is brought to a fraction of
+    t inside its bound, another fraction for each coordinate: two bounds are then not
+    met at the same moment, even in symmetric problems.
     """
     fraction = 0.5 + 0.4 * (np.arange(1, len(F) + 1) * (5**0.5 - 1) / 2 % 1)
     fitted = guess @ F
@@ -176,13 +199,16 @@ def _embedded_inverses(support, F):
 def _distinct_rows(support):
     """Return the distinct rows of a bool matrix, the one that each row is, and how many rows are each.
 
-    Much faster than ``numpy.unique(support, axis=0)``: 32 columns at a time are one integer.
+    Much faster than ``numpy.unique(support, axis=0)``: 32 columns at a time are one
+    integer.
     """
     which = np.zeros(len(support), dtype=np.int64)
     for start in range(0, support.shape[1], 32):
         columns = support[:, start : start + 32]
         key = (which << 32) | columns @ (1 << np.arange(columns.shape[1]))
-        _, first, which, counts = np.unique(key, return_index=True, return_inverse=True, return_counts=True)
+        _, first, which, counts = np.unique(
+            key, return_index=True, return_inverse=True, return_counts=True
+        )
     return support[first], which, counts
 
 

@@ -31,19 +31,26 @@ def stored(choices, compute):
     Warns
     -----
     UserWarning
-        If the stored file is damaged, or none can be written: the arrays are then computed.
+        If the stored file is damaged, or none can be written: the arrays are then
+        computed.
     """
     file = cache_folder() / f"{_key(choices)}.counts"
     if file.is_file():
         try:
             return _load(file)
         except (OSError, ValueError) as error:
-            warnings.warn(f"{file} is damaged ({error}): the words are counted again", stacklevel=4)
+            warnings.warn(
+                f"{file} is damaged ({error}): the words are counted again",
+                stacklevel=4,
+            )
     arrays = compute()
     try:
         _save(file, arrays)
     except OSError as error:
-        warnings.warn(f"the counts cannot be kept in {file.parent} for the next time ({error})", stacklevel=4)
+        warnings.warn(
+            f"the counts cannot be kept in {file.parent} for the next time ({error})",
+            stacklevel=4,
+        )
     return arrays
 
 
@@ -55,7 +62,8 @@ def _key(choices):
 def _load(file):
     with open(file, "rb") as source:
         digest, data = source.read(32), source.read()
-    if hashlib.sha256(data).digest() != digest:  # zip's own sums leave the names of the arrays unprotected
+    # zip's own sums leave the names of the arrays unprotected
+    if hashlib.sha256(data).digest() != digest:
         raise ValueError("its checksum is wrong")
     with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
         return dict(arrays)

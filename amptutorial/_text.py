@@ -8,11 +8,14 @@ import simplemma
 from sklearn.feature_extraction.text import CountVectorizer
 from tqdm import tqdm
 
-PIPELINE = 1  # part of the key of stored counts: raise it with any change to what is counted
+# part of the key of stored counts: raise it with any change to what is counted
+PIPELINE = 1
 
 _TAG = re.compile(r"<[^>]*>")
 _NOT_LETTERS = re.compile(r"[\W\d_]+")
-_RUN = 8  # words: texts that have nothing to do with each other share shorter runs ("one of the worst movies I have")
+# words: texts that have nothing to do with each other share shorter runs ("one of the
+# worst movies I have")
+_RUN = 8
 
 
 def clean(text):
@@ -35,10 +38,13 @@ def lemma(word):
 def distinct(texts, limit=None):
     """Return the positions of the first `limit` texts that are no near-twins, and how many near-twins were met.
 
-    A text is a near-twin if at least half of its runs of eight words occur in the texts kept before it.
+    A text is a near-twin if at least half of its runs of eight words occur in the texts
+    kept before it.
     """
     kept, seen, n_twins = [], set(), 0
-    for k, text in enumerate(tqdm(texts, total=limit, desc="Comparing documents", leave=False)):
+    for k, text in enumerate(
+        tqdm(texts, total=limit, desc="Comparing documents", leave=False)
+    ):
         if len(kept) == limit:
             break
         runs = _runs(words(text))
@@ -52,7 +58,8 @@ def distinct(texts, limit=None):
 
 def _runs(text_words):
     """Return the hashes of the runs of eight words; a shorter text is one run."""
-    runs = zip(*(text_words[k:] for k in range(_RUN)), strict=False)  # ends with the shortest: at the last full run
+    # ends with the shortest: at the last full run
+    runs = zip(*(text_words[k:] for k in range(_RUN)), strict=False)
     return set(map(hash, runs)) or ({hash(tuple(text_words))} if text_words else set())
 
 
@@ -63,7 +70,8 @@ def count_words(texts, *, min_df, max_df, stop_words, lemmatize):
     ----------
     texts : list of str, length m
     min_df, max_df : int or float
-        A word stays if it occurs in at least and at most so many texts (int) or this proportion of them (float).
+        A word stays if it occurs in at least and at most so many texts (int) or this
+        proportion of them (float).
     stop_words : frozenset of str
         Words left out, as they stand in the text or as lemmas.
     lemmatize : callable
@@ -81,10 +89,15 @@ def count_words(texts, *, min_df, max_df, stop_words, lemmatize):
         If no word is left.
     """
 
-    # Stop words are looked up before lemmatisation here and after it by CountVectorizer: "having" is one by its lemma
-    # "have", "made" by itself, whereas "make" is none.
+    # Stop words are looked up before lemmatisation here and after it by
+    # CountVectorizer: "having" is one by its lemma "have", "made" by itself, whereas
+    # "make" is none.
     def tokens(text):
-        return [lemmatize(word) for word in text.split() if len(word) > 1 and word not in stop_words]
+        return [
+            lemmatize(word)
+            for word in text.split()
+            if len(word) > 1 and word not in stop_words
+        ]
 
     vectorizer = CountVectorizer(
         min_df=min_df,
@@ -95,7 +108,9 @@ def count_words(texts, *, min_df, max_df, stop_words, lemmatize):
         token_pattern=None,
     )
     try:
-        counts = vectorizer.fit_transform(tqdm(texts, desc="Counting words", leave=False))
+        counts = vectorizer.fit_transform(
+            tqdm(texts, desc="Counting words", leave=False)
+        )
     except ValueError as error:
         raise ValueError(
             f"no word is left: of {len(texts)} documents, at least min_df={min_df} and at most max_df={max_df} must "

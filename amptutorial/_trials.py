@@ -41,7 +41,8 @@ class Limit:
         Constructor parameters that are near the end.
     expected : callable (P, r, F) -> array (N, d)
     tolerance : float
-        Relative to the largest entry of what is expected (or of p F^-1, where zero is expected).
+        Relative to the largest entry of what is expected (or of p F^-1, where zero is
+        expected).
     """
 
     text: str
@@ -83,7 +84,8 @@ class Trial:
     Attributes
     ----------
     make : callable
-        ``make(**changes)`` returns the denoiser, with some constructor parameters changed.
+        ``make(**changes)`` returns the denoiser, with some constructor parameters
+        changed.
     problem : Problem
     belief : Penalty or Prior, optional
     limits : tuple of Limit
@@ -111,7 +113,9 @@ class Trial:
 
     def mean_jacobian(self, problem=None):
         """Return the mean Jacobian for `problem`, or for the trial's own."""
-        return np.asarray(self.denoiser.mean_jacobian(*(problem or self.problem).copies()))
+        return np.asarray(
+            self.denoiser.mean_jacobian(*(problem or self.problem).copies())
+        )
 
     def denoise(self, problem=None):
         """Return the estimate and the mean Jacobian that AMP is given, for `problem`, or for the trial's own."""
@@ -140,6 +144,10 @@ def draw_problem(n_rows, d, rng, rows=None):
     basis = np.linalg.qr(rng.standard_normal((d, d)))[0]
     F = (basis * np.geomspace(0.3, 9.0, d)) @ basis.T
     r = np.exp(rng.uniform(-2.3, 2.3, n_rows))
-    U = rng.standard_normal((n_rows, d)) if rows is None else rows.draw((n_rows, d), rng)
+    U = (
+        rng.standard_normal((n_rows, d))
+        if rows is None
+        else rows.draw((n_rows, d), rng)
+    )
     noise = rng.standard_normal((n_rows, d)) @ np.linalg.cholesky(F).T
     return Problem(np.sqrt(r)[:, None] * U @ F + noise, r, (F + F.T) / 2)

@@ -42,7 +42,9 @@ def check_positive(value, name, *, zero=False):
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a number, got {value!r}")
     if not np.isfinite(value) or value < 0 or (value == 0 and not zero):
-        raise ValueError(f"{name} must be {'non-negative' if zero else 'positive'} and finite, got {value}")
+        raise ValueError(
+            f"{name} must be {'non-negative' if zero else 'positive'} and finite, got {value}"
+        )
     return float(value)
 
 
@@ -58,8 +60,12 @@ def check_matrix(X, name, *, shape=(None, None)):
     if X.dtype not in (np.float32, np.float64):
         X = X.astype(np.float64)
     wanted = tuple("any" if s is None else s for s in shape)
-    if X.ndim != 2 or any(s is not None and s != t for s, t in zip(shape, X.shape, strict=True)):
-        raise ValueError(f"{name} must have shape ({wanted[0]}, {wanted[1]}), got {X.shape}")
+    if X.ndim != 2 or any(
+        s is not None and s != t for s, t in zip(shape, X.shape, strict=True)
+    ):
+        raise ValueError(
+            f"{name} must have shape ({wanted[0]}, {wanted[1]}), got {X.shape}"
+        )
     if not np.isfinite(X).all():
         raise ValueError(f"{name} holds NaN or infinite values")
     return X
@@ -74,7 +80,9 @@ def check_rates(r, size, name):
         raise ValueError(f"{name} must have shape ({size},), got {r.shape}")
     bad = np.flatnonzero(~(np.isfinite(r) & (r > 0)))
     if bad.size:
-        raise ValueError(f"{name} must be positive and finite: {name}[{bad[0]}] is {r[bad[0]]}")
+        raise ValueError(
+            f"{name} must be positive and finite: {name}[{bad[0]}] is {r[bad[0]]}"
+        )
     return r
 
 
@@ -82,7 +90,9 @@ def check_symmetric(F, d, name="F"):
     """Return `F` as a symmetric float64 matrix (d, d)."""
     F = check_matrix(np.asarray(F, dtype=np.float64), name, shape=(d, d))
     if np.abs(F - F.T).max(initial=0.0) > 1e-6 * np.abs(F).max(initial=0.0):
-        raise ValueError(f"{name} must be symmetric: pass ({name} + {name}.T) / 2 if the asymmetry is round-off")
+        raise ValueError(
+            f"{name} must be symmetric: pass ({name} + {name}.T) / 2 if the asymmetry is round-off"
+        )
     return F
 
 
@@ -98,20 +108,23 @@ def check_counts(Z, *, integers=False, name="Z"):
     Raises
     ------
     ValueError
-        If `Z` is empty, not two-dimensional, or has NaN, infinite, negative or (with `integers`) fractional entries.
+        If `Z` is empty, not two-dimensional, or has NaN, infinite, negative or (with
+        `integers`) fractional entries.
     """
     if sp.issparse(Z):
         Z = sp.csr_array(Z)
-        if (
-            not Z.has_canonical_format
-        ):  # scores and squares need each pair stored once; the caller's arrays stay as they are
+        # scores and squares need each pair stored once; the caller's arrays stay as
+        # they are
+        if not Z.has_canonical_format:
             Z = Z.copy()
             Z.sum_duplicates()
         values = Z.data
     else:
         Z = values = np.asarray(Z)
     if Z.ndim != 2 or 0 in Z.shape:
-        raise ValueError(f"{name} must be a matrix with at least one row and one column, got shape {Z.shape}")
+        raise ValueError(
+            f"{name} must be a matrix with at least one row and one column, got shape {Z.shape}"
+        )
     if values.dtype.kind not in "biuf":
         raise ValueError(f"{name} must hold numbers, got dtype {values.dtype}")
     if not np.isfinite(values).all():
@@ -119,5 +132,7 @@ def check_counts(Z, *, integers=False, name="Z"):
     if (values < 0).any():
         raise ValueError(f"{name} holds negative values: counts are at least zero")
     if integers and (values != np.floor(values)).any():
-        raise ValueError(f"{name} holds fractional values: whole counts are needed here, not weights such as tf-idf")
+        raise ValueError(
+            f"{name} holds fractional values: whole counts are needed here, not weights such as tf-idf"
+        )
     return Z

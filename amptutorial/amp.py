@@ -1,7 +1,8 @@
 """Biased low-rank AMP: Algorithm 1 of the paper (`alg:low-ramp`), with its two normalisations corrected.
 
-`form_precision` is the one place where F is formed, `half_step` the one where a denoiser is called. The loop below uses
-them for both sides, and `amptutorial.state_evolution` on random rows and in closed form.
+`form_precision` is the one place where F is formed, `half_step` the one where a
+denoiser is called. The loop below uses them for both sides, and
+`amptutorial.state_evolution` on random rows and in closed form.
 """
 
 import warnings
@@ -15,7 +16,9 @@ from scipy.sparse.linalg import LinearOperator
 from ._validation import AMPWarning, check_integer, check_matrix, check_rates, check_rng
 from .denoisers import Denoiser, check_is_denoiser
 
-FLOOR = 0.1  # smallest eigenvalue of F plus the penalty's convexity, relative to Q plus that convexity
+# smallest eigenvalue of F plus the penalty's convexity, relative to Q plus that
+# convexity
+FLOOR = 0.1
 
 
 class IndefinitePrecisionWarning(AMPWarning):
@@ -45,7 +48,8 @@ class AMPIterate:
     F_a, F_b, Gamma_a, Gamma_b : arrays (d, d)
         F_k^a, F_k^b (as the denoisers saw them) and Gamma_k^a, Gamma_k^b.
     floored_a, floored_b : bool
-        Whether F_k^a, F_k^b was not safely positive definite and had its eigenvalues raised.
+        Whether F_k^a, F_k^b was not safely positive definite and had its eigenvalues
+        raised.
     """
 
     k: int
@@ -68,15 +72,18 @@ class AMPRun:
     denoiser_v: Denoiser
 
     A = property(lambda self: self.iterates[-1].A, doc="The last A_k, shape (m, d).")
-    B = property(lambda self: self.iterates[-1].B, doc="The last B_(k+1), shape (n, d).")
+    B = property(
+        lambda self: self.iterates[-1].B, doc="The last B_(k+1), shape (n, d)."
+    )
 
 
 def floor_precision(F, Q, convexity=0.0):
     """Return `(F, False)` if F + c I >= `FLOOR` (Q + c I), c the convexity, else F raised to that, and True.
 
-    Eigenvalues are those relative to Q + c I: the floor turns with the coordinates and scales with each direction by
-    itself, so that a weak direction is not lifted because another is strong; and where the other side's estimate has
-    all but vanished (Q near zero) a share of the penalty is left.
+    Eigenvalues are those relative to Q + c I: the floor turns with the coordinates and
+    scales with each direction by itself, so that a weak direction is not lifted because
+    another is strong; and where the other side's estimate has all but vanished (Q near
+    zero) a share of the penalty is left.
 
     Examples
     --------
@@ -88,7 +95,8 @@ def floor_precision(F, Q, convexity=0.0):
     eye = np.eye(len(Q))
     R = Q + convexity * eye
     scale = np.trace(R) / len(R)
-    R += (1e-3 * scale if scale > 0 else 1.0) * eye  # positive definite also where the estimate has lost a dimension
+    # positive definite also where the estimate has lost a dimension
+    R += (1e-3 * scale if scale > 0 else 1.0) * eye
     if np.linalg.eigvalsh(F + convexity * eye - FLOOR * R)[0] >= 0:
         return F, False
     w, V = eigh(F + convexity * eye, R)
@@ -108,7 +116,11 @@ def form_precision(Q, Gamma, r, denoiser):
     """
     F = Q - Gamma if denoiser.precision == "argmin" else Q
     F = (F + F.T) / 2  # a quadratic form sees the symmetric part only
-    return floor_precision(F, Q, denoiser.convexity(r)) if denoiser.precision == "argmin" else (F, False)
+    return (
+        floor_precision(F, Q, denoiser.convexity(r))
+        if denoiser.precision == "argmin"
+        else (F, False)
+    )
 
 
 def half_step(P, r, Q, Gamma, denoiser):
@@ -124,16 +136,18 @@ def half_step(P, r, Q, Gamma, denoiser):
     Returns
     -------
     HalfStep
-        With the F that was used, the estimate (N, d), its mean Jacobian (d, d), the denoiser as refitted, and whether F
-        was floored.
+        With the F that was used, the estimate (N, d), its mean Jacobian (d, d), the
+        denoiser as refitted, and whether F was floored.
 
     Notes
     -----
-    From a random start, Q - Gamma is nearly singular and often indefinite: the minimum that `eq:Gadef-row` asks for
-    does not exist, and `floor_precision` steps in. The floor is a Lipschitz function of (Q, Gamma), so state
-    evolution, which applies the same one, stays valid. At a fixed point above the spectral threshold it is not active
-    for beta between 1/81 and 81 (without penalty, F >= Q / (1 + sqrt(beta)) or more there), and the fixed points are
-    those of the paper. A weak ridge may instead end in a cycle through floored steps: look at all iterates.
+    From a random start, Q - Gamma is nearly singular and often indefinite: the minimum
+    that `eq:Gadef-row` asks for does not exist, and `floor_precision` steps in. The
+    floor is a Lipschitz function of (Q, Gamma), so state evolution, which applies the
+    same one, stays valid. At a fixed point above the spectral threshold it is not
+    active for beta between 1/81 and 81 (without penalty, F >= Q / (1 + sqrt(beta)) or
+    more there), and the fixed points are those of the paper. A weak ridge may instead
+    end in a cycle through floored steps: look at all iterates.
     """
     F, floored = form_precision(Q, Gamma, r, denoiser)
     denoiser = denoiser.refit(P, r, F)
@@ -166,7 +180,18 @@ def random_start(n, d, rng):
     return check_rng(rng).standard_normal((n, d))
 
 
-def biased_low_rank_amp(Y, r_u, r_v, *, denoiser_u, denoiser_v, B0, n_iter=10, damping=0.0, on_iteration=None):
+def biased_low_rank_amp(
+    Y,
+    r_u,
+    r_v,
+    *,
+    denoiser_u,
+    denoiser_v,
+    B0,
+    n_iter=10,
+    damping=0.0,
+    on_iteration=None,
+):
     """Biased low-rank AMP (`alg:low-ramp`, corrected: both Onsager terms are sums divided by m).
 
     Parameters
@@ -182,7 +207,8 @@ def biased_low_rank_amp(Y, r_u, r_v, *, denoiser_u, denoiser_v, B0, n_iter=10, d
     n_iter : int
         Number of iterations, each one update of A and one of B.
     damping : float
-        In [0, 1): every update is (1 - damping) new + damping old. State evolution holds for damping 0.
+        In [0, 1): every update is (1 - damping) new + damping old. State evolution
+        holds for damping 0.
     on_iteration : callable, optional
         Called with each `AMPIterate`; if it returns a true value, the run ends there.
 
@@ -204,10 +230,11 @@ def biased_low_rank_amp(Y, r_u, r_v, *, denoiser_u, denoiser_v, B0, n_iter=10, d
 
     Notes
     -----
-    With counted biases, near the threshold, and few counts in an average row or column (m far from n, or frequencies
-    that are very unequal), the weighted mean row of the estimates changes sign and grows with every iteration until it
-    is all that is left. A denoiser that centres its estimates, by taking away
-    sqrt(r) sqrt(r)^T X / sum(r), cures it; strong damping stops it (erratum 30 of the book).
+    With counted biases, near the threshold, and few counts in an average row or column
+    (m far from n, or frequencies that are very unequal), the weighted mean row of the
+    estimates changes sign and grows with every iteration until it is all that is left.
+    A denoiser that centres its estimates, by taking away sqrt(r) sqrt(r)^T X / sum(r),
+    cures it; strong damping stops it (erratum 30 of the book).
 
     Examples
     --------
@@ -233,19 +260,40 @@ def biased_low_rank_amp(Y, r_u, r_v, *, denoiser_u, denoiser_v, B0, n_iter=10, d
         raise ValueError(f"damping must be at least 0 and below 1, got {damping}")
 
     d = B.shape[1]
-    A, Gamma_a, Gamma_b = np.zeros((m, d), dtype=B.dtype), np.zeros((d, d)), np.zeros((d, d))
+    A, Gamma_a, Gamma_b = (
+        np.zeros((m, d), dtype=B.dtype),
+        np.zeros((d, d)),
+        np.zeros((d, d)),
+    )
     iterates = []
     for k in range(n_iter):
         P_a = denoiser_input(Y, B, A, Gamma_a, m)
-        step_a = _checked_half_step(P_a, r_u, _second_moment(B, m), Gamma_a, denoiser_u, "A", k)
+        step_a = _checked_half_step(
+            P_a, r_u, _second_moment(B, m), Gamma_a, denoiser_u, "A", k
+        )
         A = _mix(step_a.estimate, A, damping if k else 0.0)
         Gamma_b = _mix(step_a.jacobian, Gamma_b, damping if k else 0.0)
 
         P_b = denoiser_input(Yt, A, B, Gamma_b, m)
-        step_b = _checked_half_step(P_b, r_v, _second_moment(A, m), Gamma_b, denoiser_v, "B", k)
+        step_b = _checked_half_step(
+            P_b, r_v, _second_moment(A, m), Gamma_b, denoiser_v, "B", k
+        )
         B = _mix(step_b.estimate, B, damping)
-        iterates.append(AMPIterate(k, A, B, step_a.F, step_b.F, Gamma_a, Gamma_b, step_a.floored, step_b.floored))
-        Gamma_a = _mix(step_b.jacobian * (n / m), Gamma_a, damping)  # the sum over the n rows of B, divided by m
+        iterates.append(
+            AMPIterate(
+                k,
+                A,
+                B,
+                step_a.F,
+                step_b.F,
+                Gamma_a,
+                Gamma_b,
+                step_a.floored,
+                step_b.floored,
+            )
+        )
+        # the sum over the n rows of B, divided by m
+        Gamma_a = _mix(step_b.jacobian * (n / m), Gamma_a, damping)
         denoiser_u, denoiser_v = step_a.denoiser, step_b.denoiser
         if on_iteration is not None and on_iteration(iterates[-1]):
             break
@@ -259,7 +307,9 @@ def denoiser_input(Y, X, X_hat, Gamma, m):
     (gemm,) = get_blas_funcs(("gemm",), (product, X_hat))
     fresh = not np.may_share_memory(product, X)  # an operator may return its argument
     # product / sqrt(m) - X_hat Gamma in one pass, without a temporary array
-    return gemm(-1, Gamma.T, X_hat.T, beta=1 / np.sqrt(m), c=product.T, overwrite_c=fresh).T
+    return gemm(
+        -1, Gamma.T, X_hat.T, beta=1 / np.sqrt(m), c=product.T, overwrite_c=fresh
+    ).T
 
 
 def check_start(B0, m, n):
@@ -306,8 +356,9 @@ def _require_finite(value, name, k):
 def _warn_if_floored(iterates):
     floored = [it.k for it in iterates if it.floored_a or it.floored_b]
     if floored:
-        still = " and still in the last, where the result is no fixed point of the paper's algorithm" * (
-            floored[-1] == iterates[-1].k
+        still = (
+            " and still in the last, where the result is no fixed point of the paper's algorithm"
+            * (floored[-1] == iterates[-1].k)
         )
         warnings.warn(
             f"F was not safely positive definite in {len(floored)} of {len(iterates)} iterations "

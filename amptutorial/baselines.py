@@ -1,8 +1,8 @@
 """What AMP is compared with: the SVD of Y~, alternating least squares, gradient descent and L-BFGS.
 
-All of them return A (m, d) and B (n, d) with A B^T / sqrt(m) in place of Y~. The last three minimise `eq:LAB` with
-the squared norm as regulariser, the loss whose critical points are the fixed points of AMP with
-`amptutorial.denoisers.Ridge`.
+All of them return A (m, d) and B (n, d) with A B^T / sqrt(m) in place of Y~. The last
+three minimise `eq:LAB` with the squared norm as regulariser, the loss whose critical
+points are the fixed points of AMP with `amptutorial.denoisers.Ridge`.
 """
 
 import warnings
@@ -12,7 +12,13 @@ import numpy as np
 import scipy.sparse.linalg
 from scipy.optimize import minimize
 
-from ._validation import AMPWarning, check_integer, check_matrix, check_positive, check_rng
+from ._validation import (
+    AMPWarning,
+    check_integer,
+    check_matrix,
+    check_positive,
+    check_rng,
+)
 from .amp import as_operator, check_start
 from .denoisers import Ridge
 from .metrics import QuadraticLoss, poisson_loss_and_gradient
@@ -37,9 +43,11 @@ def svd(Y, d, *, rng, shrink=False):
     d : int
         Between 1 and min(m, n) - 1.
     rng : numpy.random.Generator
-        For the starting vector of the Lanczos iteration; the result does not depend on it, up to signs and round-off.
+        For the starting vector of the Lanczos iteration; the result does not depend on
+        it, up to signs and round-off.
     shrink : bool
-        Shrink the singular values optimally for noise of variance 1 (`amptutorial.spectrum.shrink`).
+        Shrink the singular values optimally for noise of variance 1
+        (`amptutorial.spectrum.shrink`).
 
     Returns
     -------
@@ -87,7 +95,9 @@ def singular_values(Y, k, *, rng):
     array([3., 2.])
     """
     start = check_rng(rng).standard_normal(min(Y.shape))
-    return np.sort(scipy.sparse.linalg.svds(Y, k=k, v0=start, return_singular_vectors=False))[::-1]
+    return np.sort(
+        scipy.sparse.linalg.svds(Y, k=k, v0=start, return_singular_vectors=False)
+    )[::-1]
 
 
 def spectral_start(Y, d, *, rng):
@@ -114,7 +124,8 @@ def spectral_start(Y, d, *, rng):
             BelowThresholdWarning,
             stacklevel=2,
         )
-    # a direction inside the bulk is noise as far as the spectrum can tell; a little of it is kept for AMP to work on
+    # a direction inside the bulk is noise as far as the spectrum can tell; a little of
+    # it is kept for AMP to work on
     return B * np.sqrt(np.maximum(shrunken, 0.1 * sigma[0]) / sigma)
 
 
@@ -131,7 +142,9 @@ class Fit:
 def _finish(A, B, losses, converged):
     if not converged:
         warnings.warn(
-            f"not converged after {len(losses)} iterations: raise n_iter or tol", NotConvergedWarning, stacklevel=3
+            f"not converged after {len(losses)} iterations: raise n_iter or tol",
+            NotConvergedWarning,
+            stacklevel=3,
         )
     return Fit(A, B, losses, bool(converged))
 
@@ -208,7 +221,9 @@ def gradient_descent(Y, r_u, r_v, *, strength, A0, B0, n_iter=5000, tol=1e-10):
         gradient_A, gradient_B = loss.gradient(A, B)
         slope = np.vdot(gradient_A, gradient_A) + np.vdot(gradient_B, gradient_B)
         step *= 2
-        while (new := loss(A - step * gradient_A, B - step * gradient_B)) > value - step * slope / 2:
+        while (
+            new := loss(A - step * gradient_A, B - step * gradient_B)
+        ) > value - step * slope / 2:
             step /= 2
             if step * slope <= 1e-15 * abs(value):  # no descent left above round-off
                 return Fit(A, B, losses, True)
@@ -274,7 +289,11 @@ def poisson_lbfgs(Z, r_u, r_v, *, strength, U0, V0, n_iter=100, tol=1e-7):
 
     def penalised(U, V):
         loss, by_U, by_V = poisson_loss_and_gradient(Z, U, V, r_u, r_v)
-        return loss + strength / 2 * (np.vdot(U, U) + np.vdot(V, V)), by_U + strength * U, by_V + strength * V
+        return (
+            loss + strength / 2 * (np.vdot(U, U) + np.vdot(V, V)),
+            by_U + strength * U,
+            by_V + strength * V,
+        )
 
     return _minimise(penalised, U, V, n_iter, tol)
 
@@ -284,7 +303,9 @@ def _minimise(loss_and_gradient, A, B, n_iter, tol):
     losses = []
 
     def flat(x):
-        loss, by_A, by_B = loss_and_gradient(x[:split].reshape(A.shape), x[split:].reshape(B.shape))
+        loss, by_A, by_B = loss_and_gradient(
+            x[:split].reshape(A.shape), x[split:].reshape(B.shape)
+        )
         return loss, np.concatenate([by_A.ravel(), by_B.ravel()])
 
     result = minimize(
@@ -292,7 +313,9 @@ def _minimise(loss_and_gradient, A, B, n_iter, tol):
         np.concatenate([A.ravel(), B.ravel()]),
         jac=True,
         method="L-BFGS-B",
-        callback=lambda intermediate_result: losses.append(float(intermediate_result.fun)),
+        callback=lambda intermediate_result: losses.append(
+            float(intermediate_result.fun)
+        ),
         options={
             "maxiter": check_integer(n_iter, "n_iter", minimum=1),
             "ftol": tol,
@@ -300,4 +323,9 @@ def _minimise(loss_and_gradient, A, B, n_iter, tol):
             "maxfun": 10 * n_iter,
         },
     )
-    return _finish(result.x[:split].reshape(A.shape), result.x[split:].reshape(B.shape), losses, result.success)
+    return _finish(
+        result.x[:split].reshape(A.shape),
+        result.x[split:].reshape(B.shape),
+        losses,
+        result.success,
+    )

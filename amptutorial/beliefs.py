@@ -1,7 +1,8 @@
 """What a denoiser is asked to believe about a row u: the oracles that `amptutorial.checks` compares its answers with.
 
-A belief states the problem and never its solution: a `Penalty` gives the value of g, a `Prior` the logarithm of the
-partition function. A subclass is a few lines; those of the assignments are in `amptutorial.assignments`.
+A belief states the problem and never its solution: a `Penalty` gives the value of g, a
+`Prior` the logarithm of the partition function. A subclass is a few lines; those of the
+assignments are in `amptutorial.assignments`.
 """
 
 from abc import ABC, abstractmethod
@@ -68,5 +69,6 @@ class Prior(ABC):
     def log_partition(self, P, r, F):
         """Return log E exp(p x^T - x F x^T / 2) for each row p of `P` (N, d), the mean over the prior, shape (N,).
 
-        Its gradient by p is the posterior mean and its Hessian the posterior covariance (Tweedie's formula).
+        Its gradient by p is the posterior mean and its Hessian the posterior covariance
+        (Tweedie's formula).
         """

@@ -8,9 +8,10 @@ from ._validation import check_counts
 def estimate_bias(Z):
     """Estimate the bias factors r = exp(s) from the row and column sums of the counts (`eq:rest`, corrected).
 
-    r_u_i = m / Z_tot * sum_j Z_ij and r_v_j = 1 / m * sum_i Z_ij, so that mean(r_u) = 1 and
-    r_u_i r_v_j = row_i * col_j / Z_tot. The paper prints n / Z_tot in place of 1 / m for r_v: the scale of the rates,
-    which the normalisation `eq:bias_norm` leaves to r_v, would then be lost.
+    r_u_i = m / Z_tot * sum_j Z_ij and r_v_j = 1 / m * sum_i Z_ij, so that mean(r_u) = 1
+    and r_u_i r_v_j = row_i * col_j / Z_tot. The paper prints n / Z_tot in place of 1 /
+    m for r_v: the scale of the rates, which the normalisation `eq:bias_norm` leaves to
+    r_v, would then be lost.
 
     Parameters
     ----------

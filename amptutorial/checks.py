@@ -1,9 +1,10 @@
 """The conformance kit: `check_denoiser` asks whether a denoiser keeps the contract of its base class.
 
-The checks are small and named. Each raises `AssertionError` with an example, says which promise is
-broken and where the book explains it, and none knows the denoiser's formula: where a `Penalty` or a `Prior` is given,
-the answer is compared with that, and otherwise the denoiser with itself. The same checks serve by hand
-(`check_denoiser`), in pytest (`parametrize_with_denoiser_checks`) and in the grader (`run_checks`).
+The checks are small and named. Each raises `AssertionError` with an example, says which
+promise is broken and where the book explains it, and none knows the denoiser's formula:
+where a `Penalty` or a `Prior` is given, the answer is compared with that, and otherwise
+the denoiser with itself. The same checks serve by hand (`check_denoiser`), in pytest
+(`parametrize_with_denoiser_checks`) and in the grader (`run_checks`).
 """
 
 import html
@@ -36,7 +37,10 @@ __all__ = [
 # on a page of the book tables in outputs have no padding of their own
 CELL = "text-align:left;vertical-align:top;padding:0.2em 0.8em 0.2em 0"
 
-LIBRARIES = (str(Path(__file__).parent), *map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib", "platlib")))
+LIBRARIES = (
+    str(Path(__file__).parent),
+    *map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib", "platlib")),
+)
 
 CHECKS = {check.name: check for check in (*CONTRACT_CHECKS, *THEORY_CHECKS)}
 
@@ -59,9 +63,13 @@ class CheckReport:
     denoiser: str
     results: tuple
 
-    passed = property(lambda self: all(result.passed for result in self.results), doc="Whether every check passed.")
+    passed = property(
+        lambda self: all(result.passed for result in self.results),
+        doc="Whether every check passed.",
+    )
     failures = property(
-        lambda self: tuple(r for r in self.results if not r.passed), doc="The results that did not pass."
+        lambda self: tuple(r for r in self.results if not r.passed),
+        doc="The results that did not pass.",
     )
 
     def require(self, name, gate=()):
@@ -79,7 +87,9 @@ class CheckReport:
         """
         results = {result.name: result for result in self.results}
         result = results[name]
-        assert result.passed, f"{result.message}\nThe promise: {result.contract}\nRead: {result.read}"
+        assert result.passed, (
+            f"{result.message}\nThe promise: {result.contract}\nRead: {result.read}"
+        )
         opens = [each for each in gate if each in results]
         assert not opens or any(results[each].passed for each in opens), (
             f"{name} passes, and counts as soon as one of these does: {', '.join(opens)}"
@@ -91,7 +101,9 @@ class CheckReport:
     def __str__(self):
         lines = [self._title()]
         for r in self.results:
-            lines.append(f"{'pass' if r.passed else 'FAIL'}  {r.name}{': ' + r.message if r.message else ''}")
+            lines.append(
+                f"{'pass' if r.passed else 'FAIL'}  {r.name}{': ' + r.message if r.message else ''}"
+            )
             if not r.passed:
                 lines += [f"      the promise: {r.contract}", f"      read: {r.read}"]
         return "\n".join(lines)
@@ -99,7 +111,10 @@ class CheckReport:
     __repr__ = __str__
 
     def _repr_html_(self):
-        head = "".join(f'<th scope="col" style="{CELL}">{name}</th>' for name in ("check", "", "found", "read"))
+        head = "".join(
+            f'<th scope="col" style="{CELL}">{name}</th>'
+            for name in ("check", "", "found", "read")
+        )
         caption = f"<caption>{html.escape(self._title())}</caption>"
         rows = "".join(map(_table_row, self.results))
         return f'<table class="amp-report">{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
@@ -110,9 +125,20 @@ def _table_row(result):
     found = html.escape(result.message)
     if not result.passed:
         found = f"<em>{html.escape(result.contract)}</em><br>{found}"
-    link = f'<a href="{html.escape(result.read)}">{chapter[:2].lstrip("0")}</a>' if chapter[:2].isdigit() else ""
-    cells = (result.name, "pass" if result.passed else "<strong>FAIL</strong>", found, link and f"chapter {link}")
-    return "<tr>" + "".join(f'<td style="{CELL}">{cell}</td>' for cell in cells) + "</tr>"
+    link = (
+        f'<a href="{html.escape(result.read)}">{chapter[:2].lstrip("0")}</a>'
+        if chapter[:2].isdigit()
+        else ""
+    )
+    cells = (
+        result.name,
+        "pass" if result.passed else "<strong>FAIL</strong>",
+        found,
+        link and f"chapter {link}",
+    )
+    return (
+        "<tr>" + "".join(f'<td style="{CELL}">{cell}</td>' for cell in cells) + "</tr>"
+    )
 
 
 def check_denoiser(denoiser, *, belief=None, d=3, n_rows=40, rng=None):
@@ -122,10 +148,11 @@ def check_denoiser(denoiser, *, belief=None, d=3, n_rows=40, rng=None):
     ----------
     denoiser : Denoiser
     belief : amptutorial.beliefs.Penalty or Prior, optional
-        What the denoiser should believe. Without it a minimiser is checked against its own `penalty`, and a posterior
-        mean only for what all of them have in common.
+        What the denoiser should believe. Without it a minimiser is checked against its
+        own `penalty`, and a posterior mean only for what all of them have in common.
     d, n_rows : int
-        Size of the rows tried; pass the d of a denoiser that works for one dimension only.
+        Size of the rows tried; pass the d of a denoiser that works for one dimension
+        only.
     rng : numpy.random.Generator, optional
         For the rows tried; the same rows on every call if left out.
 
@@ -186,7 +213,9 @@ def run_checks(title, trials, checks):
     pass  shapes
     pass  deterministic
     """
-    return CheckReport(title, tuple(filter(None, (_run(check, trials) for check in checks))))
+    return CheckReport(
+        title, tuple(filter(None, (_run(check, trials) for check in checks)))
+    )
 
 
 def _run(check, trials):
@@ -199,7 +228,11 @@ def _run(check, trials):
             applied = True
             notes.append(check.measure(trial))
         except Exception as error:  # noqa: BLE001 - the report must survive any student's code
-            return _result(check, False, f"{trial.title}: " * bool(trial.title) + describe_error(error))
+            return _result(
+                check,
+                False,
+                f"{trial.title}: " * bool(trial.title) + describe_error(error),
+            )
     return _result(check, True, "; ".join(filter(None, notes))) if applied else None
 
 
@@ -209,14 +242,20 @@ def _result(check, passed, message):
 
 def describe_error(error):
     """Return what went wrong in a check: its message, or the error of the denoiser with its line."""
-    return str(error) if isinstance(error, AssertionError) else f"raised {type(error).__name__}: {error}{_line(error)}"
+    return (
+        str(error)
+        if isinstance(error, AssertionError)
+        else f"raised {type(error).__name__}: {error}{_line(error)}"
+    )
 
 
 def _line(error):
     """Return the last line of a file outside this package and the installed ones that the error came from, if any."""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         path = Path(frame.filename)
-        if path.is_file() and not any(str(path).startswith(folder) for folder in LIBRARIES):
+        if path.is_file() and not any(
+            str(path).startswith(folder) for folder in LIBRARIES
+        ):
             return f" ({path.name}, line {frame.lineno})"
     return ""
 

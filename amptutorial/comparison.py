@@ -1,9 +1,11 @@
 """Methods compared on counts of real words: how well they predict, what they know of sentiment, how long they take.
 
-A method takes `kept`, a sparse array (m, n) of counts without empty rows or columns, the dimension `d` and a generator
-for what it draws; it returns `Exponential` or `Mixture` rates. Its free parameter is chosen by counts that it sets
-aside from `kept` (`chosen`; `AMPEmbedding` does the same to stop), then it is fitted to all of them. `lbfgs` alone
-chooses nothing: its ridge and its number of steps were set by hand, and its seconds are those of one fit.
+A method takes `kept`, a sparse array (m, n) of counts without empty rows or columns,
+the dimension `d` and a generator for what it draws; it returns `Exponential` or
+`Mixture` rates. Its free parameter is chosen by counts that it sets aside from `kept`
+(`chosen`; `AMPEmbedding` does the same to stop), then it is fitted to all of them.
+`lbfgs` alone chooses nothing: its ridge and its number of steps were set by hand, and
+its seconds are those of one fit.
 """
 
 import time
@@ -40,13 +42,17 @@ DIMENSIONS = (10, 50)
 MORE_DIMENSIONS = (2, 5, 20, 100)  # for `AMPEmbedding` alone
 WORDS = ("awful", "horror", "detective", "song", "soldier", "cartoon")
 
-ITERATIONS, OWN_SCALES = (1, 3, 10), (0.03, 0.1, 0.3, 0.5, 1.0)  # of quadratic AMP: when to stop, and a factor for M
-SCALES = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4)  # of singular vectors: the root mean square of M
+# of quadratic AMP: when to stop, and a factor for M
+ITERATIONS, OWN_SCALES = (1, 3, 10), (0.03, 0.1, 0.3, 0.5, 1.0)
+# of singular vectors: the root mean square of M
+SCALES = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4)
 SHARES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)  # of independence in a mixture
 NMF_STEPS = 100
 N_SINGULAR = 60
 LBFGS_STEPS = (40, 60)  # before and after the biases are refitted
-LBFGS_STRENGTH = 0.25  # of the ridge, times d / sqrt(m): for d = 50, half of it overfits and twice of it underfits
+# of the ridge, times d / sqrt(m): for d = 50, half of it overfits and twice of it
+# underfits
+LBFGS_STRENGTH = 0.25
 
 
 @dataclass(frozen=True)
@@ -79,7 +85,8 @@ class Mixture:
     U, V : arrays (m, d), (n, d)
         The shares of the topics in each row and in each column.
     weights : array (d,)
-        The shares of the topics in all counts; the rates of W H over those of independence are U diag(1 / weights) V^T.
+        The shares of the topics in all counts; the rates of W H over those of
+        independence are U diag(1 / weights) V^T.
     share : float
         Of independence.
     """
@@ -96,8 +103,11 @@ class Mixture:
         seen = (kept.sum(axis=1)[i] > 0) & (kept.sum(axis=0)[j] > 0)
         i, j, z = i[seen], j[seen], held_out.data[seen]
         ratios = np.einsum("kd,kd->k", self.U[i] / self.weights, self.V[j])
-        with np.errstate(divide="ignore"):  # a pair that is ruled out, without any share of independence
-            return float(z @ np.log((1 - self.share) * ratios + self.share) / max(z.sum(), 1))
+        # a pair that is ruled out, without any share of independence
+        with np.errstate(divide="ignore"):
+            return float(
+                z @ np.log((1 - self.share) * ratios + self.share) / max(z.sum(), 1)
+            )
 
 
 def chosen(fit, values, kept, rng):
@@ -106,7 +116,8 @@ def chosen(fit, values, kept, rng):
     Parameters
     ----------
     fit : callable
-        ``fit(counts, turns)`` returns a function from the parameter to rates, their biases refitted in so many turns.
+        ``fit(counts, turns)`` returns a function from the parameter to rates, their
+        biases refitted in so many turns.
     values : sequence
         The parameters to choose from.
     kept : sparse array (m, n)
@@ -141,26 +152,34 @@ def root_mean_square(counts, U, V):
     >>> bool(np.isclose(root_mean_square(np.array([[1, 2], [3, 4]]), U, V), 3 / np.sqrt(2)))
     True
     """
-    A, B = (np.sqrt(r)[:, None] * X for X, r in zip((U, V), estimate_bias(counts), strict=True))
+    A, B = (
+        np.sqrt(r)[:, None] * X
+        for X, r in zip((U, V), estimate_bias(counts), strict=True)
+    )
     return np.sqrt(np.vdot(A.T @ A, B.T @ B) / len(U) / counts.sum())
 
 
 def amp(kept, d, rng):
     """Fit `AMPEmbedding`, which chooses when to stop."""
     model = AMPEmbedding(d, random_state=int(rng.integers(2**31))).fit(kept)
-    return Exponential(model.embedding_, model.components_.T, model.row_bias_, model.column_bias_)
+    return Exponential(
+        model.embedding_, model.components_.T, model.row_bias_, model.column_bias_
+    )
 
 
 def quadratic_amp(kept, d, rng, *, refit):
     """Fit AMP to the plain score, from the start and the prior of `AMPEmbedding`; choose when to stop and a scale of M.
 
-    The biases of the rates are the counted ones, as those of the score are, or refitted given the embedding.
+    The biases of the rates are the counted ones, as those of the score are, or refitted
+    given the embedding.
     """
     seed = int(rng.integers(2**31))
 
     def fit(counts, turns):
         m, biases = counts.shape[0], estimate_bias(counts)
-        directions, variance = leading_directions(counts, d, np.random.default_rng(seed))
+        directions, variance = leading_directions(
+            counts, d, np.random.default_rng(seed)
+        )
         size = np.sqrt(variance * m / d)
         posterior = GaussianPosterior(size, learn=True)
         _, columns = start(counts, posterior, posterior, directions, size)
@@ -172,8 +191,15 @@ def quadratic_amp(kept, d, rng, *, refit):
         def rates(value):
             k, scale = value
             factors = run.iterates[k - 1].A, run.iterates[k - 1].B
-            U, V = (np.sqrt(scale) * X / np.sqrt(r)[:, None] for X, r in zip(factors, biases, strict=True))
-            return exponential(counts, U, V, turns) if refit else Exponential(U, V, *biases)
+            U, V = (
+                np.sqrt(scale) * X / np.sqrt(r)[:, None]
+                for X, r in zip(factors, biases, strict=True)
+            )
+            return (
+                exponential(counts, U, V, turns)
+                if refit
+                else Exponential(U, V, *biases)
+            )
 
         return rates
 
@@ -190,7 +216,9 @@ def singular_vectors(kept, d, rng, *, of):
         root = np.sqrt(svd.singular_values_)
         U, V = left / root, svd.components_.T * root
         size = root_mean_square(counts, U, V)
-        return lambda scale: exponential(counts, np.sqrt(scale / size) * U, np.sqrt(scale / size) * V, turns)
+        return lambda scale: exponential(
+            counts, np.sqrt(scale / size) * U, np.sqrt(scale / size) * V, turns
+        )
 
     return chosen(fit, SCALES, kept, rng)
 
@@ -222,10 +250,16 @@ def nmf(kept, d, rng):
 
     def fit(counts, _):
         factors = NMF(
-            d, init="nndsvda", solver="mu", beta_loss="kullback-leibler", max_iter=NMF_STEPS, random_state=seed
+            d,
+            init="nndsvda",
+            solver="mu",
+            beta_loss="kullback-leibler",
+            max_iter=NMF_STEPS,
+            random_state=seed,
         )
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # more steps change the gain by less than a hundredth
+            # more steps change the gain by less than a hundredth
+            warnings.simplefilter("ignore", ConvergenceWarning)
             W = factors.fit_transform(counts)
         return partial(mixture, counts, W, factors.components_)
 
@@ -268,7 +302,15 @@ def lbfgs(kept, d, rng):
     for steps in LBFGS_STEPS:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NotConvergedWarning)  # a budget of steps
-            fit = poisson_lbfgs(kept, r_u, r_v, strength=LBFGS_STRENGTH * d / np.sqrt(m), U0=U, V0=V, n_iter=steps)
+            fit = poisson_lbfgs(
+                kept,
+                r_u,
+                r_v,
+                strength=LBFGS_STRENGTH * d / np.sqrt(m),
+                U0=U,
+                V0=V,
+                n_iter=steps,
+            )
         U, V = fit.A, fit.B
         r_u, r_v = refit_biases(kept, U, V, tol=1e-4)
     return Exponential(U, V, r_u, r_v)
@@ -303,13 +345,18 @@ def sentiment_accuracy(features, labels, rng):
     1.0
     """
     folds = StratifiedKFold(5, shuffle=True, random_state=int(rng.integers(2**31)))
-    return float(cross_val_score(LogisticRegression(max_iter=1000), features, labels, cv=folds).mean())
+    return float(
+        cross_val_score(
+            LogisticRegression(max_iter=1000), features, labels, cv=folds
+        ).mean()
+    )
 
 
 def score_moments(Z):
     """Return variance and kurtosis of all entries of Y~, without forming them; 1 and 3 for Gaussian noise.
 
-    No row and no column of the counts `Z`, an array or sparse array (m, n), may be empty.
+    No row and no column of the counts `Z`, an array or sparse array (m, n), may be
+    empty.
 
     Examples
     --------
@@ -321,12 +368,18 @@ def score_moments(Z):
     rate = r_u[Z.coords[0]] * r_v[Z.coords[1]]
     here, zero = (Z.data - rate) / np.sqrt(rate), -np.sqrt(rate)
     mean, *higher = (
-        ((-1) ** p * (r_u ** (p / 2)).sum() * (r_v ** (p / 2)).sum() + (here**p - zero**p).sum()) / np.prod(Z.shape)
+        (
+            (-1) ** p * (r_u ** (p / 2)).sum() * (r_v ** (p / 2)).sum()
+            + (here**p - zero**p).sum()
+        )
+        / np.prod(Z.shape)
         for p in (1, 2, 3, 4)
     )
     second, third, fourth = higher
     variance = second - mean**2
-    return float(variance), float((fourth - 4 * mean * third + 6 * mean**2 * second - 3 * mean**4) / variance**2)
+    return float(variance), float(
+        (fourth - 4 * mean * third + 6 * mean**2 * second - 3 * mean**4) / variance**2
+    )
 
 
 def largest_singular_values(Z, k):
@@ -338,16 +391,22 @@ def largest_singular_values(Z, k):
     array([2.683282])
     """
     Z, _, _ = drop_empty(Z)
-    return singular_values(FisherScore(Z, *estimate_bias(Z)), k, rng=np.random.default_rng(0))
+    return singular_values(
+        FisherScore(Z, *estimate_bias(Z)), k, rng=np.random.default_rng(0)
+    )
 
 
 def without_embedding(Z, rng):
     """Return Poisson counts, a sparse array (m, n), with the margins of `Z` in expectation and nothing else."""
     (m, n), (r_u, r_v) = Z.shape, estimate_bias(Z)
-    return PoissonEmbedding(np.zeros((m, 1)), np.zeros((n, 1)), np.log(r_u), np.log(r_v)).sample(rng, sparse=True)
+    return PoissonEmbedding(
+        np.zeros((m, 1)), np.zeros((n, 1)), np.log(r_u), np.log(r_v)
+    ).sample(rng, sparse=True)
 
 
-def compare_methods(corpus, rng, *, methods=METHODS, dimensions=DIMENSIONS, words=WORDS):
+def compare_methods(
+    corpus, rng, *, methods=METHODS, dimensions=DIMENSIONS, words=WORDS
+):
     """Fit every method to four fifths of the counts of a corpus.
 
     Parameters
@@ -365,9 +424,11 @@ def compare_methods(corpus, rng, *, methods=METHODS, dimensions=DIMENSIONS, word
     Returns
     -------
     dict
-        For each method, by dimension: ``<method>_gain`` in nats per count; ``<method>_sentiment``, the accuracy of a
-        logistic regression on the rows' embeddings; ``<method>_words``, the five words nearest to each of `words`;
-        ``<method>_seconds`` of all processors together, the choice of the free parameter included.
+        For each method, by dimension: ``<method>_gain`` in nats per count;
+        ``<method>_sentiment``, the accuracy of a logistic regression on the rows'
+        embeddings; ``<method>_words``, the five words nearest to each of `words`;
+        ``<method>_seconds`` of all processors together, the choice of the free
+        parameter included.
 
     Raises
     ------
@@ -375,10 +436,16 @@ def compare_methods(corpus, rng, *, methods=METHODS, dimensions=DIMENSIONS, word
         If the corpus has no labels.
     """
     if corpus.labels is None:
-        raise ValueError("the corpus has no labels, and the comparison asks what embeddings know of them")
+        raise ValueError(
+            "the corpus has no labels, and the comparison asks what embeddings know of them"
+        )
     kept, held_out = split_counts(corpus.counts, HELD_OUT, rng)
     kept, rows, columns = drop_empty(kept)
-    held_out, labels, vocabulary = held_out[rows][:, columns], corpus.labels[rows], corpus.vocabulary[columns]
+    held_out, labels, vocabulary = (
+        held_out[rows][:, columns],
+        corpus.labels[rows],
+        corpus.vocabulary[columns],
+    )
     seed = int(rng.integers(2**31))
     results = {}
     for name, method in methods.items():
@@ -388,7 +455,11 @@ def compare_methods(corpus, rng, *, methods=METHODS, dimensions=DIMENSIONS, word
             found = {
                 "seconds": time.process_time() - begin,
                 "gain": rates.gain(kept, held_out),
-                "sentiment": sentiment_accuracy(scale(rates.U.astype(np.float64)), labels, np.random.default_rng(seed)),
+                "sentiment": sentiment_accuracy(
+                    scale(rates.U.astype(np.float64)),
+                    labels,
+                    np.random.default_rng(seed),
+                ),
                 "words": [nearest_words(rates.V, vocabulary, word) for word in words],
             }
             for key, value in found.items():
@@ -402,26 +473,42 @@ def text_instance(index):
     Returns
     -------
     dict
-        As `compare_methods`, by the dimensions in ``d``; ``all_words_sentiment``, the accuracy with every word as a
-        feature, from all counts, of which the embeddings have seen four fifths; ``more_d`` and ``more_gain``, the gain
-        of `AMPEmbedding` by dimension; ``singular`` and ``control_singular``, the largest singular values of Y~ and of
-        that of `without_embedding`; ``variance``, ``kurtosis``, ``control_variance`` and ``control_kurtosis`` of the
-        entries; ``m``, ``n``, ``nonzeros``, ``counts``.
+        As `compare_methods`, by the dimensions in ``d``; ``all_words_sentiment``, the
+        accuracy with every word as a feature, from all counts, of which the embeddings
+        have seen four fifths; ``more_d`` and ``more_gain``, the gain of `AMPEmbedding`
+        by dimension; ``singular`` and ``control_singular``, the largest singular values
+        of Y~ and of that of `without_embedding`; ``variance``, ``kurtosis``,
+        ``control_variance`` and ``control_kurtosis`` of the entries; ``m``, ``n``,
+        ``nonzeros``, ``counts``.
     """
     corpus = load_movie_reviews(random_state=index)
     Z = corpus.counts
     m, n = Z.shape
     generator = partial(np.random.default_rng, [index, m])  # the same for every part
     results = compare_methods(corpus, generator())
-    more = compare_methods(corpus, generator(), methods={"amp": amp}, dimensions=MORE_DIMENSIONS, words=())
+    more = compare_methods(
+        corpus, generator(), methods={"amp": amp}, dimensions=MORE_DIMENSIONS, words=()
+    )
     more_d, more_gain = zip(
-        *sorted(zip((*DIMENSIONS, *MORE_DIMENSIONS), results["amp_gain"] + more["amp_gain"], strict=True)), strict=True
+        *sorted(
+            zip(
+                (*DIMENSIONS, *MORE_DIMENSIONS),
+                results["amp_gain"] + more["amp_gain"],
+                strict=True,
+            )
+        ),
+        strict=True,
     )
     rng = generator()
     control = without_embedding(Z, rng)
-    results |= {"d": DIMENSIONS, "all_words_sentiment": sentiment_accuracy(tf_idf(Z), corpus.labels, rng)}
+    results |= {
+        "d": DIMENSIONS,
+        "all_words_sentiment": sentiment_accuracy(tf_idf(Z), corpus.labels, rng),
+    }
     results |= {"more_d": more_d, "more_gain": more_gain}
     for prefix, counts in (("", Z), ("control_", control)):
         results[f"{prefix}singular"] = largest_singular_values(counts, N_SINGULAR)
-        results[f"{prefix}variance"], results[f"{prefix}kurtosis"] = score_moments(drop_empty(counts)[0])
+        results[f"{prefix}variance"], results[f"{prefix}kurtosis"] = score_moments(
+            drop_empty(counts)[0]
+        )
     return results | {"m": m, "n": n, "nonzeros": Z.nnz, "counts": int(Z.sum())}

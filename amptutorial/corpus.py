@@ -1,6 +1,7 @@
 """From text to counts: movie reviews, docstrings, or texts of your own (`tab:nlp`).
 
-All three go one way: texts -> near-twins left out -> words -> lemmas -> counts Z, documents x words.
+All three go one way: texts -> near-twins left out -> words -> lemmas -> counts Z,
+documents x words.
 """
 
 import numbers
@@ -18,7 +19,8 @@ from ._text import count_words, distinct, lemma, words
 from ._validation import check_counts, check_integer, check_positive
 
 _SHORTEST_DOCSTRING = 20  # words: "Return the parameters." says nothing about its words
-_TERMS = {"axes", "smoothing", "span"}  # numerical terms that would turn into axe, smoothe, spin
+# numerical terms that would turn into axe, smoothe, spin
+_TERMS = {"axes", "smoothing", "span"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -32,11 +34,14 @@ class Corpus:
     vocabulary : array of str, shape (n,)
         The words, in alphabetical order.
     labels : array of shape (m,), or None
-        What is known of each document; for the movie reviews 1 (positive) or 0 (negative).
+        What is known of each document; for the movie reviews 1 (positive) or 0
+        (negative).
     names : array of shape (m,), or None
-        What each document is: the archive's member, the dotted name of the object, or its position in your texts.
+        What each document is: the archive's member, the dotted name of the object, or
+        its position in your texts.
     n_twins, n_empty : int
-        Number of documents left out as near-twins of others, and because none of their words is in the vocabulary.
+        Number of documents left out as near-twins of others, and because none of their
+        words is in the vocabulary.
 
     Raises
     ------
@@ -62,7 +67,9 @@ class Corpus:
         for field, size in {"vocabulary": n, "labels": m, "names": m}.items():
             array = getattr(self, field)
             if array is not None and np.shape(array) != (size,):
-                raise ValueError(f"{field} must have shape ({size},) to go with counts {m, n}, got {np.shape(array)}")
+                raise ValueError(
+                    f"{field} must have shape ({size},) to go with counts {m, n}, got {np.shape(array)}"
+                )
         if not (Z.sum(axis=0).all() and Z.sum(axis=1).all()):
             raise ValueError("counts has an empty row or column: leave it out")
 
@@ -75,11 +82,14 @@ class Corpus:
         )
 
 
-def corpus_from_texts(texts, *, labels=None, min_df=2, max_df=1.0, stop_words="english", lemmatize=True):
+def corpus_from_texts(
+    texts, *, labels=None, min_df=2, max_df=1.0, stop_words="english", lemmatize=True
+):
     """Count the words of your own texts, as `tab:nlp` does for the movie reviews.
 
-    Texts are put in lower case, tags, digits and signs removed. Near-twins are left out: a text at least half of whose
-    runs of eight words occur in the texts kept before it; a shorter text only if it repeats another.
+    Texts are put in lower case, tags, digits and signs removed. Near-twins are left
+    out: a text at least half of whose runs of eight words occur in the texts kept
+    before it; a shorter text only if it repeats another.
 
     Parameters
     ----------
@@ -87,7 +97,8 @@ def corpus_from_texts(texts, *, labels=None, min_df=2, max_df=1.0, stop_words="e
     labels : array of shape (number of texts,), optional
         What is known of each text: handed through, less those of texts left out.
     min_df, max_df : int or float
-        A word stays if it occurs in at least and at most so many texts (int) or this proportion of them (float).
+        A word stays if it occurs in at least and at most so many texts (int) or this
+        proportion of them (float).
     stop_words : "english", None or iterable of str
         Words left out, as they stand or as lemmas.
     lemmatize : bool
@@ -114,17 +125,28 @@ def corpus_from_texts(texts, *, labels=None, min_df=2, max_df=1.0, stop_words="e
     texts = _check_strings(texts, "texts")
     labels = None if labels is None else np.asarray(labels)
     if labels is not None and labels.shape != (len(texts),):
-        raise ValueError(f"labels must hold one label for each of the {len(texts)} texts, got shape {labels.shape}")
+        raise ValueError(
+            f"labels must hold one label for each of the {len(texts)} texts, got shape {labels.shape}"
+        )
     options = _check_options(min_df, max_df, stop_words)
-    return _corpus(texts, np.arange(len(texts)), labels, lemmatize=lemma if lemmatize else str, **options)
+    return _corpus(
+        texts,
+        np.arange(len(texts)),
+        labels,
+        lemmatize=lemma if lemmatize else str,
+        **options,
+    )
 
 
-def load_docstrings(packages=("numpy", "scipy", "sklearn", "matplotlib"), *, min_df=10, max_df=0.4):
+def load_docstrings(
+    packages=("numpy", "scipy", "sklearn", "matplotlib"), *, min_df=10, max_df=0.4
+):
     """Count the words of the docstrings of installed packages: a corpus that needs no download.
 
-    The documents are the docstrings of public modules, classes, functions and methods that have at least 20 words
-    without code, formulas, headings, references and types. They are read from the source: nothing is imported, and the
-    same versions give the same counts. These are kept in the cache, as those of `load_movie_reviews` are.
+    The documents are the docstrings of public modules, classes, functions and methods
+    that have at least 20 words without code, formulas, headings, references and types.
+    They are read from the source: nothing is imported, and the same versions give the
+    same counts. These are kept in the cache, as those of `load_movie_reviews` are.
 
     Parameters
     ----------
@@ -155,12 +177,24 @@ def load_docstrings(packages=("numpy", "scipy", "sklearn", "matplotlib"), *, min
     options = _check_options(min_df, max_df, "english")
 
     def count():
-        found = [(name, prose(text)) for package in packages for name, text in docstrings(package)]
-        found = [(name, text) for name, text in found if len(words(text)) >= _SHORTEST_DOCSTRING]
+        found = [
+            (name, prose(text))
+            for package in packages
+            for name, text in docstrings(package)
+        ]
+        found = [
+            (name, text)
+            for name, text in found
+            if len(words(text)) >= _SHORTEST_DOCSTRING
+        ]
         names = np.array([name for name, _ in found])
-        return _corpus([text for _, text in found], names, None, lemmatize=_term_lemma, **options)
+        return _corpus(
+            [text for _, text in found], names, None, lemmatize=_term_lemma, **options
+        )
 
-    return _stored([packages, [fingerprint(package) for package in packages]], options, count)
+    return _stored(
+        [packages, [fingerprint(package) for package in packages]], options, count
+    )
 
 
 def load_movie_reviews(
@@ -175,19 +209,21 @@ def load_movie_reviews(
 ):
     """Count the words of movie reviews chosen at random from the Large Movie Review Dataset, as in `tab:nlp`.
 
-    The archive is looked for at `path`, then where the environment variable ``AMPTUTORIAL_DATA`` points, then in the
-    cache, and at last downloaded (84 MB) and checked. It is read as a stream and never unpacked. A file of your own may
-    be any archive of the same layout; downloads must have a known checksum.
+    The archive is looked for at `path`, then where the environment variable
+    ``AMPTUTORIAL_DATA`` points, then in the cache, and at last downloaded (84 MB) and
+    checked. It is read as a stream and never unpacked. A file of your own may be any
+    archive of the same layout; downloads must have a known checksum.
 
-    The counts are kept in the cache: ``AMPTUTORIAL_CACHE``, else ``pooch.os_cache("amptutorial")``. Set
-    ``TQDM_DISABLE=1`` for no progress bars.
+    The counts are kept in the cache: ``AMPTUTORIAL_CACHE``, else
+    ``pooch.os_cache("amptutorial")``. Set ``TQDM_DISABLE=1`` for no progress bars.
 
     Parameters
     ----------
     path : str or path, optional
         The archive, or a folder that holds ``aclImdb_v1.tar.gz``.
     n_documents : int
-        Number of reviews, near-twins not counted (see `corpus_from_texts`). A smaller number gives the first of them.
+        Number of reviews, near-twins not counted (see `corpus_from_texts`). A smaller
+        number gives the first of them.
     random_state : int
         Seed of the choice, which does not depend on the order of the archive.
     min_df, max_df, stop_words, lemmatize
@@ -196,15 +232,17 @@ def load_movie_reviews(
     Returns
     -------
     Corpus
-        Its `labels` are 1 (positive) or 0 (negative), its `names` those of the archive's members.
+        Its `labels` are 1 (positive) or 0 (negative), its `names` those of the
+        archive's members.
 
     Raises
     ------
     FileNotFoundError, ConnectionError
         If the archive is not where you say, or is nowhere and cannot be downloaded.
     ValueError
-        If the archive is truncated, altered or of another layout, has a member that points outside it, or has fewer
-        than `n_documents` distinct reviews; if no word is left.
+        If the archive is truncated, altered or of another layout, has a member that
+        points outside it, or has fewer than `n_documents` distinct reviews; if no word
+        is left.
 
     Examples
     --------
@@ -224,9 +262,20 @@ def load_movie_reviews(
         labels = np.array([sentiment(name) for name in names])
         texts = [reviews[name] for name in names]
         lemmatizer = lemma if lemmatize else str
-        return _corpus(texts, names, labels, n_documents=n_documents, lemmatize=lemmatizer, **options)
+        return _corpus(
+            texts,
+            names,
+            labels,
+            n_documents=n_documents,
+            lemmatize=lemmatizer,
+            **options,
+        )
 
-    return _stored([sha256(archive), int(n_documents), int(random_state), bool(lemmatize)], options, count)
+    return _stored(
+        [sha256(archive), int(n_documents), int(random_state), bool(lemmatize)],
+        options,
+        count,
+    )
 
 
 def _corpus(texts, names, labels, *, n_documents=None, **options):
@@ -237,7 +286,14 @@ def _corpus(texts, names, labels, *, n_documents=None, **options):
     full = np.flatnonzero(counts.sum(axis=1))
     kept = np.array(kept)[full]
     labels = None if labels is None else labels[kept]
-    return Corpus(counts[full], vocabulary, labels, names[kept], n_twins, counts.shape[0] - full.size)
+    return Corpus(
+        counts[full],
+        vocabulary,
+        labels,
+        names[kept],
+        n_twins,
+        counts.shape[0] - full.size,
+    )
 
 
 def _term_lemma(word):
@@ -245,28 +301,53 @@ def _term_lemma(word):
 
 
 def _stored(choices, options, count):
-    choices = [*choices, options["min_df"], options["max_df"], sorted(options["stop_words"])]
+    choices = [
+        *choices,
+        options["min_df"],
+        options["max_df"],
+        sorted(options["stop_words"]),
+    ]
     arrays = stored(choices, lambda: _to_arrays(count()))
-    Z = sp.csr_array((arrays["data"], arrays["indices"], arrays["indptr"]), shape=tuple(arrays["shape"]))
+    Z = sp.csr_array(
+        (arrays["data"], arrays["indices"], arrays["indptr"]),
+        shape=tuple(arrays["shape"]),
+    )
     left_out = (int(arrays[field]) for field in ("n_twins", "n_empty"))
-    return Corpus(Z, arrays["vocabulary"], arrays.get("labels"), arrays["names"], *left_out)
+    return Corpus(
+        Z, arrays["vocabulary"], arrays.get("labels"), arrays["names"], *left_out
+    )
 
 
 def _to_arrays(corpus):
     Z = corpus.counts
-    arrays = {"data": Z.data, "indices": Z.indices, "indptr": Z.indptr, "shape": Z.shape}
-    fields = {field: value for field, value in vars(corpus).items() if field != "counts" and value is not None}
+    arrays = {
+        "data": Z.data,
+        "indices": Z.indices,
+        "indptr": Z.indptr,
+        "shape": Z.shape,
+    }
+    fields = {
+        field: value
+        for field, value in vars(corpus).items()
+        if field != "counts" and value is not None
+    }
     return arrays | fields
 
 
 def _check_strings(values, name):
     """Return `values` as a list of strings that is not empty."""
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
-        raise TypeError(f"{name} must be a list of strings, got {type(values).__name__}: put it in a list, [...]")
+        raise TypeError(
+            f"{name} must be a list of strings, got {type(values).__name__}: put it in a list, [...]"
+        )
     values = list(values)
-    wrong = next((k for k, value in enumerate(values) if not isinstance(value, str)), None)
+    wrong = next(
+        (k for k, value in enumerate(values) if not isinstance(value, str)), None
+    )
     if wrong is not None:
-        raise TypeError(f"{name} must hold strings: {name}[{wrong}] is of type {type(values[wrong]).__name__}")
+        raise TypeError(
+            f"{name} must hold strings: {name}[{wrong}] is of type {type(values[wrong]).__name__}"
+        )
     if not values:
         raise ValueError(f"{name} is empty: give at least one string")
     return values
@@ -284,7 +365,9 @@ def _check_df(value, name):
     if isinstance(value, numbers.Integral):
         return check_integer(value, name, minimum=1)
     if check_positive(value, name, zero=True) > 1:
-        raise ValueError(f"{name} must be a number of documents (an integer) or a proportion up to 1.0, got {value}")
+        raise ValueError(
+            f"{name} must be a number of documents (an integer) or a proportion up to 1.0, got {value}"
+        )
     return float(value)
 
 
@@ -293,11 +376,19 @@ def _check_stop_words(stop_words):
         return frozenset()
     if isinstance(stop_words, str):
         if stop_words != "english":
-            raise ValueError(f'stop_words must be "english", None or a list of words, got {stop_words!r}')
+            raise ValueError(
+                f'stop_words must be "english", None or a list of words, got {stop_words!r}'
+            )
         return ENGLISH_STOP_WORDS
-    return frozenset(word for text in _check_strings(stop_words, "stop_words") for word in words(text))
+    return frozenset(
+        word
+        for text in _check_strings(stop_words, "stop_words")
+        for word in words(text)
+    )
 
 
 def _check_enough(n_documents, found, what):
     if found < n_documents:
-        raise ValueError(f"n_documents={n_documents} is more than there are: the archive holds {found} {what}")
+        raise ValueError(
+            f"n_documents={n_documents} is more than there are: the archive holds {found} {what}"
+        )

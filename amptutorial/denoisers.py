@@ -1,8 +1,9 @@
 """Denoisers: what turns the noisy rows P = X M + noise into estimates of X (`eq:Gadef-row`, Section 6.1 of the paper).
 
-A denoiser sees rows `P` (N, d), their bias factors `r` (N,) and one precision matrix `F` (d, d) for all of them. It
-cannot tell whether the rows belong to A or to B, nor whether AMP or state evolution asks. To add one, subclass
-`Denoiser` and write `estimate`; everything else has a default.
+A denoiser sees rows `P` (N, d), their bias factors `r` (N,) and one precision matrix
+`F` (d, d) for all of them. It cannot tell whether the rows belong to A or to B, nor
+whether AMP or state evolution asks. To add one, subclass `Denoiser` and write
+`estimate`; everything else has a default.
 """
 
 from abc import ABC, abstractmethod
@@ -19,8 +20,9 @@ class Denoiser(ABC):
     Attributes
     ----------
     precision : "argmin" or "posterior"
-        Which F the denoiser expects: Q - Gamma for the minimiser of a penalised quadratic (Algorithm 1 of the paper),
-        or Q for a posterior mean given p = x Q + N(0, Q).
+        Which F the denoiser expects: Q - Gamma for the minimiser of a penalised
+        quadratic (Algorithm 1 of the paper), or Q for a posterior mean given p = x Q +
+        N(0, Q).
 
     Examples
     --------
@@ -49,24 +51,31 @@ class Denoiser(ABC):
     def mean_jacobian(self, P, r, F):
         """Return the mean over the rows of d estimate_l / d P_k at [k, l], shape (d, d) (`eq:Gamma_abdef`).
 
-        The default differentiates `estimate` by central differences, one column of `P` at a time.
+        The default differentiates `estimate` by central differences, one column of `P`
+        at a time.
         """
         P = np.asarray(P, dtype=np.float64)
-        step = np.cbrt(np.finfo(float).eps) * max(np.abs(P).max(initial=0.0), 1e-8)  # balances truncation and round-off
+        # balances truncation and round-off
+        step = np.cbrt(np.finfo(float).eps) * max(np.abs(P).max(initial=0.0), 1e-8)
         return self.difference_jacobian(P, r, F, step)
 
     def difference_jacobian(self, P, r, F, step):
         """Return `mean_jacobian` by central differences of `estimate`, with this step in every entry of `P`."""
         shifts = step * np.eye(P.shape[1])
-        return np.array([(self.estimate(P + h, r, F) - self.estimate(P - h, r, F)).mean(axis=0) for h in shifts]) / (
-            2 * step
-        )
+        return np.array(
+            [
+                (self.estimate(P + h, r, F) - self.estimate(P - h, r, F)).mean(axis=0)
+                for h in shifts
+            ]
+        ) / (2 * step)
 
     def denoise(self, P, r, F):
         """Return `(estimate, mean_jacobian)`; override where one computation gives both."""
         X = self.estimate(P, r, F)
         if np.shape(X) != np.shape(P):
-            raise ValueError(f"{self!r} returned an estimate of shape {np.shape(X)}, expected {np.shape(P)}")
+            raise ValueError(
+                f"{self!r} returned an estimate of shape {np.shape(X)}, expected {np.shape(P)}"
+            )
         return X, self.mean_jacobian(P, r, F)
 
     def penalty(self, X, r):
@@ -103,11 +112,15 @@ def check_is_denoiser(denoiser, name):
             "derive its class from amptutorial.Denoiser, and pass an instance"
         )
     if denoiser.precision not in ("argmin", "posterior"):
-        raise ValueError(f'{name}.precision must be "argmin" or "posterior", got {denoiser.precision!r}')
+        raise ValueError(
+            f'{name}.precision must be "argmin" or "posterior", got {denoiser.precision!r}'
+        )
     return denoiser
 
 
-BLOCK_ENTRIES = 15_000  # temporary arrays of at most 120 kB: they stay in the cache, and no memory is mapped anew
+# temporary arrays of at most 120 kB: they stay in the cache, and no memory is mapped
+# anew
+BLOCK_ENTRIES = 15_000
 
 
 def mode_gains(r, w):
@@ -126,8 +139,8 @@ def mode_gains(r, w):
 class _GaussianDenoiser(Denoiser):
     """x -> (F + C^-1 / r)^-1 p for a matrix C = L L^T: the minimiser for g(u) = u^T C^-1 u / 2, and a posterior mean.
 
-    With L^T F L = E diag(w) E^T and V = L E, the inverse is V diag(1 / (w + 1 / r)) V^T: one eigendecomposition serves
-    all rows, and C may be singular.
+    With L^T F L = E diag(w) E^T and V = L E, the inverse is V diag(1 / (w + 1 / r))
+    V^T: one eigendecomposition serves all rows, and C may be singular.
     """
 
     @abstractmethod
@@ -138,8 +151,15 @@ class _GaussianDenoiser(Denoiser):
         """Return `(V, w)` such that (F + C^-1 / r)^-1 = V diag(1 / (w + 1 / r)) V^T for every r."""
         L = self._root(len(F))
         w, E = np.linalg.eigh(L.T @ check_symmetric(F, len(F)) @ L)
-        round_off = 10 * len(w) * np.finfo(float).eps * np.linalg.norm(L) ** 2 * np.linalg.norm(F)
-        return L @ E, np.where((w < 0) & (w > -round_off), 0.0, w)  # the zero of a semidefinite F is zero
+        round_off = (
+            10
+            * len(w)
+            * np.finfo(float).eps
+            * np.linalg.norm(L) ** 2
+            * np.linalg.norm(F)
+        )
+        # the zero of a semidefinite F is zero
+        return L @ E, np.where((w < 0) & (w > -round_off), 0.0, w)
 
     def _prepare(self, P, r, F):
         """Check the arguments and return `(P, r, V, w)`."""
@@ -165,7 +185,11 @@ class _GaussianDenoiser(Denoiser):
     def denoise(self, P, r, F):
         """Return `(estimate, mean_jacobian)`, a block of rows at a time: three times faster than all at once."""
         P, r, V, w = self._prepare(P, r, F)
-        X, total, to_modes = np.empty_like(P), np.zeros_like(w), np.ascontiguousarray(V.T, dtype=P.dtype)
+        X, total, to_modes = (
+            np.empty_like(P),
+            np.zeros_like(w),
+            np.ascontiguousarray(V.T, dtype=P.dtype),
+        )
         size = max(1, BLOCK_ENTRIES // len(w))
         for start in range(0, len(P), size):
             rows = slice(start, start + size)
@@ -224,8 +248,9 @@ class Ridge(_GaussianDenoiser):
 class GaussianPosterior(_GaussianDenoiser):
     """Posterior mean of x = sqrt(r) u given p = x F + N(0, F), under u ~ N(0, covariance).
 
-    With it AMP is Bayes-optimal for Gaussian rows. The formula is that of `Ridge` with covariance^-1 for the
-    strength; the difference is `precision`: F = Q, without the Onsager correction.
+    With it AMP is Bayes-optimal for Gaussian rows. The formula is that of `Ridge` with
+    covariance^-1 for the strength; the difference is `precision`: F = Q, without the
+    Onsager correction.
 
     Parameters
     ----------
@@ -251,10 +276,14 @@ class GaussianPosterior(_GaussianDenoiser):
         if np.ndim(covariance) == 0:
             self.covariance = check_positive(covariance, "covariance")
         else:
-            self.covariance = check_symmetric(covariance, max(len(covariance), 1), "covariance")
+            self.covariance = check_symmetric(
+                covariance, max(len(covariance), 1), "covariance"
+            )
             smallest = np.linalg.eigvalsh(self.covariance)[0]
             if smallest <= 0:
-                raise ValueError(f"covariance must be positive definite, its smallest eigenvalue is {smallest:.3g}")
+                raise ValueError(
+                    f"covariance must be positive definite, its smallest eigenvalue is {smallest:.3g}"
+                )
         self.learn = bool(learn)
 
     def __repr__(self):
@@ -269,7 +298,9 @@ class GaussianPosterior(_GaussianDenoiser):
         if np.ndim(self.covariance) == 0:
             return np.eye(d) * np.sqrt(self.covariance)
         if len(self.covariance) != d:
-            raise ValueError(f"covariance has shape {self.covariance.shape}, the rows have {d} entries")
+            raise ValueError(
+                f"covariance has shape {self.covariance.shape}, the rows have {d} entries"
+            )
         w, E = np.linalg.eigh(self.covariance)
         return (E * np.sqrt(np.maximum(w, 0))) @ E.T
 
@@ -280,10 +311,13 @@ class GaussianPosterior(_GaussianDenoiser):
         P, r, V, w = self._prepare(P, r, F)
         gains = mode_gains(r, w)
         coordinates = (V.T @ P.T) * gains / np.sqrt(r)
-        second_moment = coordinates @ coordinates.T / len(P) + np.diag((gains / r).mean(axis=1))
+        second_moment = coordinates @ coordinates.T / len(P) + np.diag(
+            (gains / r).mean(axis=1)
+        )
         C = V @ second_moment @ V.T
         values, axes = np.linalg.eigh((C + C.T) / 2)
-        values = np.maximum(values, 1e-12 * values[-1])  # positive definite also after round-off
+        # positive definite also after round-off
+        values = np.maximum(values, 1e-12 * values[-1])
         return GaussianPosterior((axes * values) @ axes.T, learn=True)
 
     def frozen(self):
@@ -294,7 +328,8 @@ class GaussianPosterior(_GaussianDenoiser):
 class Lasso(Denoiser):
     """Minimiser for the absolute norm g(u) = strength |u|_1 (`eq:regsparse`, `eq:l1-denoiserA`).
 
-    Solved for all rows at once, in the form with F itself: the square root F^(1/2) of `eq:l1-denoiserA` is not needed.
+    Solved for all rows at once, in the form with F itself: the square root F^(1/2) of
+    `eq:l1-denoiserA` is not needed.
 
     Parameters
     ----------
@@ -322,7 +357,9 @@ class Lasso(Denoiser):
         """Return the minimisers of a^T F a / 2 - p_i^T a + strength / sqrt(r_i) |a|_1, shape (N, d)."""
         P = check_matrix(P, "P")
         r = check_rates(r, len(P), "r")
-        F = check_symmetric(check_matrix(F, "F", shape=(P.shape[1], P.shape[1])), P.shape[1])
+        F = check_symmetric(
+            check_matrix(F, "F", shape=(P.shape[1], P.shape[1])), P.shape[1]
+        )
         smallest = np.linalg.eigvalsh(F)[0]
         if smallest <= 0:
             raise ValueError(

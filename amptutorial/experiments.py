@@ -1,7 +1,8 @@
 """The paper's experiments, one instance at a time (Section 6); `amptutorial.reproduce` runs and stores them all.
 
-An instance is drawn from its number alone, so that any of them can be computed again. Each function returns a
-dictionary of arrays; `AMP` in a name means measured, `SE` predicted by state evolution before any noise was drawn.
+An instance is drawn from its number alone, so that any of them can be computed again.
+Each function returns a dictionary of arrays; `AMP` in a name means measured, `SE`
+predicted by state evolution before any noise was drawn.
 """
 
 import warnings
@@ -31,7 +32,8 @@ from .score import FisherScore
 from .spectrum import signal_singular_values
 from .state_evolution import gaussian_state_evolution, state_evolution
 
-CHANNELS = ("counted", "true", "gaussian")  # counts with counted biases, counts with the true ones, Gaussian noise
+# counts with counted biases, counts with the true ones, Gaussian noise
+CHANNELS = ("counted", "true", "gaussian")
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,8 @@ class Setting:
     denoiser : Denoiser
         Of both sides.
     bias : BiasLaw
-        Of both sides; the paper's "exponential with parameter 0.25", shifted by 5, is read as one of mean 0.25.
+        Of both sides; the paper's "exponential with parameter 0.25", shifted by 5, is
+        read as one of mean 0.25.
     m, n, d, n_iter : int
     """
 
@@ -66,7 +69,12 @@ class Setting:
         return scaled_rows(self.d, **self._laws())
 
     def _laws(self):
-        return {"rows_u": self.rows, "rows_v": self.rows, "bias_u": self.bias, "bias_v": self.bias}
+        return {
+            "rows_u": self.rows,
+            "rows_v": self.rows,
+            "bias_u": self.bias,
+            "bias_v": self.bias,
+        }
 
 
 L2 = Setting()
@@ -87,7 +95,11 @@ def observe(embedding, channel, rng):
     """
     e = embedding
     if channel == "gaussian":
-        return e.A @ e.B.T / np.sqrt(e.m) + rng.standard_normal((e.m, e.n)), e.r_u, e.r_v
+        return (
+            e.A @ e.B.T / np.sqrt(e.m) + rng.standard_normal((e.m, e.n)),
+            e.r_u,
+            e.r_v,
+        )
     Z = e.sample(rng)
     r_u, r_v = estimate_bias(Z) if channel == "counted" else (e.r_u, e.r_v)
     return FisherScore(Z, r_u, r_v), r_u, r_v
@@ -103,9 +115,12 @@ def run_amp(score, denoiser, B0, n_iter):
     >>> run_amp(observe(e, "true", rng), Ridge(1e-3), random_start(90, 2, rng), 3).A.shape
     (60, 2)
     """
-    with warnings.catch_warnings():  # a random start makes the first F indefinite: `alg:low-ramp` is silent on it
+    # a random start makes the first F indefinite: `alg:low-ramp` is silent on it
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", IndefinitePrecisionWarning)
-        return biased_low_rank_amp(*score, denoiser_u=denoiser, denoiser_v=denoiser, B0=B0, n_iter=n_iter)
+        return biased_low_rank_amp(
+            *score, denoiser_u=denoiser, denoiser_v=denoiser, B0=B0, n_iter=n_iter
+        )
 
 
 def amp_curves(embedding, score, denoiser, B0, n_iter):
@@ -125,8 +140,9 @@ def amp_curves(embedding, score, denoiser, B0, n_iter):
     Returns
     -------
     dict of arrays (n_iter,)
-        ``mse``, the normalised MSE of A B^T; ``loss``, `eq:LAB` divided by that of the truth; ``excess``, (loss -
-        |W|^2 / 2) / n, the part of it that state evolution predicts.
+        ``mse``, the normalised MSE of A B^T; ``loss``, `eq:LAB` divided by that of the
+        truth; ``excess``, (loss - |W|^2 / 2) / n, the part of it that state evolution
+        predicts.
 
     Examples
     --------
@@ -161,7 +177,8 @@ def se_curves(run):
 def predict(embedding, laws, denoiser, B0, n_iter, rng, n_samples=20_000):
     """Return `se_curves` from the overlap that the start `B0` of this instance has; exact where a closed form exists.
 
-    Started from the limit of that overlap, zero, the prediction would stay there for ever.
+    Started from the limit of that overlap, zero, the prediction would stay there for
+    ever.
     """
     m = embedding.m
     arguments = {
@@ -180,7 +197,9 @@ def compare(embedding, laws, denoiser, n_iter, rng):
     B0 = random_start(embedding.n, embedding.d, rng)
     result = predict(embedding, laws, denoiser, B0, n_iter, rng)
     for channel in CHANNELS:
-        curves = amp_curves(embedding, observe(embedding, channel, rng), denoiser, B0, n_iter)
+        curves = amp_curves(
+            embedding, observe(embedding, channel, rng), denoiser, B0, n_iter
+        )
         result |= {f"AMP_{name}_{channel}": curve for name, curve in curves.items()}
     return result
 
@@ -191,9 +210,10 @@ def l2_instance(index, setting=L2):
     Returns
     -------
     dict
-        ``AMP_mse_*``, ``AMP_loss_*``, ``AMP_excess_*`` (n_iter,) for each of the `CHANNELS`, see `amp_curves`;
-        ``SE_mse``, ``SE_excess`` (n_iter,); ``GD_mse``, ``GD_loss`` (normalised) and ``GD_iterations``, where gradient
-        descent from a random start ends, on counts of the same embedding with counted biases.
+        ``AMP_mse_*``, ``AMP_loss_*``, ``AMP_excess_*`` (n_iter,) for each of the
+        `CHANNELS`, see `amp_curves`; ``SE_mse``, ``SE_excess`` (n_iter,); ``GD_mse``,
+        ``GD_loss`` (normalised) and ``GD_iterations``, where gradient descent from a
+        random start ends, on counts of the same embedding with counted biases.
 
     Examples
     --------
@@ -207,9 +227,17 @@ def l2_instance(index, setting=L2):
     Y, r_u, r_v = observe(e, "counted", rng)
     strength = setting.denoiser.strength
     fit = gradient_descent(
-        Y, r_u, r_v, strength=strength, A0=random_start(e.m, e.d, rng), B0=random_start(e.n, e.d, rng), tol=1e-8
+        Y,
+        r_u,
+        r_v,
+        strength=strength,
+        A0=random_start(e.m, e.d, rng),
+        B0=random_start(e.n, e.d, rng),
+        tol=1e-8,
     )
-    loss = QuadraticLoss(Y, r_u, r_v, denoiser_u=setting.denoiser, denoiser_v=setting.denoiser)
+    loss = QuadraticLoss(
+        Y, r_u, r_v, denoiser_u=setting.denoiser, denoiser_v=setting.denoiser
+    )
     return result | {
         "GD_mse": normalised_mse(e.A, e.B, fit.A, fit.B),
         "GD_loss": fit.losses[-1] / loss(e.A, e.B),
@@ -231,7 +259,9 @@ def l1_instance(index, setting=L1):
     ['SE_excess', 'SE_mse']
     """
     rng = np.random.default_rng([index, setting.m])
-    return compare(setting.draw(rng), setting.scaled_rows(), setting.denoiser, setting.n_iter, rng)
+    return compare(
+        setting.draw(rng), setting.scaled_rows(), setting.denoiser, setting.n_iter, rng
+    )
 
 
 def fisher_instance(index, setting=L2, n_pairs=2000):
@@ -240,8 +270,9 @@ def fisher_instance(index, setting=L2, n_pairs=2000):
     Returns
     -------
     dict
-        For pairs at random: ``r_u``, ``r_v`` (n_pairs,), with Delta = 1 / (r_u r_v); ``AMP_error``, ``SVD_error``
-        (n_pairs,), the squared error of u_i . v_j / sqrt(m) divided by its mean square over all pairs.
+        For pairs at random: ``r_u``, ``r_v`` (n_pairs,), with Delta = 1 / (r_u r_v);
+        ``AMP_error``, ``SVD_error`` (n_pairs,), the squared error of u_i . v_j /
+        sqrt(m) divided by its mean square over all pairs.
 
     Examples
     --------
@@ -252,7 +283,9 @@ def fisher_instance(index, setting=L2, n_pairs=2000):
     rng = np.random.default_rng([index, setting.m])
     e = setting.draw(rng)
     Y, r_u, r_v = observe(e, "counted", rng)
-    run = run_amp((Y, r_u, r_v), setting.denoiser, random_start(e.n, e.d, rng), setting.n_iter)
+    run = run_amp(
+        (Y, r_u, r_v), setting.denoiser, random_start(e.n, e.d, rng), setting.n_iter
+    )
     i, j = rng.integers(e.m, size=n_pairs), rng.integers(e.n, size=n_pairs)
     truth = np.einsum("kd,kd->k", e.U[i], e.V[j])
     mean_square = np.vdot(e.U.T @ e.U, e.V.T @ e.V) / (e.m * e.n)
@@ -275,8 +308,8 @@ def singular_instance(index, setting=SINGULAR):
     Returns
     -------
     dict
-        ``delta``, and of Y~ with counted biases the singular values ``s_1``, ``s_d`` and ``s_d+1``; ``theta`` (d,),
-        those of A B^T / sqrt(m).
+        ``delta``, and of Y~ with counted biases the singular values ``s_1``, ``s_d``
+        and ``s_d+1``; ``theta`` (d,), those of A B^T / sqrt(m).
 
     Examples
     --------
@@ -302,8 +335,8 @@ def singular_instance(index, setting=SINGULAR):
 def learn_from_reviews(d=10, strength=1e-3, n_iter=10):
     """Return `(U, V, r_u, r_v)`: what AMP with a ridge makes of 7,000 movie reviews, and the counted biases.
 
-    The paper's way to "true" embeddings of real text. So weak a ridge overfits rare words: a few rows are a hundred
-    times as long as the others.
+    The paper's way to "true" embeddings of real text. So weak a ridge overfits rare
+    words: a few rows are a hundred times as long as the others.
     """
     Z, _, _ = drop_empty(load_movie_reviews().counts)
     r_u, r_v = estimate_bias(Z)
@@ -315,10 +348,11 @@ def learn_from_reviews(d=10, strength=1e-3, n_iter=10):
 def new_channel(U, V, r_u, r_v, largest=0.5, mean_count=1e6):
     """Return the `PoissonEmbedding` of given rows, centred and scaled, with biases raised alike to a mean count.
 
-    The paper subtracts "the row mean" and divides by "the smallest element", which leaves a mean and makes the rates
-    overflow (erratum 15), and is silent on the biases (erratum 16). Here the mean row is taken away, and U and V are
-    scaled so that no |M_ij| exceeds `largest`: with 0.5, exp(M) and 1 + M are within 0.15 of each other. Signals that
-    small take many counts to be seen, hence the raised biases.
+    The paper subtracts "the row mean" and divides by "the smallest element", which
+    leaves a mean and makes the rates overflow (erratum 15), and is silent on the biases
+    (erratum 16). Here the mean row is taken away, and U and V are scaled so that no
+    |M_ij| exceeds `largest`: with 0.5, exp(M) and 1 + M are within 0.15 of each other.
+    Signals that small take many counts to be seen, hence the raised biases.
 
     Examples
     --------
@@ -337,24 +371,29 @@ def new_channel(U, V, r_u, r_v, largest=0.5, mean_count=1e6):
 def real_instance(index, m=2000, n=3000, n_iter=15):
     """One instance of the experiment on movie reviews (`fig:real-loss`, `fig:real-mse`).
 
-    Rows of the learned embeddings, drawn at random, are the truth of a `new_channel`, with the biases counted in the
-    reviews.
+    Rows of the learned embeddings, drawn at random, are the truth of a `new_channel`,
+    with the biases counted in the reviews.
 
     Returns
     -------
     dict
-        As `l1_instance`; and ``strength``, ``strength_text`` (d,), the singular values of A B^T / sqrt(m) over the
-        spectral threshold (m n)^(1/4), with the biases raised and as they are in the text; ``mean_count_text``.
+        As `l1_instance`; and ``strength``, ``strength_text`` (d,), the singular values
+        of A B^T / sqrt(m) over the spectral threshold (m n)^(1/4), with the biases
+        raised and as they are in the text; ``mean_count_text``.
     """
     U, V, r_u, r_v = learn_from_reviews()
     rng = np.random.default_rng([index, m])
     i, j = rng.choice(len(U), m, replace=False), rng.choice(len(V), n, replace=False)
     e = new_channel(U[i], V[j], r_u[i], r_v[j])
     laws = EmpiricalRows(e.r_u, e.A), EmpiricalRows(e.r_v, e.B)
-    strength, mean_count_text = signal_singular_values(e.A, e.B) / (m * n) ** 0.25, r_u[i].mean() * r_v[j].mean()
+    strength, mean_count_text = (
+        signal_singular_values(e.A, e.B) / (m * n) ** 0.25,
+        r_u[i].mean() * r_v[j].mean(),
+    )
     return compare(e, laws, Ridge(1e-3), n_iter, rng) | {
         "strength": strength,
-        "strength_text": strength * np.sqrt(mean_count_text / (e.r_u.mean() * e.r_v.mean())),
+        "strength_text": strength
+        * np.sqrt(mean_count_text / (e.r_u.mean() * e.r_v.mean())),
         "mean_count_text": mean_count_text,
     }
 

@@ -5,7 +5,8 @@ import numpy as np
 
 from .experiments import normalise_rows
 
-# After the palette of Okabe and Ito, told apart by colour-blind readers; darkened until text in it stands out on white
+# After the palette of Okabe and Ito, told apart by colour-blind readers; darkened until
+# text in it stands out on white
 COLOURS = ("#0072B2", "#BF5000", "#007A5A", "#A0457F", "#5B5B5B", "#1B6E91")
 MARKERS = "osD^vP"
 
@@ -45,11 +46,15 @@ def word_map(ax, X, vocabulary, groups):
     index = {word: j for j, word in enumerate(vocabulary)}
     words = [word for group in groups.values() for word in group]
     directions = normalise_rows(X[[index[word] for word in words]])
-    left, sigma, _ = np.linalg.svd(directions - directions.mean(axis=0), full_matrices=False)
+    left, sigma, _ = np.linalg.svd(
+        directions - directions.mean(axis=0), full_matrices=False
+    )
     plane = left[:, :2] * sigma[:2]
     labels = spread_labels(plane)
     start = 0
-    for (topic, group), colour, marker in zip(groups.items(), COLOURS, MARKERS, strict=False):
+    for (topic, group), colour, marker in zip(
+        groups.items(), COLOURS, MARKERS, strict=False
+    ):
         own = slice(start, start + len(group))
         ax.scatter(*plane[own].T, color=colour, marker=marker, s=36, label=topic)
         for word, point, label in zip(group, plane[own], labels[own], strict=True):
@@ -77,7 +82,8 @@ def spread_labels(points, width=0.27, height=0.06):
     width, height = width * extent[0], height * extent[1]
     labels = points + [0.02 * extent[0], 0]
     order = np.argsort(-points[:, 1], kind="stable")
-    for rank, k in enumerate(order):  # from the top: a label moves down until it is free
+    # from the top: a label moves down until it is free
+    for rank, k in enumerate(order):
         above = labels[order[:rank]]
         near = above[np.abs(above[:, 0] - labels[k, 0]) < width]
         for y in -np.sort(-near[:, 1]):

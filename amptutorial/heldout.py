@@ -12,8 +12,9 @@ PAIRS_AT_ONCE = 2**16  # of which embeddings are gathered, whatever the number o
 def split_counts(Z, fraction, rng):
     """Split the counts at random into two matrices that add up to `Z`; `fraction` of them is expected in the second.
 
-    Every single count goes its own way (binomial thinning): for Poisson counts the two matrices are independent, with
-    the rates of `Z` times 1 - fraction and fraction. A fractional rest goes to one of them whole, by the same coin.
+    Every single count goes its own way (binomial thinning): for Poisson counts the two
+    matrices are independent, with the rates of `Z` times 1 - fraction and fraction. A
+    fractional rest goes to one of them whole, by the same coin.
 
     Parameters
     ----------
@@ -43,7 +44,9 @@ def split_counts(Z, fraction, rng):
     if check_positive(fraction, "fraction") >= 1:
         raise ValueError(f"fraction must be between 0 and 1, got {fraction}")
     whole = np.floor(Z.data)
-    taken = rng.binomial(whole.astype(np.int64), fraction) + (Z.data - whole) * (rng.random(len(whole)) < fraction)
+    taken = rng.binomial(whole.astype(np.int64), fraction) + (Z.data - whole) * (
+        rng.random(len(whole)) < fraction
+    )
     return tuple(_nonzero(counts, Z) for counts in (Z.data - taken, taken))
 
 
@@ -57,19 +60,21 @@ def _nonzero(values, Z):
 def heldout_gain(kept, held_out, U, V, r_u, r_v):
     """Return by how many nats per count an embedding predicts held-out counts better than independence does.
 
-    The difference of two Poisson log-likelihoods: of the rates r_u_i r_v_j exp(M_ij), and of the rates
-    row_i col_j / Z_tot of the counts `kept`, both scaled to the number of held-out counts.
+    The difference of two Poisson log-likelihoods: of the rates r_u_i r_v_j exp(M_ij),
+    and of the rates row_i col_j / Z_tot of the counts `kept`, both scaled to the number
+    of held-out counts.
 
     Parameters
     ----------
     kept, held_out : arrays or sparse arrays (m, n)
-        As from `split_counts`. Held-out counts in a row or column that has none in `kept` are left out: no model fitted
-        to `kept` can say anything about them.
+        As from `split_counts`. Held-out counts in a row or column that has none in
+        `kept` are left out: no model fitted to `kept` can say anything about them.
     U, V : arrays (m, d), (n, d)
         M = U V^T / sqrt(m).
     r_u, r_v : arrays (m,), (n,)
-        Bias factors. Those of `amptutorial.poisson.refit_biases` make the rates add up to the counts `kept`; what the
-        rates exceed them by counts against the embedding.
+        Bias factors. Those of `amptutorial.poisson.refit_biases` make the rates add up
+        to the counts `kept`; what the rates exceed them by counts against the
+        embedding.
 
     Returns
     -------
@@ -110,12 +115,15 @@ def heldout_log_ratios(kept, held_out, U, V, r_u, r_v):
     i, j = held_out.coords
     seen = (rows[i] > 0) & (columns[j] > 0) & (held_out.data > 0)
     i, j, z = i[seen], j[seen], held_out.data[seen]
-    with np.errstate(divide="ignore", invalid="ignore"):  # of rows and columns that are not seen
+    # of rows and columns that are not seen
+    with np.errstate(divide="ignore", invalid="ignore"):
         bias_u, bias_v = np.log(r_u / rows * rows.sum()), np.log(r_v / columns)
     log_ratios = bias_u[i] + bias_v[j]
     for start in range(0, len(z), PAIRS_AT_ONCE):
         pairs = slice(start, start + PAIRS_AT_ONCE)
-        log_ratios[pairs] += np.einsum("kd,kd->k", U[i[pairs]], V[j[pairs]]) / np.sqrt(len(U))
+        log_ratios[pairs] += np.einsum("kd,kd->k", U[i[pairs]], V[j[pairs]]) / np.sqrt(
+            len(U)
+        )
     return z, log_ratios
 
 
@@ -153,4 +161,8 @@ def independence_entropy(kept, held_out):
     columns = np.asarray(check_counts(kept).sum(axis=0), dtype=np.float64)
     weights = np.asarray(check_counts(held_out).sum(axis=0), dtype=np.float64)
     seen = (columns > 0) & (weights > 0)
-    return float(-weights[seen] @ np.log(columns[seen] / columns.sum()) / max(weights[seen].sum(), 1))
+    return float(
+        -weights[seen]
+        @ np.log(columns[seen] / columns.sum())
+        / max(weights[seen].sum(), 1)
+    )

@@ -1,7 +1,8 @@
 """Distributions of biases and of embedding rows (Sections 4.2, 4.3 and 6.2 of the paper).
 
-A *bias law* describes the scalar s, a *row law* the vector u. State evolution needs their product, the law of the pair
-(r, x) = (exp(s), sqrt(r) u): that is `ScaledRows`, or `EmpiricalRows` for the rows of one given instance.
+A *bias law* describes the scalar s, a *row law* the vector u. State evolution needs
+their product, the law of the pair (r, x) = (exp(s), sqrt(r) u): that is `ScaledRows`,
+or `EmpiricalRows` for the rows of one given instance.
 """
 
 from abc import ABC, abstractmethod
@@ -9,14 +10,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ._validation import check_integer, check_matrix, check_positive, check_rates, check_rng, check_symmetric
+from ._validation import (
+    check_integer,
+    check_matrix,
+    check_positive,
+    check_rates,
+    check_rng,
+    check_symmetric,
+)
 
 
 class BiasLaw(ABC):
     """Law of a bias s = log r. A subclass gives one method, `isf`.
 
-    All biases are written as functions of a uniform U in (0, 1], the relative rank of a term: U near 0 is the most
-    frequent one. The long tail of r = exp(s) then sits at U = 0, where floating-point numbers are dense.
+    All biases are written as functions of a uniform U in (0, 1], the relative rank of a
+    term: U near 0 is the most frequent one. The long tail of r = exp(s) then sits at U
+    = 0, where floating-point numbers are dense.
     """
 
     @abstractmethod
@@ -30,7 +39,8 @@ class BiasLaw(ABC):
     def atoms(self):
         """Return `(r, weights)` such that E f(r) is close to `weights @ f(r)` for smooth f.
 
-        The quadrature is tanh-sinh in U: it converges exponentially although r may be infinite at U = 0.
+        The quadrature is tanh-sinh in U: it converges exponentially although r may be
+        infinite at U = 0.
         """
         t = np.arange(-5.5, 4.0, 0.04)
         q = 1 / (1 + np.exp(-np.pi * np.sinh(t)))
@@ -99,11 +109,17 @@ class DiscreteBias(BiasLaw):
         if not values.size:
             raise ValueError("values must name at least one bias")
         given = self.probabilities
-        p = np.full(len(values), 1 / len(values)) if given is None else np.asarray(given, dtype=float)
+        p = (
+            np.full(len(values), 1 / len(values))
+            if given is None
+            else np.asarray(given, dtype=float)
+        )
         if values.ndim != 1 or not np.isfinite(values).all():
             raise ValueError("values must be a sequence of finite biases")
         if p.shape != values.shape or (p < 0).any() or not np.isclose(p.sum(), 1):
-            raise ValueError("probabilities must be non-negative, one for each value, and sum to 1")
+            raise ValueError(
+                "probabilities must be non-negative, one for each value, and sum to 1"
+            )
         order = np.argsort(values)
         object.__setattr__(self, "values", tuple(values[order].tolist()))
         object.__setattr__(self, "probabilities", tuple((p[order] / p.sum()).tolist()))
@@ -147,7 +163,11 @@ class ShiftedExponential(BiasLaw):
 
     def moment(self, p):
         """Return exp(p shift) / (1 - p scale)."""
-        return float(np.exp(p * self.shift) / (1 - p * self.scale)) if p * self.scale < 1 else np.inf
+        return (
+            float(np.exp(p * self.shift) / (1 - p * self.scale))
+            if p * self.scale < 1
+            else np.inf
+        )
 
 
 @dataclass(frozen=True)
@@ -157,8 +177,9 @@ class Zipf(BiasLaw):
     Parameters
     ----------
     alpha : float
-        The exponent. E(r^p) exists only for p alpha < 1: from alpha = 1/2 on the second moment is infinite, at
-        alpha = 1 the mean too, and the large system limit of the paper no longer applies.
+        The exponent. E(r^p) exists only for p alpha < 1: from alpha = 1/2 on the second
+        moment is infinite, at alpha = 1 the mean too, and the large system limit of the
+        paper no longer applies.
     C0 : float
         The scale.
 
@@ -181,7 +202,9 @@ class Zipf(BiasLaw):
 
     def moment(self, p):
         """Return C0^p / (1 - p alpha)."""
-        return float(self.C0**p / (1 - p * self.alpha)) if p * self.alpha < 1 else np.inf
+        return (
+            float(self.C0**p / (1 - p * self.alpha)) if p * self.alpha < 1 else np.inf
+        )
 
 
 @dataclass(frozen=True)
@@ -214,22 +237,27 @@ class GaussianRows:
         C = np.asarray(self.covariance, dtype=float)
         C = C * np.eye(d) if C.ndim == 0 else C
         if C.shape != (d, d):
-            raise ValueError(f"covariance has shape {C.shape}, the rows have {d} entries")
+            raise ValueError(
+                f"covariance has shape {C.shape}, the rows have {d} entries"
+            )
         return C
 
     def draw(self, size, rng):
         """Return rows of shape `size` = (N, d)."""
         N, d = size
         w, V = np.linalg.eigh(self.second_moment(d))
-        return check_rng(rng).standard_normal((N, d)) @ (V * np.sqrt(np.maximum(w, 0))).T
+        return (
+            check_rng(rng).standard_normal((N, d)) @ (V * np.sqrt(np.maximum(w, 0))).T
+        )
 
 
 @dataclass(frozen=True)
 class SparseGaussianRows:
     """Gaussian rows of which a fraction `density` of the entries is kept, the others zero.
 
-    The paper sets half of each row to zero. Here each row keeps density * d entries at random places; where that is no
-    whole number it is rounded up or down at random, so that the mean is density * d.
+    The paper sets half of each row to zero. Here each row keeps density * d entries at
+    random places; where that is no whole number it is rounded up or down at random, so
+    that the mean is density * d.
 
     Parameters
     ----------
@@ -323,10 +351,14 @@ def scaled_rows(d, *, rows_u, rows_v, bias_u, bias_v):
     """
     for bias in (bias_u, bias_v):
         if not np.isfinite(bias.moment(1)):
-            raise ValueError(f"{bias} has no finite mean rate: E(R^u) = 1 (eq:bias_norm) or E(B^T B) does not exist")
+            raise ValueError(
+                f"{bias} has no finite mean rate: E(R^u) = 1 (eq:bias_norm) or E(B^T B) does not exist"
+            )
     mean = bias_u.moment(1)
     d = check_integer(d, "d", minimum=1)
-    return ScaledRows(rows_u, bias_u, d, -np.log(mean)), ScaledRows(rows_v, bias_v, d, np.log(mean))
+    return ScaledRows(rows_u, bias_u, d, -np.log(mean)), ScaledRows(
+        rows_v, bias_v, d, np.log(mean)
+    )
 
 
 class EmpiricalRows:
@@ -354,5 +386,8 @@ class EmpiricalRows:
     def draw(self, N, rng):
         """Return `(r, X)` of `N` rows."""
         whole, rest = divmod(N, len(self.r))
-        index = np.append(np.tile(np.arange(len(self.r)), whole), check_rng(rng).permutation(len(self.r))[:rest])
+        index = np.append(
+            np.tile(np.arange(len(self.r)), whole),
+            check_rng(rng).permutation(len(self.r))[:rest],
+        )
         return self.r[index], self.X[index]

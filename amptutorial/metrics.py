@@ -24,7 +24,9 @@ def squared_norm(Y):
         return float(np.vdot(Y.data, Y.data))
     if isinstance(Y, np.ndarray):
         return float(np.vdot(Y, Y))
-    raise TypeError(f"the norm of a {type(Y).__name__} is not known: pass a FisherScore, an array or a sparse array")
+    raise TypeError(
+        f"the norm of a {type(Y).__name__} is not known: pass a FisherScore, an array or a sparse array"
+    )
 
 
 class QuadraticLoss:
@@ -49,7 +51,10 @@ class QuadraticLoss:
     def __init__(self, Y, r_u, r_v, *, denoiser_u, denoiser_v):
         self.Y, self.Yt = as_operator(Y)
         self.m, self.n = self.Y.shape
-        self.r_u, self.r_v = check_rates(r_u, self.m, "r_u"), check_rates(r_v, self.n, "r_v")
+        self.r_u, self.r_v = (
+            check_rates(r_u, self.m, "r_u"),
+            check_rates(r_v, self.n, "r_v"),
+        )
         self.denoiser_u, self.denoiser_v = denoiser_u, denoiser_v
         self.norm = squared_norm(Y)
 
@@ -57,13 +62,29 @@ class QuadraticLoss:
         """Return L(A, B), without an m x n residual: |Y - X|^2 = |Y|^2 - 2 <Y, X> + |X|^2."""
         A = check_matrix(A, "A", shape=(self.m, None))
         B = check_matrix(B, "B", shape=(self.n, A.shape[1]))
-        fit = self.norm - 2 * np.vdot(self.Y @ B, A) / np.sqrt(self.m) + np.vdot(A.T @ A, B.T @ B) / self.m
-        return float(fit / 2 + self.denoiser_u.penalty(A, self.r_u) + self.denoiser_v.penalty(B, self.r_v))
+        fit = (
+            self.norm
+            - 2 * np.vdot(self.Y @ B, A) / np.sqrt(self.m)
+            + np.vdot(A.T @ A, B.T @ B) / self.m
+        )
+        return float(
+            fit / 2
+            + self.denoiser_u.penalty(A, self.r_u)
+            + self.denoiser_v.penalty(B, self.r_v)
+        )
 
     def gradient(self, A, B):
         """Return the derivatives by A (m, d) and by B (n, d); the denoisers must have smooth penalties."""
-        by_A = A @ (B.T @ B) / self.m - self.Y @ B / np.sqrt(self.m) + self.denoiser_u.penalty_gradient(A, self.r_u)
-        by_B = B @ (A.T @ A) / self.m - self.Yt @ A / np.sqrt(self.m) + self.denoiser_v.penalty_gradient(B, self.r_v)
+        by_A = (
+            A @ (B.T @ B) / self.m
+            - self.Y @ B / np.sqrt(self.m)
+            + self.denoiser_u.penalty_gradient(A, self.r_u)
+        )
+        by_B = (
+            B @ (A.T @ A) / self.m
+            - self.Yt @ A / np.sqrt(self.m)
+            + self.denoiser_v.penalty_gradient(B, self.r_v)
+        )
         return by_A, by_B
 
 
@@ -104,7 +125,11 @@ def poisson_loss_and_gradient(Z, U, V, r_u, r_v):
     U = check_matrix(U, "U", shape=(m, None))
     V = check_matrix(V, "V", shape=(n, U.shape[1]))
     r_u, r_v = check_rates(r_u, m, "r_u"), check_rates(r_v, n, "r_v")
-    loss = gammaln(Z.data + 1.0).sum() - Z.sum(axis=1) @ np.log(r_u) - Z.sum(axis=0) @ np.log(r_v)
+    loss = (
+        gammaln(Z.data + 1.0).sum()
+        - Z.sum(axis=1) @ np.log(r_u)
+        - Z.sum(axis=0) @ np.log(r_v)
+    )
     by_U, by_V = np.zeros_like(U), np.zeros_like(V)
     for k in range(0, m, ROWS_AT_ONCE):  # a slice of the m x n rates at a time
         rows = slice(k, k + ROWS_AT_ONCE)
@@ -121,7 +146,8 @@ def poisson_loss_and_gradient(Z, U, V, r_u, r_v):
 def normalised_mse(A, B, A_hat, B_hat):
     """Return |A_hat B_hat^T - A B^T|^2 / |A B^T|^2, the paper's MSE_k (after `eq:mmhat`).
 
-    It does not depend on the rotation that A and B leave open. For the error of M = U V^T / sqrt(m), pass U and V.
+    It does not depend on the rotation that A and B leave open. For the error of M = U
+    V^T / sqrt(m), pass U and V.
 
     Parameters
     ----------
@@ -146,19 +172,26 @@ def normalised_mse(A, B, A_hat, B_hat):
         check_matrix(B_hat, "B_hat", shape=(len(B), None)),
     )
     if A.shape[1] != B.shape[1] or A_hat.shape[1] != B_hat.shape[1]:
-        raise ValueError("A and B, and A_hat and B_hat, must have the same number of columns")
+        raise ValueError(
+            "A and B, and A_hat and B_hat, must have the same number of columns"
+        )
     signal = np.vdot(A.T @ A, B.T @ B)
     if signal == 0:
         raise ValueError("A B^T is zero: the error cannot be normalised by it")
-    # factors of the difference, orthogonalised first: no cancellation where the error is small
-    left, right = np.linalg.qr(np.hstack([A, -A_hat]))[1], np.linalg.qr(np.hstack([B, B_hat]))[1]
+    # factors of the difference, orthogonalised first: no cancellation where the error
+    # is small
+    left, right = (
+        np.linalg.qr(np.hstack([A, -A_hat]))[1],
+        np.linalg.qr(np.hstack([B, B_hat]))[1],
+    )
     return float(((left @ right.T) ** 2).sum() / signal)
 
 
 def overlap(X, X_hat):
     """Return the mean over the rows of |x_i . x_hat_i| (the overlap of Section 4.4).
 
-    Unlike `normalised_mse` it depends on the rotation of `X_hat`: align it first, see `align`.
+    Unlike `normalised_mse` it depends on the rotation of `X_hat`: align it first, see
+    `align`.
 
     Examples
     --------
@@ -166,7 +199,11 @@ def overlap(X, X_hat):
     1.0
     """
     X = check_matrix(X, "X")
-    return float(np.abs(np.einsum("ij,ij->i", X, check_matrix(X_hat, "X_hat", shape=X.shape))).mean())
+    return float(
+        np.abs(
+            np.einsum("ij,ij->i", X, check_matrix(X_hat, "X_hat", shape=X.shape))
+        ).mean()
+    )
 
 
 def align(X_hat, X):

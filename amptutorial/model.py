@@ -5,15 +5,18 @@ import scipy.sparse as sp
 
 from ._validation import check_integer, check_matrix, check_rng
 
-PAIRS_AT_ONCE = 2**20  # sparse sampling holds two (PAIRS_AT_ONCE, d) arrays, whatever m and n
-LONG = 3.0  # rows and columns whose bound on M_ij alone would multiply the proposals by exp(LONG) are drawn densely
+# sparse sampling holds two (PAIRS_AT_ONCE, d) arrays, whatever m and n
+PAIRS_AT_ONCE = 2**20
+# rows and columns whose bound on M_ij alone would multiply the proposals by exp(LONG)
+# are drawn densely
+LONG = 3.0
 
 
 class PoissonEmbedding:
     """Counts Z_ij ~ Poisson(exp(u_i . v_j / sqrt(m) + s_i^u + s_j^v)) (`eq:z_ij`).
 
-    The biases are shifted on construction so that lambda_0 = 1 and mean(exp(s_u)) = 1 (`eq:bias_norm`): what s_u loses,
-    s_v gains, and no rate changes.
+    The biases are shifted on construction so that lambda_0 = 1 and mean(exp(s_u)) = 1
+    (`eq:bias_norm`): what s_u loses, s_v gains, and no rate changes.
 
     Parameters
     ----------
@@ -49,7 +52,9 @@ class PoissonEmbedding:
         self.U = check_matrix(U, "U").copy()
         self.V = check_matrix(V, "V", shape=(None, self.U.shape[1])).copy()
         if 0 in self.U.shape or 0 in self.V.shape:
-            raise ValueError(f"U and V must not be empty, got shapes {self.U.shape} and {self.V.shape}")
+            raise ValueError(
+                f"U and V must not be empty, got shapes {self.U.shape} and {self.V.shape}"
+            )
         s_u, s_v = _check_bias(s_u, self.m, "s_u"), _check_bias(s_v, self.n, "s_v")
         shift = np.logaddexp.reduce(s_u) - np.log(self.m)
         self.s_u, self.s_v = s_u - shift, s_v + shift
@@ -57,12 +62,18 @@ class PoissonEmbedding:
             self.r_u, self.r_v = np.exp(self.s_u), np.exp(self.s_v)
         for name, r in (("s_u", self.r_u), ("s_v", self.r_v)):
             if not (np.isfinite(r).all() and (r > 0).all()):
-                raise OverflowError(f"after normalisation exp({name}) is zero or infinite: the biases differ too much")
+                raise OverflowError(
+                    f"after normalisation exp({name}) is zero or infinite: the biases differ too much"
+                )
         self.A = np.sqrt(self.r_u)[:, None] * self.U
         self.B = np.sqrt(self.r_v)[:, None] * self.V
 
-    m = property(lambda self: self.U.shape[0], doc="Number of values of X_1 (rows of Z).")
-    n = property(lambda self: self.V.shape[0], doc="Number of values of X_2 (columns of Z).")
+    m = property(
+        lambda self: self.U.shape[0], doc="Number of values of X_1 (rows of Z)."
+    )
+    n = property(
+        lambda self: self.V.shape[0], doc="Number of values of X_2 (columns of Z)."
+    )
     d = property(lambda self: self.U.shape[1], doc="Embedding dimension.")
 
     def __repr__(self):
@@ -92,7 +103,8 @@ class PoissonEmbedding:
     def joint_pmf(self):
         """Return P(X_1 = i, X_2 = j) (`eq:Pij`), shape (m, n), sum 1."""
         log_rates = self.log_rates()
-        weights = np.exp(log_rates - log_rates.max())  # the constant C of eq:Pij cancels, and nothing overflows
+        # the constant C of eq:Pij cancels, and nothing overflows
+        weights = np.exp(log_rates - log_rates.max())
         return weights / weights.sum()
 
     def sample(self, rng, *, sparse=False):
@@ -102,7 +114,8 @@ class PoissonEmbedding:
         ----------
         rng : numpy.random.Generator
         sparse : bool
-            Draw by thinning, without forming an m x n array: time and memory grow with m + n and the number of counts.
+            Draw by thinning, without forming an m x n array: time and memory grow with
+            m + n and the number of counts.
 
         Returns
         -------
@@ -143,9 +156,15 @@ def draw_embedding(m, n, d, *, rows_u, rows_v, bias_u, bias_v, rng):
     PoissonEmbedding(m=20, n=30, d=2)
     """
     check_rng(rng)
-    m, n, d = (check_integer(value, name, minimum=1) for value, name in ((m, "m"), (n, "n"), (d, "d")))
+    m, n, d = (
+        check_integer(value, name, minimum=1)
+        for value, name in ((m, "m"), (n, "n"), (d, "d"))
+    )
     return PoissonEmbedding(
-        rows_u.draw((m, d), rng), rows_v.draw((n, d), rng), bias_u.draw(m, rng), bias_v.draw(n, rng)
+        rows_u.draw((m, d), rng),
+        rows_v.draw((n, d), rng),
+        bias_u.draw(m, rng),
+        bias_v.draw(n, rng),
     )
 
 
@@ -154,18 +173,22 @@ def _check_bias(s, size, name):
     if s.shape != (size,):
         raise ValueError(f"{name} must have shape ({size},), got {s.shape}")
     if not np.isfinite(s).all():
-        raise ValueError(f"{name} holds NaN or infinite values: a term that never occurs must be left out")
+        raise ValueError(
+            f"{name} holds NaN or infinite values: a term that never occurs must be left out"
+        )
     return s
 
 
 def thinning_bounds(U, V, root_m):
     """Return bounds c_u (m,), c_v (n,) with M_ij <= c_u[i] + c_v[j] for all i, j.
 
-    By Cauchy-Schwarz and the inequality of the means, u.v <= (t |u|^2 + |v|^2 / t) / 2 for every t > 0: a bound that is
-    a sum of a row term and a column term, so that exp(bound) keeps the product form from which pairs are easy to draw.
+    By Cauchy-Schwarz and the inequality of the means, u.v <= (t |u|^2 + |v|^2 / t) / 2
+    for every t > 0: a bound that is a sum of a row term and a column term, so that
+    exp(bound) keeps the product form from which pairs are easy to draw.
     """
     squares_u, squares_v = (U**2).sum(axis=1), (V**2).sum(axis=1)
-    typical_u, typical_v = np.median(squares_u), np.median(squares_v)  # a few long rows must not spoil t for the rest
+    # a few long rows must not spoil t for the rest
+    typical_u, typical_v = np.median(squares_u), np.median(squares_v)
     t = np.sqrt(typical_v / typical_u) if typical_u > 0 and typical_v > 0 else 1.0
     return t * squares_u / (2 * root_m), squares_v / (2 * t * root_m)
 
@@ -177,8 +200,12 @@ def _sample_by_thinning(model, rng):
     rows, columns = (np.flatnonzero(c <= LONG).astype(np.int32) for c in (c_u, c_v))
     if rows.size and columns.size:
         log_v = np.logaddexp.reduce(model.s_v[columns] + c_v[columns])
-        rows = rows[model.s_u[rows] + c_u[rows] + log_v <= np.log(len(columns))]  # else more proposals than columns
-    other_rows, other_columns = _complement(rows, model.m), _complement(columns, model.n)
+        # else more proposals than columns
+        rows = rows[model.s_u[rows] + c_u[rows] + log_v <= np.log(len(columns))]
+    other_rows, other_columns = (
+        _complement(rows, model.m),
+        _complement(columns, model.n),
+    )
     parts = [
         *_draw_by_thinning(model, rng, rows, columns, c_u, c_v),
         *_draw_densely(model, rng, other_rows, np.arange(model.n, dtype=np.int32)),
@@ -199,8 +226,9 @@ def _complement(index, size):
 def _draw_by_thinning(model, rng, rows, columns, c_u, c_v):
     """Propose pairs from the dominating rates r_i r_j exp(c_i + c_j), keep each with probability exp(M - c_i - c_j).
 
-    The proposals of a row are Poisson, their columns independent; what is kept is Poisson with rate r_i r_j exp(M_ij),
-    independently over the pairs: the law of `eq:z_ij`, exactly. Yields arrays (i, j, counts).
+    The proposals of a row are Poisson, their columns independent; what is kept is
+    Poisson with rate r_i r_j exp(M_ij), independently over the pairs: the law of
+    `eq:z_ij`, exactly. Yields arrays (i, j, counts).
     """
     if not rows.size or not columns.size:
         return

@@ -1,8 +1,10 @@
 """The Poisson likelihood itself, beyond its quadratic approximation (`eq:Pij`, `eq:loss_poisson`).
 
-On real text M_ij = u_i . v_j / sqrt(m) is of order one, and the rates r_u_i r_v_j exp(M_ij) must be taken as they are.
-All functions here write M = U W^T, with W = V / sqrt(m), and form its exponential for a block of rows at a time, on all
-cores, never as an m x n array. They serve the rows as they stand, and the columns with the roles of U and W exchanged.
+On real text M_ij = u_i . v_j / sqrt(m) is of order one, and the rates r_u_i r_v_j
+exp(M_ij) must be taken as they are. All functions here write M = U W^T, with W = V /
+sqrt(m), and form its exponential for a block of rows at a time, on all cores, never as
+an m x n array. They serve the rows as they stand, and the columns with the roles of U
+and W exchanged.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +23,8 @@ def _map_blocks(function, m, n):
     """Return what `function` returns for each block of rows, stacked: a tuple of arrays."""
     size = max(1, BLOCK_ENTRIES // n)
     blocks = [slice(k, k + size) for k in range(0, m, size)]
-    # NumPy releases the interpreter lock, so that threads keep every core busy; BLAS must not add its own
+    # NumPy releases the interpreter lock, so that threads keep every core busy; BLAS
+    # must not add its own
     with BLAS.limit(limits=1), ThreadPoolExecutor(cpu_count()) as pool:
         results = list(pool.map(function, blocks))
     return tuple(np.concatenate(parts) for parts in zip(*results, strict=True))
@@ -30,7 +33,8 @@ def _map_blocks(function, m, n):
 def _tilted(U, W, r_v):
     """Return r_v_j exp(M_ij), each row divided by its largest entry, and the logarithms of these entries."""
     weights = U @ W.T
-    weights += np.log(np.maximum(r_v, np.finfo(r_v.dtype).tiny))  # the next line must not meet -inf - -inf
+    # the next line must not meet -inf - -inf
+    weights += np.log(np.maximum(r_v, np.finfo(r_v.dtype).tiny))
     largest = weights.max(axis=1)
     weights -= largest[:, None]  # exp cannot overflow
     return np.exp(weights, out=weights), largest
@@ -42,7 +46,8 @@ def tilted_means(U, W, r_v):
     Parameters
     ----------
     U, W : arrays (m, d), (n, d)
-        M = U W^T, computed in the precision of U: float32 is twice as fast, and enough while an iteration still moves.
+        M = U W^T, computed in the precision of U: float32 is twice as fast, and enough
+        while an iteration still moves.
     r_v : array (n,)
         Bias factors of the columns, zero or more.
 
@@ -116,9 +121,10 @@ def margin_biases(totals, U, W, r_v):
 def refit_biases(Z, U, V, *, n_sweeps=20, tol=1e-6):
     """Refit the biases given the embedding, by iterative proportional fitting of the margins.
 
-    r_u_i = row_i / sum_j r_v_j exp(M_ij), then the same for the columns, in turn: each is the exact maximum of the
-    likelihood given the other. For M = 0 the result is that of `amptutorial.bias.estimate_bias`; where M is of order
-    one, row and column sums no longer estimate the biases (`eq:rest`), but the biases times a mean of exp(M_ij).
+    r_u_i = row_i / sum_j r_v_j exp(M_ij), then the same for the columns, in turn: each
+    is the exact maximum of the likelihood given the other. For M = 0 the result is that
+    of `amptutorial.bias.estimate_bias`; where M is of order one, row and column sums no
+    longer estimate the biases (`eq:rest`), but the biases times a mean of exp(M_ij).
 
     Parameters
     ----------
@@ -135,7 +141,8 @@ def refit_biases(Z, U, V, *, n_sweeps=20, tol=1e-6):
     -------
     r_u : array (m,)
     r_v : array (n,)
-        With mean(r_u) = 1. The row sums of the rates are those of `Z`, the column sums to about `tol`.
+        With mean(r_u) = 1. The row sums of the rates are those of `Z`, the column sums
+        to about `tol`.
 
     Examples
     --------

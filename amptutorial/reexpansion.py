@@ -1,8 +1,9 @@
 """Biased low-rank AMP on the Poisson likelihood expanded around the current estimate, again and again.
 
-Expanded once, at M = 0, the likelihood is the quadratic one of `amptutorial.amp`. Where M_ij is of order one, as on
-real text, that is far from the Poisson likelihood, and estimates run away. Here the score is Z - rates at the current
-estimate, the biases are refitted at every half-step, and no row goes further than the expansion can be trusted.
+Expanded once, at M = 0, the likelihood is the quadratic one of `amptutorial.amp`. Where
+M_ij is of order one, as on real text, that is far from the Poisson likelihood, and
+estimates run away. Here the score is Z - rates at the current estimate, the biases are
+refitted at every half-step, and no row goes further than the expansion can be trusted.
 Everything else is `amptutorial.amp.half_step`: the denoisers, F, and the Onsager terms.
 """
 
@@ -62,9 +63,10 @@ class Side:
 def reexpanded_half_step(Z, this, other, m):
     """Update `this` side by one AMP half-step on the likelihood expanded around the current estimate.
 
-    The score at M is Z - rates, with the biases refitted, in place of Z - r_u r_v^T at M = 0; the information r_u r_v^T
-    stays. Where the rates are larger than that says, a full step overshoots: a row that turns back takes half the step
-    from then on, and none changes an M_ij by more than `REACH`.
+    The score at M is Z - rates, with the biases refitted, in place of Z - r_u r_v^T at
+    M = 0; the information r_u r_v^T stays. Where the rates are larger than that says, a
+    full step overshoots: a row that turns back takes half the step from then on, and
+    none changes an M_ij by more than `REACH`.
 
     Parameters
     ----------
@@ -82,16 +84,21 @@ def reexpanded_half_step(Z, this, other, m):
     W = other.X / np.sqrt(m)
     log_sums, means = tilted_means(this.X, W, other.bias)
     totals = np.asarray(Z.sum(axis=1), dtype=np.float64)
-    score = Z @ W - totals[:, None] * means  # the derivative of the log-likelihood by the rows of X
+    # the derivative of the log-likelihood by the rows of X
+    score = Z @ W - totals[:, None] * means
 
     root = np.sqrt(this.r)[:, None]
     A, B = root * this.X, np.sqrt(other.r)[:, None] * other.X
     Q = B.T @ B / m
-    half = half_step(score / root + A @ (Q - other.Gamma), this.r, Q, other.Gamma, this.denoiser)
+    half = half_step(
+        score / root + A @ (Q - other.Gamma), this.r, Q, other.Gamma, this.denoiser
+    )
 
     step = ((half.estimate - A) / root).astype(this.X.dtype)
     turns_back = (step * this.step).sum(axis=1) < 0
-    length = np.where(turns_back, this.length / 2, np.minimum(1, 1.5 * this.length)).astype(this.X.dtype)
+    length = np.where(
+        turns_back, this.length / 2, np.minimum(1, 1.5 * this.length)
+    ).astype(this.X.dtype)
     reach = _reach(step, W)
     safe = np.minimum(length, REACH / np.maximum(reach, REACH))
     moved = safe.mean(dtype=np.float64)  # Gamma is damped as the rows are
@@ -129,7 +136,16 @@ def iterate(Z, rows, columns, m):
 def new_side(X, r, denoiser):
     """Return a `Side` that has not moved yet, with the counted biases `r`."""
     none, ones = np.zeros((X.shape[1], X.shape[1])), np.ones(len(X), dtype=X.dtype)
-    return Side(X, r, bias=r, denoiser=denoiser, Gamma=none, step=np.zeros_like(X), length=ones, reach=ones)
+    return Side(
+        X,
+        r,
+        bias=r,
+        denoiser=denoiser,
+        Gamma=none,
+        step=np.zeros_like(X),
+        length=ones,
+        reach=ones,
+    )
 
 
 def leading_directions(Z, d, rng):
@@ -145,10 +161,12 @@ def leading_directions(Z, d, rng):
     Returns
     -------
     V : array (n, d)
-        Orthonormal columns, by a few steps of orthogonal iteration; zero where a column of `Z` has no counts.
+        Orthonormal columns, by a few steps of orthogonal iteration; zero where a column
+        of `Z` has no counts.
     variance : float
-        Of the M_ij, averaged with the weights r_u_i r_v_j: the squares of the shrunken singular values, by the total
-        count. A direction inside the noise counts with the largest square, sqrt(m n), that the noise can hide.
+        Of the M_ij, averaged with the weights r_u_i r_v_j: the squares of the shrunken
+        singular values, by the total count. A direction inside the noise counts with
+        the largest square, sqrt(m n), that the noise can hide.
     """
     some, _, columns = drop_empty(Z)
     m, n = some.shape
@@ -165,12 +183,17 @@ def leading_directions(Z, d, rng):
 def start(Z, denoiser_u, denoiser_v, V, scale):
     """Return both sides before the first iteration, in single precision: U = 0, V in the given directions.
 
-    Each row of V gets the length sqrt(d `scale`) of rows drawn from a prior of variance `scale`. Of singular vectors
-    only the directions are kept: most of their length sits in few rows, of rare words in few documents.
+    Each row of V gets the length sqrt(d `scale`) of rows drawn from a prior of variance
+    `scale`. Of singular vectors only the directions are kept: most of their length sits
+    in few rows, of rare words in few documents.
     """
     r_u, r_v = estimate_bias(Z)
     d = V.shape[1]
-    V = V * np.sqrt(d * scale) / np.maximum(np.linalg.norm(V, axis=1, keepdims=True), 1e-300)
+    V = (
+        V
+        * np.sqrt(d * scale)
+        / np.maximum(np.linalg.norm(V, axis=1, keepdims=True), 1e-300)
+    )
     return (
         new_side(np.zeros((len(r_u), d), dtype=np.float32), r_u, denoiser_u),
         new_side(V.astype(np.float32), r_v, denoiser_v),
@@ -180,8 +203,8 @@ def start(Z, denoiser_u, denoiser_v, V, scale):
 def settle(Z, this, other, m, max_iter=200):
     """Return `this` side after half-steps of its own, the other one held fixed, until each of its rows has converged.
 
-    Rows that have converged stay where they are, so that no row depends on which others are there. The biases are those
-    that go with the result.
+    Rows that have converged stay where they are, so that no row depends on which others
+    are there. The biases are those that go with the result.
     """
     this = replace(this, denoiser=this.denoiser.frozen())
     X, moving, side = this.X.copy(), np.arange(len(this.X)), this
@@ -193,17 +216,24 @@ def settle(Z, this, other, m, max_iter=200):
             break
         moving, side = moving[going], side.take(going)
     totals = np.asarray(Z.sum(axis=1), dtype=np.float64)
-    return replace(this, X=X, bias=margin_biases(totals, X, other.X / np.sqrt(m), other.bias))
+    return replace(
+        this, X=X, bias=margin_biases(totals, X, other.X / np.sqrt(m), other.bias)
+    )
 
 
 def balance(rows, columns):
     """Return both sides in the coordinates in which A^T A = B^T B is diagonal, largest first; M does not change.
 
-    Only Gaussian priors can follow the change of coordinates; other denoisers keep theirs.
+    Only Gaussian priors can follow the change of coordinates; other denoisers keep
+    theirs.
     """
-    if not all(isinstance(side.denoiser, GaussianPosterior) for side in (rows, columns)):
+    if not all(
+        isinstance(side.denoiser, GaussianPosterior) for side in (rows, columns)
+    ):
         return rows, columns
-    R_u, R_v = (np.linalg.qr(np.sqrt(side.r)[:, None] * side.X)[1] for side in (rows, columns))
+    R_u, R_v = (
+        np.linalg.qr(np.sqrt(side.r)[:, None] * side.X)[1] for side in (rows, columns)
+    )
     left, sigma, right = np.linalg.svd(R_u @ R_v.T)
     return tuple(
         _change_coordinates(side, np.linalg.pinv(R) @ (E * np.sqrt(sigma)))
@@ -214,7 +244,10 @@ def balance(rows, columns):
 def _change_coordinates(side, T):
     d = len(T)
     covariance = side.denoiser.covariance
-    covariance = T.T @ (covariance * np.eye(d) if np.ndim(covariance) == 0 else covariance) @ T
-    covariance += 1e-9 * max(np.trace(covariance), 1e-9) * np.eye(d)  # a direction may have been lost
+    covariance = (
+        T.T @ (covariance * np.eye(d) if np.ndim(covariance) == 0 else covariance) @ T
+    )
+    # a direction may have been lost
+    covariance += 1e-9 * max(np.trace(covariance), 1e-9) * np.eye(d)
     X, Gamma = (side.X @ T).astype(side.X.dtype), T.T @ side.Gamma @ T
     return replace(side, X=X, denoiser=GaussianPosterior(covariance), Gamma=Gamma)

@@ -1,7 +1,8 @@
 """Run an experiment in parallel, store its results as JSON, and read them back: `python -m amptutorial reproduce`.
 
-A stored result says how it was made (seeds are the instance numbers, versions, seconds) and carries a checksum, so that
-a number changed by hand is found out. Every instance can be computed again by itself.
+A stored result says how it was made (seeds are the instance numbers, versions, seconds)
+and carries a checksum, so that a number changed by hand is found out. Every instance
+can be computed again by itself.
 """
 
 import argparse
@@ -34,14 +35,27 @@ class Reproduction:
 
 
 REPRODUCTIONS = {
-    "l2": Reproduction(experiments.l2_instance, 20, ("fig:20runs-loss", "fig:mse", "fig:example")),
-    "l1": Reproduction(experiments.l1_instance, 20, ("fig:sparse20runs-loss", "fig:sparse20runs-mse", "fig:example2")),
-    "fisher": Reproduction(experiments.fisher_instance, 3, ("fig:delta-mMSE", "fig:MSE-Fisher")),
-    "singular": Reproduction(
-        experiments.singular_instance, len(experiments.LOG_RATES), ("fig:singular", "fig:MSE-Fisher")
+    "l2": Reproduction(
+        experiments.l2_instance, 20, ("fig:20runs-loss", "fig:mse", "fig:example")
     ),
-    "real": Reproduction(experiments.real_instance, 5, ("fig:real-loss", "fig:real-mse", "fig:real")),
-    "text": Reproduction(comparison.text_instance, 3, ()),  # what the paper does not compare
+    "l1": Reproduction(
+        experiments.l1_instance,
+        20,
+        ("fig:sparse20runs-loss", "fig:sparse20runs-mse", "fig:example2"),
+    ),
+    "fisher": Reproduction(
+        experiments.fisher_instance, 3, ("fig:delta-mMSE", "fig:MSE-Fisher")
+    ),
+    "singular": Reproduction(
+        experiments.singular_instance,
+        len(experiments.LOG_RATES),
+        ("fig:singular", "fig:MSE-Fisher"),
+    ),
+    "real": Reproduction(
+        experiments.real_instance, 5, ("fig:real-loss", "fig:real-mse", "fig:real")
+    ),
+    # what the paper does not compare
+    "text": Reproduction(comparison.text_instance, 3, ()),
 }
 
 
@@ -71,22 +85,35 @@ def reproduce(name, *, folder=RESULTS, n_jobs=2):
     plan = _plan(name)
     path = Path(folder) / f"{name}.json"
     if not path.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {path.parent}: make it, or name another with --to")
+        raise FileNotFoundError(
+            f"there is no folder {path.parent}: make it, or name another with --to"
+        )
     start = time.perf_counter()
     with parallel_config(backend="loky", inner_max_num_threads=1):
-        jobs = Parallel(n_jobs=n_jobs, return_as="generator")(delayed(plan.run)(k) for k in range(plan.n_instances))
-        instances = list(tqdm(jobs, total=plan.n_instances, desc=name, unit=" instances"))
+        jobs = Parallel(n_jobs=n_jobs, return_as="generator")(
+            delayed(plan.run)(k) for k in range(plan.n_instances)
+        )
+        instances = list(
+            tqdm(jobs, total=plan.n_instances, desc=name, unit=" instances")
+        )
     record = {
         "experiment": name,
         "figures": plan.figures,
         "command": f"python -m amptutorial reproduce {name}",
         "seeds": f"instance k draws everything from numpy.random.default_rng([k, m]), k = 0 ... {plan.n_instances - 1}",
-        "versions": {"python": platform.python_version()} | {p: version(p) for p in ("numpy", "scipy", "scikit-learn")},
+        "versions": {"python": platform.python_version()}
+        | {p: version(p) for p in ("numpy", "scipy", "scikit-learn")},
         "seconds": round(time.perf_counter() - start),
         "processes": n_jobs,
-        "instances": [{key: _rounded(value) for key, value in instance.items()} for instance in instances],
+        "instances": [
+            {key: _rounded(value) for key, value in instance.items()}
+            for instance in instances
+        ],
     }
-    path.write_text(json.dumps(record | {"checksum": checksum(record)}, separators=(",", ":")) + "\n")
+    path.write_text(
+        json.dumps(record | {"checksum": checksum(record)}, separators=(",", ":"))
+        + "\n"
+    )
     return path
 
 
@@ -120,11 +147,15 @@ def load_results(name, folder=RESULTS):
     _plan(name)
     path = Path(folder) / f"{name}.json"
     if not path.exists():
-        raise FileNotFoundError(f"{path} is missing: python -m amptutorial reproduce {name} computes it")
+        raise FileNotFoundError(
+            f"{path} is missing: python -m amptutorial reproduce {name} computes it"
+        )
     record = json.loads(path.read_text())
     stored = record.pop("checksum", None)
     if stored != checksum(record):
-        raise ValueError(f"{path} is not as it was stored: python -m amptutorial reproduce {name} computes it anew")
+        raise ValueError(
+            f"{path} is not as it was stored: python -m amptutorial reproduce {name} computes it anew"
+        )
     instances = record["instances"]
     arrays = {key: np.array([one[key] for one in instances]) for key in instances[0]}
     return record | {"instances": arrays, "checksum": stored}
@@ -138,12 +169,16 @@ def checksum(record):
     >>> checksum({"a": 1, "b": [2]}) == checksum({"b": [2], "a": 1})
     True
     """
-    return hashlib.sha256(json.dumps(record, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    return hashlib.sha256(
+        json.dumps(record, sort_keys=True, separators=(",", ":")).encode()
+    ).hexdigest()
 
 
 def _plan(name):
     if name not in REPRODUCTIONS:
-        raise KeyError(f"there is no experiment {name!r}: choose from {', '.join(REPRODUCTIONS)}")
+        raise KeyError(
+            f"there is no experiment {name!r}: choose from {', '.join(REPRODUCTIONS)}"
+        )
     return REPRODUCTIONS[name]
 
 
@@ -159,17 +194,35 @@ def _rounded(value):
 
 def main(arguments=None):
     """Run the command line; see `python -m amptutorial --help`."""
-    parser = argparse.ArgumentParser(prog="python -m amptutorial", description="Compute the stored results anew.")
+    parser = argparse.ArgumentParser(
+        prog="python -m amptutorial", description="Compute the stored results anew."
+    )
     commands = parser.add_subparsers(dest="command", required=True)
-    command = commands.add_parser("reproduce", help="the figures of the paper and the comparison on text, at full size")
-    command.add_argument("experiment", choices=[*REPRODUCTIONS, "all"], help="all: every figure of the paper, not text")
+    command = commands.add_parser(
+        "reproduce",
+        help="the figures of the paper and the comparison on text, at full size",
+    )
+    command.add_argument(
+        "experiment",
+        choices=[*REPRODUCTIONS, "all"],
+        help="all: every figure of the paper, not text",
+    )
     command.add_argument("--jobs", type=int, default=2, help="processes (default: 2)")
-    command.add_argument("--to", type=Path, default=RESULTS, metavar="FOLDER", help="default: book/results")
+    command.add_argument(
+        "--to",
+        type=Path,
+        default=RESULTS,
+        metavar="FOLDER",
+        help="default: book/results",
+    )
     options = parser.parse_args(arguments)
     drawn = [name for name, plan in REPRODUCTIONS.items() if plan.figures]
     names = drawn if options.experiment == "all" else [options.experiment]
     try:
         for name in names:
-            print(f"Stored in {reproduce(name, folder=options.to, n_jobs=options.jobs)}", flush=True)
+            print(
+                f"Stored in {reproduce(name, folder=options.to, n_jobs=options.jobs)}",
+                flush=True,
+            )
     except (FileNotFoundError, ConnectionError) as error:
         parser.exit(1, f"{error}\n")

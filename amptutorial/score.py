@@ -11,11 +11,13 @@ from ._validation import check_counts, check_rates
 class FisherScore(LinearOperator):
     """Y~ = R_u^(-1/2) (Z - r_u r_v^T) R_v^(-1/2), as a linear operator (`eq:abyscaled`).
 
-    Z_ij - r_i r_j is the derivative of log Poisson(Z_ij | exp(w) r_i r_j) at w = 0, and r_i r_j its variance, so Y~ is
-    the score in units of its standard deviation: Y~ = A B^T / sqrt(m) + W with W_ij of mean 0 and variance 1.
+    Z_ij - r_i r_j is the derivative of log Poisson(Z_ij | exp(w) r_i r_j) at w = 0, and
+    r_i r_j its variance, so Y~ is the score in units of its standard deviation: Y~ = A
+    B^T / sqrt(m) + W with W_ij of mean 0 and variance 1.
 
-    For sparse Z the operator is sparse plus rank one, D_u Z D_v - sqrt(r_u) sqrt(r_v)^T, and stays so: products take
-    time proportional to the number of non-zero counts. It works wherever SciPy takes a `LinearOperator`, such as
+    For sparse Z the operator is sparse plus rank one, D_u Z D_v - sqrt(r_u)
+    sqrt(r_v)^T, and stays so: products take time proportional to the number of non-zero
+    counts. It works wherever SciPy takes a `LinearOperator`, such as
     `scipy.sparse.linalg.svds`.
 
     Parameters
@@ -28,7 +30,8 @@ class FisherScore(LinearOperator):
     Raises
     ------
     ValueError
-        For invalid counts, or bias factors of the wrong shape, zero, negative or not finite.
+        For invalid counts, or bias factors of the wrong shape, zero, negative or not
+        finite.
 
     Examples
     --------
@@ -46,10 +49,16 @@ class FisherScore(LinearOperator):
         dtype = Z.dtype if Z.dtype == np.float32 else np.dtype(np.float64)
         self._u = np.sqrt(check_rates(r_u, Z.shape[0], "r_u")).astype(dtype)
         self._v = np.sqrt(check_rates(r_v, Z.shape[1], "r_v")).astype(dtype)
-        self._rank_one = sp.issparse(Z)  # whether sqrt(r_u) sqrt(r_v)^T is still to be subtracted
+        # whether sqrt(r_u) sqrt(r_v)^T is still to be subtracted
+        self._rank_one = sp.issparse(Z)
         if self._rank_one:
-            # stored twice: products with a CSC array are the faster ones, and the transpose of a CSR array is one
-            scaled = (sp.diags_array(1 / self._u) @ Z.astype(dtype) @ sp.diags_array(1 / self._v)).tocsr()
+            # stored twice: products with a CSC array are the faster ones, and the
+            # transpose of a CSR array is one
+            scaled = (
+                sp.diags_array(1 / self._u)
+                @ Z.astype(dtype)
+                @ sp.diags_array(1 / self._v)
+            ).tocsr()
             self._Y, self._Yt = scaled.tocsc(), scaled.T
         else:
             self._Y = Z / self._u[:, None] / self._v - np.outer(self._u, self._v)
@@ -60,7 +69,8 @@ class FisherScore(LinearOperator):
         product = Y @ X
         if not self._rank_one:
             return product
-        (ger,) = get_blas_funcs(("ger",), (product,))  # subtracts the outer product in place
+        # subtracts the outer product in place
+        (ger,) = get_blas_funcs(("ger",), (product,))
         return ger(-1, right @ X, left, a=product.T, overwrite_a=True).T
 
     def _matmat(self, X):
@@ -91,8 +101,16 @@ class FisherScore(LinearOperator):
         if not self._rank_one:
             return float(np.vdot(self._Y, self._Y))
         cross = self._u @ (self._Y @ self._v)
-        return float(self._Y.data @ self._Y.data - 2 * cross + (self._u @ self._u) * (self._v @ self._v))
+        return float(
+            self._Y.data @ self._Y.data
+            - 2 * cross
+            + (self._u @ self._u) * (self._v @ self._v)
+        )
 
     def toarray(self):
         """Return Y~ as a dense array (m, n)."""
-        return self._Y.toarray() - np.outer(self._u, self._v) if self._rank_one else self._Y.copy()
+        return (
+            self._Y.toarray() - np.outer(self._u, self._v)
+            if self._rank_one
+            else self._Y.copy()
+        )

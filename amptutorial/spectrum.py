@@ -1,7 +1,8 @@
 """What random-matrix theory says of the singular values of Y~ = X + W, W with independent entries of variance 1.
 
-X = A B^T / sqrt(m) has few singular values theta; those of Y~ that stand out of the noise are shifted versions of them
-(Baik, Ben Arous and Peche; Benaych-Georges and Nadakuditi 2012). All formulas are at finite m and n.
+X = A B^T / sqrt(m) has few singular values theta; those of Y~ that stand out of the
+noise are shifted versions of them (Baik, Ben Arous and Peche; Benaych-Georges and
+Nadakuditi 2012). All formulas are at finite m and n.
 """
 
 import numpy as np
@@ -17,7 +18,10 @@ def bulk_edge(m, n):
     >>> bulk_edge(1600, 2500)
     90.0
     """
-    return float(np.sqrt(check_integer(m, "m", minimum=1)) + np.sqrt(check_integer(n, "n", minimum=1)))
+    return float(
+        np.sqrt(check_integer(m, "m", minimum=1))
+        + np.sqrt(check_integer(n, "n", minimum=1))
+    )
 
 
 def signal_singular_values(A, B):
@@ -29,7 +33,9 @@ def signal_singular_values(A, B):
     array([3.])
     """
     A, B = check_matrix(A, "A"), check_matrix(B, "B", shape=(None, np.shape(A)[1]))
-    return np.linalg.svd(np.linalg.qr(A)[1] @ np.linalg.qr(B)[1].T, compute_uv=False) / np.sqrt(len(A))
+    return np.linalg.svd(
+        np.linalg.qr(A)[1] @ np.linalg.qr(B)[1].T, compute_uv=False
+    ) / np.sqrt(len(A))
 
 
 def outlier(theta, m, n):
@@ -44,7 +50,8 @@ def outlier(theta, m, n):
     Returns
     -------
     array
-        sqrt((theta^2 + m)(theta^2 + n)) / theta for theta > (m n)^(1/4); the edge of the bulk otherwise.
+        sqrt((theta^2 + m)(theta^2 + n)) / theta for theta > (m n)^(1/4); the edge of
+        the bulk otherwise.
 
     Examples
     --------
@@ -99,8 +106,8 @@ def shrink(sigma, m, n):
     Returns
     -------
     array
-        sqrt((sigma^2 - m - n)^2 - 4 m n) / sigma above the edge of the bulk, 0 below: theta times the cosines of both
-        sides.
+        sqrt((sigma^2 - m - n)^2 - 4 m n) / sigma above the edge of the bulk, 0 below:
+        theta times the cosines of both sides.
 
     Examples
     --------
@@ -110,14 +117,17 @@ def shrink(sigma, m, n):
     sigma = np.asarray(sigma, dtype=float)
     seen = sigma > bulk_edge(m, n)
     s = np.where(seen, sigma, 1.0)
-    return np.where(seen, np.sqrt(np.maximum((s**2 - m - n) ** 2 - 4.0 * m * n, 0)) / s, 0.0)[()]
+    return np.where(
+        seen, np.sqrt(np.maximum((s**2 - m - n) ** 2 - 4.0 * m * n, 0)) / s, 0.0
+    )[()]
 
 
 def critical_delta(covariance_u, covariance_v, beta, *, printed=False):
     """Return the Delta above which the strongest direction leaves no outlier (`eq:delta-critical`, corrected).
 
-    For equal biases 1 / Delta = r_u r_v, and the signal singular values are sqrt(n lambda / Delta), lambda the
-    eigenvalues of Sigma_u Sigma_v. They exceed (m n)^(1/4) as long as Delta < lambda / sqrt(beta).
+    For equal biases 1 / Delta = r_u r_v, and the signal singular values are sqrt(n
+    lambda / Delta), lambda the eigenvalues of Sigma_u Sigma_v. They exceed (m n)^(1/4)
+    as long as Delta < lambda / sqrt(beta).
 
     Parameters
     ----------
@@ -125,13 +135,15 @@ def critical_delta(covariance_u, covariance_v, beta, *, printed=False):
     beta : float
         m / n.
     printed : bool
-        Return the paper's lambda_max / (1 + sqrt(beta))^2 instead: there the signal's own singular value meets the
-        edge of the noise, but its outlier is still clear of it.
+        Return the paper's lambda_max / (1 + sqrt(beta))^2 instead: there the signal's
+        own singular value meets the edge of the noise, but its outlier is still clear
+        of it.
 
     Returns
     -------
     float
-        For lambda_max. All d directions are visible only below the same formula with the smallest eigenvalue.
+        For lambda_max. All d directions are visible only below the same formula with
+        the smallest eigenvalue.
 
     Examples
     --------
@@ -140,7 +152,10 @@ def critical_delta(covariance_u, covariance_v, beta, *, printed=False):
     (0.01414, 0.00343)
     """
     d = len(np.atleast_2d(covariance_u))
-    C_u, C_v = check_symmetric(covariance_u, d, "covariance_u"), check_symmetric(covariance_v, d, "covariance_v")
+    C_u, C_v = (
+        check_symmetric(covariance_u, d, "covariance_u"),
+        check_symmetric(covariance_v, d, "covariance_v"),
+    )
     largest = np.linalg.eigvals(C_u @ C_v).real.max()
     root = np.sqrt(check_positive(beta, "beta"))
     return float(largest / (1 + root) ** 2 if printed else largest / root)
@@ -149,8 +164,9 @@ def critical_delta(covariance_u, covariance_v, beta, *, printed=False):
 def detection_ratio(rates_u, rates_v, variance_u, variance_v, beta):
     """Return kappa = var_u^2 var_v^2 E(R_u^2) E(R_v^2) / beta: a direction can be found (in the limit) if it exceeds 1.
 
-    Unequal frequencies raise it at equal means: they make an embedding *easier* to detect. For constant rates it is
-    rho^2, with rho = var_u var_v r_u r_v / sqrt(beta) the strength of the signal in units of the spectral threshold.
+    Unequal frequencies raise it at equal means: they make an embedding *easier* to
+    detect. For constant rates it is rho^2, with rho = var_u var_v r_u r_v / sqrt(beta)
+    the strength of the signal in units of the spectral threshold.
 
     Parameters
     ----------
@@ -169,5 +185,13 @@ def detection_ratio(rates_u, rates_v, variance_u, variance_v, beta):
     >>> detection_ratio([1.0, 1.0], [1.0], 1.0, 1.0, beta=1.0), detection_ratio([0.5, 1.5], [1.0], 1.0, 1.0, beta=1.0)
     (1.0, 1.25)
     """
-    second_u, second_v = np.mean(np.square(rates_u, dtype=float)), np.mean(np.square(rates_v, dtype=float))
-    return float((variance_u * variance_v) ** 2 * second_u * second_v / check_positive(beta, "beta"))
+    second_u, second_v = (
+        np.mean(np.square(rates_u, dtype=float)),
+        np.mean(np.square(rates_v, dtype=float)),
+    )
+    return float(
+        (variance_u * variance_v) ** 2
+        * second_u
+        * second_v
+        / check_positive(beta, "beta")
+    )

@@ -1,16 +1,24 @@
 """State evolution: Algorithm 2 of the paper (`alg:se`), corrected, on random rows or in closed form.
 
-Both forms run the same loop, `_evolve`. They differ in how one half-step takes its expectations: over sampled rows,
-through the very `amptutorial.amp.half_step` that AMP uses (`_SampledRows`), or exactly for Gaussian rows and linear
-denoisers (`_GaussianRows`). The evolution is *two-time*: it also follows E(B_k^T B_(k+1)), which the training loss
-needs.
+Both forms run the same loop, `_evolve`. They differ in how one half-step takes its
+expectations: over sampled rows, through the very `amptutorial.amp.half_step` that AMP
+uses (`_SampledRows`), or exactly for Gaussian rows and linear denoisers
+(`_GaussianRows`). The evolution is *two-time*: it also follows E(B_k^T B_(k+1)), which
+the training loss needs.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from ._validation import check_integer, check_matrix, check_positive, check_rates, check_rng, check_symmetric
+from ._validation import (
+    check_integer,
+    check_matrix,
+    check_positive,
+    check_rates,
+    check_rng,
+    check_symmetric,
+)
 from .amp import form_precision, half_step
 from .denoisers import _GaussianDenoiser, check_is_denoiser, mode_gains
 from .laws import GaussianRows, ScaledRows
@@ -30,7 +38,8 @@ class SEIterate:
     F_a, F_b, Gamma_a, Gamma_b : arrays (d_hat, d_hat)
         As in `amptutorial.amp.AMPIterate`.
     M_b_next, Q_b_next : arrays (d, d_hat), (d_hat, d_hat)
-        M_b and Q_b of iteration k + 1: those of the B_(k+1) that the iterate of AMP holds.
+        M_b and Q_b of iteration k + 1: those of the B_(k+1) that the iterate of AMP
+        holds.
     nmse : float
         Limit of |A_k B_(k+1)^T - A B^T|^2 / |A B^T|^2.
     excess_loss : float
@@ -64,8 +73,9 @@ class SERun:
     ----------
     iterates : list of SEIterate
     rows_a, rows_b : tuples (r, X, X_hat) or None
-        Sampled bias factors, true rows and their estimates in the last iteration: any metric of the joint law, such as
-        E(|A - A_k|^2 | R^u = r), is an average over them. None in the closed form, which samples nothing.
+        Sampled bias factors, true rows and their estimates in the last iteration: any
+        metric of the joint law, such as E(|A - A_k|^2 | R^u = r), is an average over
+        them. None in the closed form, which samples nothing.
     """
 
     iterates: list
@@ -121,8 +131,9 @@ class _SampledRows:
     def _draw_noise(self, Q, C):
         """Return rows of N(0, Q) that have cross-covariance C = E(old^T new) with the rows of the noise before.
 
-        The fresh noise is made exactly uncorrelated, in the sample, with the true rows and the old noise, and white:
-        the excess loss is a small difference of large moments, and sampling errors in them would drown it.
+        The fresh noise is made exactly uncorrelated, in the sample, with the true rows
+        and the old noise, and white: the excess loss is a small difference of large
+        moments, and sampling errors in them would drown it.
         """
         known = self.X if self.noise is None else np.hstack([self.X, self.noise])
         fresh = _whiten(self.rng.standard_normal((len(self.X), len(Q))), known)
@@ -164,7 +175,9 @@ class _GaussianRows:
             Q=self._second_moment((V, g), (V, g), signal, Q),
             C=None
             if self.old is None
-            else self._second_moment(self.old[:2], (V, g), self.old[2].T @ self.covariance @ M, C),
+            else self._second_moment(
+                self.old[:2], (V, g), self.old[2].T @ self.covariance @ M, C
+            ),
             fit=np.trace((V * mean_rg) @ V.T @ signal + (V * mean_g) @ V.T @ Q),
             penalty=self._penalty(V, g, signal, Q),
         )
@@ -175,13 +188,17 @@ class _GaussianRows:
         """Return E( G_left(r) (r signal + noise) G_right(r) ): E(X_left^T X_right)."""
         (V, g), (U, h) = left, right
         weighted = g * self.weights
-        inner = (V.T @ signal @ U) * ((weighted * self.r) @ h.T) + (V.T @ noise @ U) * (weighted @ h.T)
+        inner = (V.T @ signal @ U) * ((weighted * self.r) @ h.T) + (V.T @ noise @ U) * (
+            weighted @ h.T
+        )
         return V @ inner @ U.T
 
     def _penalty(self, V, g, signal, Q):
         """Return E(u^T C^-1 u) / 2 for u = X_hat / sqrt(r); V^T C^-1 V = I makes it a trace."""
         squares = g**2 * self.weights
-        total = np.diag(V.T @ signal @ V) @ squares.sum(axis=1) + np.diag(V.T @ Q @ V) @ (squares @ (1 / self.r))
+        total = np.diag(V.T @ signal @ V) @ squares.sum(axis=1) + np.diag(
+            V.T @ Q @ V
+        ) @ (squares @ (1 / self.r))
         return total / 2
 
     def rows(self):
@@ -217,12 +234,22 @@ def _evolve(rows_u, rows_v, *, beta, M0, Q0, n_iter):
         a = rows_u.step(M_b, Q_b, C_b, Gamma_a)
         Gamma_b = a.jacobian
         b = rows_v.step(a.M, a.Q, a.C, Gamma_b)
-        # B_0 is no output of a step: what it shares with B_1 goes through the true rows B
-        C = (beta * M0).T @ np.linalg.pinv(rows_v.S, hermitian=True) @ b.M if b.C is None else b.C
+        # B_0 is no output of a step: what it shares with B_1 goes through the true rows
+        # B
+        C = (
+            (beta * M0).T @ np.linalg.pinv(rows_v.S, hermitian=True) @ b.M
+            if b.C is None
+            else b.C
+        )
         M_next, Q_next = b.M / beta, b.Q / beta
         signal = np.vdot(rows_u.S, rows_v.S) / beta
         excess_loss = (
-            beta * signal / 2 - b.fit - np.vdot(C, Gamma_b) + np.vdot(a.Q, b.Q) / 2 + beta * a.penalty + b.penalty
+            beta * signal / 2
+            - b.fit
+            - np.vdot(C, Gamma_b)
+            + np.vdot(a.Q, b.Q) / 2
+            + beta * a.penalty
+            + b.penalty
         )
         nmse = (signal - 2 * np.vdot(a.M, M_next) + np.vdot(a.Q, Q_next)) / signal
         iterates.append(
@@ -235,21 +262,25 @@ def _evolve(rows_u, rows_v, *, beta, M0, Q0, n_iter):
     return SERun(iterates, rows_u.rows(), rows_v.rows())
 
 
-def state_evolution(rows_u, rows_v, *, denoiser_u, denoiser_v, beta, M0, Q0, n_iter, n_samples, rng):
+def state_evolution(
+    rows_u, rows_v, *, denoiser_u, denoiser_v, beta, M0, Q0, n_iter, n_samples, rng
+):
     """State evolution on random rows (`alg:se`, corrected), for any denoiser and any law of the rows.
 
     Parameters
     ----------
     rows_u, rows_v : objects with ``draw(N, rng) -> (r, X)``
-        Laws of the bias factor and the *scaled* row sqrt(r) u: `amptutorial.laws.ScaledRows` or `EmpiricalRows`.
+        Laws of the bias factor and the *scaled* row sqrt(r) u:
+        `amptutorial.laws.ScaledRows` or `EmpiricalRows`.
     denoiser_u, denoiser_v : Denoiser
         The same objects as for AMP.
     beta : float
         m / n.
     M0, Q0 : arrays (d, d_hat), (d_hat, d_hat)
-        B^T B_0 / m and B_0^T B_0 / m of the start. With M0 = 0, the limit for a start that is independent of B, the
-        prediction stays at zero overlap for ever: start from the overlap of the instance at hand. The rows have d
-        entries, the estimates d_hat: the ranks of the truth and of the fit.
+        B^T B_0 / m and B_0^T B_0 / m of the start. With M0 = 0, the limit for a start
+        that is independent of B, the prediction stays at zero overlap for ever: start
+        from the overlap of the instance at hand. The rows have d entries, the estimates
+        d_hat: the ranks of the truth and of the fit.
     n_iter, n_samples : int
     rng : numpy.random.Generator
 
@@ -280,15 +311,21 @@ def state_evolution(rows_u, rows_v, *, denoiser_u, denoiser_v, beta, M0, Q0, n_i
     fewest = 10 * max(np.shape(np.atleast_2d(M0)))
     if n_samples < fewest:
         raise ValueError(f"n_samples must be at least 10 d = {fewest}, got {n_samples}")
-    sides = [_SampledRows(law, g, n_samples, rng) for law, g in ((rows_u, denoiser_u), (rows_v, denoiser_v))]
+    sides = [
+        _SampledRows(law, g, n_samples, rng)
+        for law, g in ((rows_u, denoiser_u), (rows_v, denoiser_v))
+    ]
     return _evolve(*sides, **_check_start(sides, beta, M0, Q0, n_iter))
 
 
-def gaussian_state_evolution(rows_u, rows_v, *, denoiser_u, denoiser_v, beta, M0, Q0, n_iter):
+def gaussian_state_evolution(
+    rows_u, rows_v, *, denoiser_u, denoiser_v, beta, M0, Q0, n_iter
+):
     """State evolution in closed form: Gaussian rows with `Ridge` or `GaussianPosterior` (`alg:se`, corrected).
 
-    Given r, estimate and truth are jointly Gaussian, so that only the expectation over the bias is left: a quadrature
-    of a few hundred points, exact for discrete biases. The cost does not depend on m and n.
+    Given r, estimate and truth are jointly Gaussian, so that only the expectation over
+    the bias is left: a quadrature of a few hundred points, exact for discrete biases.
+    The cost does not depend on m and n.
 
     Parameters
     ----------
@@ -321,10 +358,14 @@ def gaussian_state_evolution(rows_u, rows_v, *, denoiser_u, denoiser_v, beta, M0
     """
     for law in (rows_u, rows_v):
         if not isinstance(law, ScaledRows) or not isinstance(law.rows, GaussianRows):
-            raise TypeError(f"the closed form needs ScaledRows of GaussianRows, got {law!r}: use state_evolution")
+            raise TypeError(
+                f"the closed form needs ScaledRows of GaussianRows, got {law!r}: use state_evolution"
+            )
     for g in (denoiser_u, denoiser_v):
         if not isinstance(g, _GaussianDenoiser) or getattr(g, "learn", False):
-            raise TypeError(f"the closed form needs Ridge or a fixed GaussianPosterior, got {g!r}: use state_evolution")
+            raise TypeError(
+                f"the closed form needs Ridge or a fixed GaussianPosterior, got {g!r}: use state_evolution"
+            )
     sides = [_GaussianRows(rows_u, denoiser_u), _GaussianRows(rows_v, denoiser_v)]
     return _evolve(*sides, **_check_start(sides, beta, M0, Q0, n_iter))
 
@@ -339,13 +380,24 @@ def _check_start(sides, beta, M0, Q0, n_iter):
     for name, side in (("denoiser_u", sides[0]), ("denoiser_v", sides[1])):
         check_is_denoiser(side.denoiser, name)
     if not np.vdot(sides[0].S, sides[1].S) > 0:
-        raise ValueError("the rows are zero, or orthogonal: there is no A B^T whose error could be predicted")
+        raise ValueError(
+            "the rows are zero, or orthogonal: there is no A B^T whose error could be predicted"
+        )
     beta = check_positive(beta, "beta")
-    M0, Q0 = check_matrix(M0, "M0", shape=(d, d_hat)).astype(float), check_symmetric(Q0, d_hat, "Q0")
-    # B_0 = B S^-1 (beta M0) + a rest of second moment >= 0; 10 % for the difference between the law and one instance
+    M0, Q0 = (
+        check_matrix(M0, "M0", shape=(d, d_hat)).astype(float),
+        check_symmetric(Q0, d_hat, "Q0"),
+    )
+    # B_0 = B S^-1 (beta M0) + a rest of second moment >= 0; 10 % for the difference
+    # between the law and one instance
     explained = beta * M0.T @ np.linalg.pinv(sides[1].S, hermitian=True) @ M0
     if np.linalg.eigvalsh(1.1 * Q0 - explained)[0] < -1e-9 * max(1.0, np.trace(Q0)):
         raise ValueError(
             "no start has these M0 and Q0: Q0 - beta M0^T S^-1 M0, with S = E(B^T B), must be positive semidefinite"
         )
-    return {"beta": beta, "M0": M0, "Q0": Q0, "n_iter": check_integer(n_iter, "n_iter", minimum=1)}
+    return {
+        "beta": beta,
+        "M0": M0,
+        "Q0": Q0,
+        "n_iter": check_integer(n_iter, "n_iter", minimum=1),
+    }

@@ -1,9 +1,11 @@
 """Experiments for the reader's own hands: sliders that redraw with a kernel, and stored pictures where there is none.
 
-On a page without a kernel only what lies in the page can change. So every combination of the *stored* parameters is
-drawn when the chapter runs, and the browser itself links their sliders to the pictures. With a kernel the same sliders
-redraw, and those of the *live* parameters join them. The style sheet of the book decides which of the two is seen: it
-shows `.amp-page` and hides `.amp-live`, and a notebook does the opposite (ipywidgets are in the `book` extra).
+On a page without a kernel only what lies in the page can change. So every combination
+of the *stored* parameters is drawn when the chapter runs, and the browser itself links
+their sliders to the pictures. With a kernel the same sliders redraw, and those of the
+*live* parameters join them. The style sheet of the book decides which of the two is
+seen: it shows `.amp-page` and hides `.amp-live`, and a notebook does the opposite
+(ipywidgets are in the `book` extra).
 """
 
 import inspect
@@ -29,12 +31,14 @@ def explore(draw, *, stored, live=None, size=STYLE["figure.figsize"]):
     Parameters
     ----------
     draw : callable
-        `draw(figure, **parameters) -> str` draws into an empty matplotlib figure, with axes that do not move with the
-        parameters, and returns one sentence that says in numbers what is to be seen. The first line of its docstring
-        describes the picture to those who do not see it. The defaults of its parameters are where the sliders begin.
+        `draw(figure, **parameters) -> str` draws into an empty matplotlib figure, with
+        axes that do not move with the parameters, and returns one sentence that says in
+        numbers what is to be seen. The first line of its docstring describes the
+        picture to those who do not see it. The defaults of its parameters are where the
+        sliders begin.
     stored : dict of str to sequence
-        The values of the parameters that move on a page without a kernel too: one picture is drawn, and stored in the
-        page, for each combination.
+        The values of the parameters that move on a page without a kernel too: one
+        picture is drawn, and stored in the page, for each combination.
     live : dict of str to sequence, optional
         The values of the parameters that need a kernel.
     size : (float, float)
@@ -47,8 +51,8 @@ def explore(draw, *, stored, live=None, size=STYLE["figure.figsize"]):
     Raises
     ------
     ValueError
-        If a parameter is not one of `draw`'s, has no default, or a default that is not among its values; if `draw` has
-        no docstring or nothing is stored.
+        If a parameter is not one of `draw`'s, has no default, or a default that is not
+        among its values; if `draw` has no docstring or nothing is stored.
 
     Examples
     --------
@@ -82,14 +86,18 @@ def explore(draw, *, stored, live=None, size=STYLE["figure.figsize"]):
     def redraw(change=None):
         try:
             picture.value, _ = frame(*(slider.value for slider in sliders.values()))
-        except Exception as error:  # else the last picture would stay, and the error be in a log that nobody opens
+        # else the last picture would stay, and the error be in a log that nobody opens
+        except Exception as error:
             picture.value = f"<pre>{escape(repr(error))}</pre>"
             raise
 
     for slider in sliders.values():
         slider.observe(redraw, "value")
     redraw()
-    box = Experiment([*sliders.values(), page, picture, note(len(drawn), live)], [text for _, text in drawn])
+    box = Experiment(
+        [*sliders.values(), page, picture, note(len(drawn), live)],
+        [text for _, text in drawn],
+    )
     return box.add_class("amp-explore")
 
 
@@ -101,18 +109,29 @@ class Experiment(VBox):
         self.texts = texts
 
     def _repr_mimebundle_(self, **kwargs):
-        words = "\n".join(["Run this notebook to see pictures with sliders here. They show:", *self.texts])
+        words = "\n".join(
+            [
+                "Run this notebook to see pictures with sliders here. They show:",
+                *self.texts,
+            ]
+        )
         return super()._repr_mimebundle_(**kwargs) | {"text/plain": words}
 
 
 def check_experiment(draw, stored, live, values):
     """Raise a ValueError that says what an experiment lacks."""
     if not stored:
-        raise ValueError("stored is empty: name at least one parameter whose pictures the page keeps")
+        raise ValueError(
+            "stored is empty: name at least one parameter whose pictures the page keeps"
+        )
     if both := stored.keys() & live.keys():
-        raise ValueError(f"{', '.join(sorted(both))} cannot be both stored and live: choose one")
+        raise ValueError(
+            f"{', '.join(sorted(both))} cannot be both stored and live: choose one"
+        )
     if not inspect.getdoc(draw):
-        raise ValueError(f"{draw.__name__} has no docstring: its first line is the picture's alternative text")
+        raise ValueError(
+            f"{draw.__name__} has no docstring: its first line is the picture's alternative text"
+        )
     parameters = inspect.signature(draw).parameters
     for name, options in values.items():
         if name not in parameters:
@@ -125,17 +144,26 @@ def check_experiment(draw, stored, live, values):
 
 def make_slider(name, options, start):
     """Return a slider over the named `options`."""
-    labelled = [(f"{value:g}" if isinstance(value, float) else str(value), value) for value in options]
+    labelled = [
+        (f"{value:g}" if isinstance(value, float) else str(value), value)
+        for value in options
+    ]
     style, layout = {"description_width": "9em"}, Layout(width="100%", max_width="34em")
     return SelectionSlider(
-        options=labelled, value=start, description=name.replace("_", " "), style=style, layout=layout
+        options=labelled,
+        value=start,
+        description=name.replace("_", " "),
+        style=style,
+        layout=layout,
     )
 
 
 def stack(sliders, frames):
     """Return what the first of the sliders turns over: the next `frames`, or a stack of them for each of its values."""
     first, *others = sliders
-    pages = [stack(others, frames) if others else HTML(next(frames)) for _ in first.options]
+    pages = [
+        stack(others, frames) if others else HTML(next(frames)) for _ in first.options
+    ]
     stacked = Stack(pages, selected_index=first.index)
     jslink((first, "index"), (stacked, "selected_index"))
     return page_only(stacked)
@@ -156,22 +184,29 @@ def render(draw, size, parameters):
         figure.savefig(buffer, format="png")
     alt = escape(inspect.getdoc(draw).splitlines()[0], quote=True)
     source = f"data:image/png;base64,{b64encode(reduce_colours(buffer)).decode()}"
-    return f'<figure><img src="{source}" alt="{alt}"><figcaption>{escape(text)}</figcaption></figure>', text
+    return (
+        f'<figure><img src="{source}" alt="{alt}"><figcaption>{escape(text)}</figcaption></figure>',
+        text,
+    )
 
 
 def reduce_colours(png):
     """Return a picture's bytes with a palette of few colours."""
     small = BytesIO()
-    Image.open(png).convert("RGB").quantize(PALETTE).save(small, format="png", optimize=True)
+    Image.open(png).convert("RGB").quantize(PALETTE).save(
+        small, format="png", optimize=True
+    )
     return small.getvalue()
 
 
 def note(n_pictures, live):
     """Return the line that tells a reader without a kernel what a kernel adds."""
     names = " and ".join(name.replace("_", " ") for name in live)
-    more = f"adds {'sliders' if len(live) > 1 else 'a slider'} for {names}, and " if live else ""
-    where = '<a href="howto.html#howto-run">on Binder or on your own computer</a>'
-    text = (
-        f"This page keeps {n_pictures} stored pictures. Running the chapter {where} {more}lets you change the drawing."
+    more = (
+        f"adds {'sliders' if len(live) > 1 else 'a slider'} for {names}, and "
+        if live
+        else ""
     )
+    where = '<a href="howto.html#howto-run">on Binder or on your own computer</a>'
+    text = f"This page keeps {n_pictures} stored pictures. Running the chapter {where} {more}lets you change the drawing."
     return page_only(HTML(f"<p>{text}</p>"))

@@ -1,9 +1,11 @@
 """The assignments of the book: what is asked, how it is checked, and what is predicted.
 
-A student works in a folder ``assignments/NN_name`` with a brief, a file ``denoiser.py`` to be completed, and tests:
+A student works in a folder ``assignments/NN_name`` with a brief, a file ``denoiser.py``
+to be completed, and tests:
 
     check_assignment(1, "denoiser.py")      # a report on every promise
-    run_experiment(1, "denoiser.py")        # AMP on counts, once a prediction has been written down
+    run_experiment(1, "denoiser.py")        # AMP on counts, once a prediction has been
+    written down
 """
 
 from .._validation import check_integer
@@ -32,7 +34,16 @@ __all__ = [
 
 ASSIGNMENTS = {
     each.number: each
-    for each in (RIDGE, ELASTIC_NET, NON_NEGATIVE, GROUP_LASSO, GAUSS_BERNOULLI, CLUSTERS, BALL, REVIEWS)
+    for each in (
+        RIDGE,
+        ELASTIC_NET,
+        NON_NEGATIVE,
+        GROUP_LASSO,
+        GAUSS_BERNOULLI,
+        CLUSTERS,
+        BALL,
+        REVIEWS,
+    )
 }
 
 
@@ -50,7 +61,9 @@ def assignment(number):
     '01_ridge'
     """
     if check_integer(number, "number") not in ASSIGNMENTS:
-        raise ValueError(f"there is no assignment {number}: the numbers are {', '.join(map(str, ASSIGNMENTS))}")
+        raise ValueError(
+            f"there is no assignment {number}: the numbers are {', '.join(map(str, ASSIGNMENTS))}"
+        )
     return ASSIGNMENTS[number]
 
 
@@ -76,22 +89,27 @@ def check_assignment(number, path="denoiser.py", *, seed=None):
 def assignment_trials(number, path="denoiser.py"):
     """Return the public trials of an assignment, for `parametrize_with_denoiser_checks`.
 
-    The file is read when the first test runs, so that a mistake in it fails the tests and not their collection.
+    The file is read when the first test runs, so that a mistake in it fails the tests
+    and not their collection.
     """
-    return assignment(number).trials(lambda name, **params: maker(load_submission(path))(name, **params))
+    return assignment(number).trials(
+        lambda name, **params: maker(load_submission(path))(name, **params)
+    )
 
 
 def check_prediction(number, path="denoiser.py"):
     """Return the `CheckResult` of the ``PREDICTION`` in the file at `path`."""
     module = load_submission(path)
-    return assignment(number).check_prediction(maker(module), getattr(module, "PREDICTION", None))
+    return assignment(number).check_prediction(
+        maker(module), getattr(module, "PREDICTION", None)
+    )
 
 
 def run_experiment(number, path="denoiser.py", n_instances=3):
     """Run the experiment of an assignment, and return a text that compares the prediction with what was measured.
 
-    Nothing is run before ``PREDICTION`` in the file is a number: an experiment whose outcome nobody predicted teaches
-    little.
+    Nothing is run before ``PREDICTION`` in the file is a number: an experiment whose
+    outcome nobody predicted teaches little.
 
     Parameters
     ----------

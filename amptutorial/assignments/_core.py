@@ -12,7 +12,15 @@ from .._contract_checks import SITE
 from .._trials import count_lines
 from .._validation import check_integer, check_positive
 from ..beliefs import Penalty, Prior
-from ..checks import CHECKS, CheckReport, CheckResult, Trial, describe_error, draw_problem, run_checks
+from ..checks import (
+    CHECKS,
+    CheckReport,
+    CheckResult,
+    Trial,
+    describe_error,
+    draw_problem,
+    run_checks,
+)
 from ..denoisers import check_is_denoiser
 from ..laws import BiasLaw, DiscreteBias
 from ..metrics import normalised_mse
@@ -45,7 +53,10 @@ class Setting:
     @property
     def title(self):
         """The setting in words, such as ``ElasticNet(l1=0.5, l2=1.2), d = 3``."""
-        texts = {k: np.array2string(np.asarray(v), precision=3).split() for k, v in self.params.items()}
+        texts = {
+            k: np.array2string(np.asarray(v), precision=3).split()
+            for k, v in self.params.items()
+        }
         shown = ", ".join(f"{k}={' '.join(words)}" for k, words in texts.items())
         return f"{self.class_name}({shown}), d = {self.d}"
 
@@ -64,11 +75,14 @@ class Experiment:
     bias : BiasLaw
         Of both sides.
     start_noise : float
-        AMP starts from B0 = B + noise whose entries have `start_noise` times the root mean square of those of B.
+        AMP starts from B0 = B + noise whose entries have `start_noise` times the root
+        mean square of those of B.
     statistic : callable (X, X_hat) -> float, optional
-        The number in question, from the rows of A and their last estimates; if left out, the normalised error of A B^T.
+        The number in question, from the rows of A and their last estimates; if left
+        out, the normalised error of A B^T.
     tolerance : float
-        By how much a prediction may be off, absolutely: a few times the scatter of instances.
+        By how much a prediction may be off, absolutely: a few times the scatter of
+        instances.
     """
 
     class_name: str
@@ -97,18 +111,32 @@ class Experiment:
             Q0=(S + self.start_noise**2 * np.mean(X**2) * np.eye(self.d)) / beta, n_iter=self.n_iter,
             n_samples=n_samples, rng=rng,
         )  # fmt: skip
-        return run.iterates[-1].nmse if self.statistic is None else float(self.statistic(*run.rows_a[1:]))
+        return (
+            run.iterates[-1].nmse
+            if self.statistic is None
+            else float(self.statistic(*run.rows_a[1:]))
+        )
 
     def measure(self, denoiser, seed):
         """Return the number in question after AMP on counts drawn with this seed."""
         rng = np.random.default_rng([seed, 4])
         e = self._synthetic().draw(rng)
-        noise = self.start_noise * np.sqrt(np.mean(e.B**2)) * rng.standard_normal(e.B.shape)
-        run = experiments.run_amp(experiments.observe(e, "true", rng), denoiser, e.B + noise, self.n_iter)
-        return normalised_mse(e.A, e.B, run.A, run.B) if self.statistic is None else float(self.statistic(e.A, run.A))
+        noise = (
+            self.start_noise * np.sqrt(np.mean(e.B**2)) * rng.standard_normal(e.B.shape)
+        )
+        run = experiments.run_amp(
+            experiments.observe(e, "true", rng), denoiser, e.B + noise, self.n_iter
+        )
+        return (
+            normalised_mse(e.A, e.B, run.A, run.B)
+            if self.statistic is None
+            else float(self.statistic(e.A, run.A))
+        )
 
     def _synthetic(self):
-        return experiments.Setting(rows=self.rows, bias=self.bias, m=self.m, n=self.n, d=self.d)
+        return experiments.Setting(
+            rows=self.rows, bias=self.bias, m=self.m, n=self.n, d=self.d
+        )
 
 
 @dataclass(frozen=True)
@@ -141,8 +169,11 @@ class Assignment:
         return f"{self.number:02d}_{self.name}"
 
     def _rng(self, seed):
-        # a list of seeds is padded with zeros, so that [1] and [1, 0] are the same: hence the 1 before the seed
-        return np.random.default_rng([self.number] if seed is None else [self.number, 1, seed])
+        # a list of seeds is padded with zeros, so that [1] and [1, 0] are the same:
+        # hence the 1 before the seed
+        return np.random.default_rng(
+            [self.number] if seed is None else [self.number, 1, seed]
+        )
 
     def public(self):
         """Return the settings that students see."""
@@ -165,19 +196,40 @@ class Assignment:
             See `Trial`.
         """
         rng = self._rng(seed)
-        return [self._trial(setting, make, count_lines, rng) for setting in self.draw_settings(rng)]
+        return [
+            self._trial(setting, make, count_lines, rng)
+            for setting in self.draw_settings(rng)
+        ]
 
     def _trial(self, setting, make, count_lines, rng):
         def make_denoiser(**changes):
-            return check_is_denoiser(make(setting.class_name, **setting.params | changes), setting.class_name)
+            return check_is_denoiser(
+                make(setting.class_name, **setting.params | changes), setting.class_name
+            )
 
-        problem = draw_problem(N_ROWS, setting.d, rng, setting.belief and setting.belief.rows)
-        return Trial(make_denoiser, problem, setting.belief, setting.limits, setting.title, count_lines)
+        problem = draw_problem(
+            N_ROWS, setting.d, rng, setting.belief and setting.belief.rows
+        )
+        return Trial(
+            make_denoiser,
+            problem,
+            setting.belief,
+            setting.limits,
+            setting.title,
+            count_lines,
+        )
 
     def check_names(self):
         """Return the names of the checks that are graded, the prediction last."""
         trials = self.trials(_nothing)
-        return [*(check.name for check in self._checks() if any(map(check.applies, trials))), "prediction"]
+        return [
+            *(
+                check.name
+                for check in self._checks()
+                if any(map(check.applies, trials))
+            ),
+            "prediction",
+        ]
 
     def _checks(self):
         return *CHECKS.values(), *self.own_checks
@@ -193,8 +245,12 @@ class Assignment:
             The student's ``PREDICTION``.
         """
         trials = self.trials(make, seed=seed, count_lines=count_lines)
-        report = run_checks(f"Assignment {self.number}, {self.title}", trials, self._checks())
-        return CheckReport(report.denoiser, (*report.results, self.check_prediction(make, prediction)))
+        report = run_checks(
+            f"Assignment {self.number}, {self.title}", trials, self._checks()
+        )
+        return CheckReport(
+            report.denoiser, (*report.results, self.check_prediction(make, prediction))
+        )
 
     def check_prediction(self, make, prediction):
         """Return the result of comparing ``PREDICTION`` with the state evolution of the student's own denoiser."""
@@ -208,10 +264,16 @@ class Assignment:
             return CheckResult(about[0], passed, message, *about[1:])
 
         if prediction is None:
-            return result(False, "PREDICTION is None: predict the outcome of the experiment, then run it")
+            return result(
+                False,
+                "PREDICTION is None: predict the outcome of the experiment, then run it",
+            )
         try:
             value = check_positive(prediction, "PREDICTION", zero=True)
-            denoiser = check_is_denoiser(make(self.experiment.class_name, **self.experiment.params), "the denoiser")
+            denoiser = check_is_denoiser(
+                make(self.experiment.class_name, **self.experiment.params),
+                "the denoiser",
+            )
             predicted = self.experiment.predict(denoiser)
         except Exception as error:  # noqa: BLE001 - the report must survive any student's code
             return result(False, describe_error(error))
@@ -245,11 +307,14 @@ def load_submission(path):
     """
     path = Path(path)
     if not path.is_file():
-        raise FileNotFoundError(f"there is no file {path}: copy the starter of the assignment there")
+        raise FileNotFoundError(
+            f"there is no file {path}: copy the starter of the assignment there"
+        )
     spec = importlib.util.spec_from_loader("submission", loader=None, origin=str(path))
     module = importlib.util.module_from_spec(spec)
     module.__file__ = str(path)
-    exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), vars(module))  # no bytecode cache: always anew
+    # no bytecode cache: always anew
+    exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), vars(module))
     return module
 
 
@@ -258,7 +323,9 @@ def maker(module):
 
     def make(class_name, **params):
         if not hasattr(module, class_name):
-            raise AttributeError(f"{module.__file__} has no class {class_name}: keep the name that the starter has")
+            raise AttributeError(
+                f"{module.__file__} has no class {class_name}: keep the name that the starter has"
+            )
         return getattr(module, class_name)(**params)
 
     return make

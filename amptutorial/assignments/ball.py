@@ -64,11 +64,16 @@ class NotBeyond(Penalty):
 
     def value(self, U):
         """Return g of each row."""
-        return np.where(np.linalg.norm(U, axis=1) <= (1 + 1e-9) * self.radius, 0.0, np.inf)
+        return np.where(
+            np.linalg.norm(U, axis=1) <= (1 + 1e-9) * self.radius, 0.0, np.inf
+        )
 
     def project(self, U):
         """Return the nearest rows of the ball."""
-        return U * np.minimum(1, self.radius / np.maximum(np.linalg.norm(U, axis=1, keepdims=True), 1e-300))
+        return U * np.minimum(
+            1,
+            self.radius / np.maximum(np.linalg.norm(U, axis=1, keepdims=True), 1e-300),
+        )
 
 
 @dataclass(frozen=True)
@@ -85,19 +90,31 @@ class UniformPhase(Prior):
     def log_partition(self, P, r, F):
         """Return log E exp(p x^T - x F x^T / 2), the mean over 4096 phases."""
         phases = np.linspace(0, 2 * np.pi, 4096, endpoint=False)
-        X = self.radius * np.sqrt(r)[:, None, None] * np.column_stack([np.cos(phases), np.sin(phases)])
-        return logsumexp(np.einsum("nk,njk->nj", P, X) - ((X @ F) * X).sum(axis=2) / 2, axis=1) - np.log(4096)
+        X = (
+            self.radius
+            * np.sqrt(r)[:, None, None]
+            * np.column_stack([np.cos(phases), np.sin(phases)])
+        )
+        return logsumexp(
+            np.einsum("nk,njk->nj", P, X) - ((X @ F) * X).sum(axis=2) / 2, axis=1
+        ) - np.log(4096)
 
 
 def draw_settings(rng):
     """Return balls in one and in three dimensions, and two circles."""
     balls = [_ball(float(np.exp(rng.uniform(1.1, 1.5))), d) for d in (1, 3)]
-    return balls + [_circle(float(np.exp(rng.uniform(low, low + 0.3)))) for low in (0.5, 0.9)]
+    return balls + [
+        _circle(float(np.exp(rng.uniform(low, low + 0.3)))) for low in (0.5, 0.9)
+    ]
 
 
 def _ball(radius, d):
     limits = (
-        Limit("In a wide ball the estimate is p F^-1", {"radius": 1e5}, lambda P, r, F: np.linalg.solve(F, P.T).T),
+        Limit(
+            "In a wide ball the estimate is p F^-1",
+            {"radius": 1e5},
+            lambda P, r, F: np.linalg.solve(F, P.T).T,
+        ),
         Limit(
             "In a tiny ball the estimate is p, cut to the length radius sqrt(r)",
             {"radius": 1e-7},

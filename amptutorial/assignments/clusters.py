@@ -45,7 +45,9 @@ class OneOfTheCentroids(Prior):
     def log_partition(self, P, r, F):
         """Return the logarithm of the mean of exp(p x^T - x F x^T / 2) over the centroids, row by row."""
         X = np.sqrt(r)[:, None, None] * np.asarray(self.rows.centroids)
-        exponents = np.einsum("il,ikl->ik", P, X) - np.einsum("ika,ab,ikb->ik", X, F, X) / 2
+        exponents = (
+            np.einsum("il,ikl->ik", P, X) - np.einsum("ika,ab,ikb->ik", X, F, X) / 2
+        )
         return logsumexp(exponents, axis=1, b=self.rows.probabilities)
 
 
@@ -69,8 +71,14 @@ class ShareOfRightRows:
 
     def __call__(self, X, X_hat):
         """Return the share."""
-        directions = np.asarray(self.centroids).T / np.linalg.norm(self.centroids, axis=1)
-        return float(np.mean((X @ directions).argmax(axis=1) == (X_hat @ directions).argmax(axis=1)))
+        directions = np.asarray(self.centroids).T / np.linalg.norm(
+            self.centroids, axis=1
+        )
+        return float(
+            np.mean(
+                (X @ directions).argmax(axis=1) == (X_hat @ directions).argmax(axis=1)
+            )
+        )
 
 
 def draw_settings(rng):
@@ -107,10 +115,15 @@ def _setting(centroids, probabilities):
         ),
     )
     params = {"centroids": centroids.tolist(), "probabilities": probabilities.tolist()}
-    return Setting("Clusters", params, OneOfTheCentroids(CentroidRows(**params)), d, limits)
+    return Setting(
+        "Clusters", params, OneOfTheCentroids(CentroidRows(**params)), d, limits
+    )
 
 
-TRIANGLE = {"centroids": [[1.4, 0.0], [-0.7, 1.2124], [-0.7, -1.2124]], "probabilities": [0.5, 0.3, 0.2]}
+TRIANGLE = {
+    "centroids": [[1.4, 0.0], [-0.7, 1.2124], [-0.7, -1.2124]],
+    "probabilities": [0.5, 0.3, 0.2],
+}
 
 CLUSTERS = Assignment(
     6,

@@ -17,7 +17,8 @@ class BothNorms(Penalty):
 
     l1: float
     l2: float
-    rows: object = field(default=SparseGaussianRows(18.0, density=1 / 3))  # of 9, little survives the larger l1 and l2
+    # of 9, little survives the larger l1 and l2
+    rows: object = field(default=SparseGaussianRows(18.0, density=1 / 3))
 
     def value(self, U):
         """Return g of each row."""
@@ -32,7 +33,9 @@ def draw_settings(rng):
 def _setting(l1, l2, d):
     limits = (
         Limit("Without l1 the elastic net is ridge", {"l1": 1e-8}, Ridge(l2).estimate),
-        Limit("Without l2 the elastic net is the lasso", {"l2": 1e-8}, Lasso(l1).estimate),
+        Limit(
+            "Without l2 the elastic net is the lasso", {"l2": 1e-8}, Lasso(l1).estimate
+        ),
         Limit("With a large l1 every row is zero", {"l1": 1e6}, lambda P, r, F: 0 * P),
     )
     return Setting("ElasticNet", {"l1": l1, "l2": l2}, BothNorms(l1, l2), d, limits)

@@ -17,7 +17,8 @@ from ._core import Assignment, Experiment, Setting
 class SparseEntries:
     """Rows whose entries are independent: N(0, variance) with probability `density`, else zero.
 
-    `SparseGaussianRows` differs: there, each row has the same number of entries that are not zero.
+    `SparseGaussianRows` differs: there, each row has the same number of entries that
+    are not zero.
     """
 
     density: float
@@ -25,7 +26,11 @@ class SparseEntries:
 
     def draw(self, size, rng):
         """Return rows of shape `size` = (N, d)."""
-        return np.sqrt(self.variance) * rng.standard_normal(size) * (rng.random(size) < self.density)
+        return (
+            np.sqrt(self.variance)
+            * rng.standard_normal(size)
+            * (rng.random(size) < self.density)
+        )
 
 
 @dataclass(frozen=True)
@@ -37,32 +42,58 @@ class SparsePrior(Prior):
     def log_partition(self, P, r, F):
         """Return the log density of each p, a mixture over what may be non-zero, less that of p if x were zero."""
         present = np.array(list(product((0.0, 1.0), repeat=len(F))))
-        chances = np.where(present, self.rows.density, 1 - self.rows.density).prod(axis=1)
+        chances = np.where(present, self.rows.density, 1 - self.rows.density).prod(
+            axis=1
+        )
         scales = self.rows.variance * r[:, None, None]
-        densities = [_log_normal(P, F + scales * (F * entries) @ F) for entries in present]
+        densities = [
+            _log_normal(P, F + scales * (F * entries) @ F) for entries in present
+        ]
         return logsumexp(densities, axis=0, b=chances[:, None]) - _log_normal(P, F)
 
 
 def _log_normal(P, C):
     """Return the log density of N(0, C) at each row, without the power of 2 pi; `C` is one matrix, or one for each."""
-    return -((P * np.linalg.solve(C, P[..., None])[..., 0]).sum(axis=-1) + np.linalg.slogdet(C)[1]) / 2
+    return (
+        -(
+            (P * np.linalg.solve(C, P[..., None])[..., 0]).sum(axis=-1)
+            + np.linalg.slogdet(C)[1]
+        )
+        / 2
+    )
 
 
 def draw_settings(rng):
     """Return settings in one, two and three dimensions."""
-    return [_setting(float(rng.uniform(0.25, 0.6)), float(np.exp(rng.uniform(1.5, 2.5))), d) for d in (1, 2, 3)]
+    return [
+        _setting(float(rng.uniform(0.25, 0.6)), float(np.exp(rng.uniform(1.5, 2.5))), d)
+        for d in (1, 2, 3)
+    ]
 
 
 def _setting(density, variance, d):
     gaussian = GaussianPosterior(variance).estimate
     limits = [
         Limit("If no entry is zero, u is Gaussian", {"density": 1 - 1e-9}, gaussian),
-        Limit("If u has next to no variance, the estimate is zero", {"variance": 1e-12}, lambda P, r, F: 0 * P),
+        Limit(
+            "If u has next to no variance, the estimate is zero",
+            {"variance": 1e-12},
+            lambda P, r, F: 0 * P,
+        ),
     ]
-    if d == 1:  # in more dimensions the rows tried are so clear that they refute even this density
-        limits.append(Limit("If all entries are zero, the estimate is", {"density": 1e-300}, lambda P, r, F: 0 * P))
+    # in more dimensions the rows tried are so clear that they refute even this density
+    if d == 1:
+        limits.append(
+            Limit(
+                "If all entries are zero, the estimate is",
+                {"density": 1e-300},
+                lambda P, r, F: 0 * P,
+            )
+        )
     params = {"density": density, "variance": variance}
-    return Setting("GaussBernoulli", params, SparsePrior(SparseEntries(**params)), d, tuple(limits))
+    return Setting(
+        "GaussBernoulli", params, SparsePrior(SparseEntries(**params)), d, tuple(limits)
+    )
 
 
 @dataclass(frozen=True)

@@ -38,19 +38,30 @@ class Norm(Penalty):
 
 def draw_settings(rng):
     """Return settings in one dimension, where the group lasso is the lasso, and in four."""
-    return [_setting(float(np.sqrt(d) * np.exp(rng.uniform(-0.7, 0.5))), d) for d in (1, 4)]
+    return [
+        _setting(float(np.sqrt(d) * np.exp(rng.uniform(-0.7, 0.5))), d) for d in (1, 4)
+    ]
 
 
 def _setting(strength, d):
     limits = (
         Limit(
-            "Without a penalty the estimate is p F^-1", {"strength": 1e-7}, lambda P, r, F: np.linalg.solve(F, P.T).T
+            "Without a penalty the estimate is p F^-1",
+            {"strength": 1e-7},
+            lambda P, r, F: np.linalg.solve(F, P.T).T,
         ),
-        Limit("With a large strength every row is exactly zero", {"strength": 1e6}, lambda P, r, F: 0 * P, 0.0),
+        Limit(
+            "With a large strength every row is exactly zero",
+            {"strength": 1e6},
+            lambda P, r, F: 0 * P,
+            0.0,
+        ),
     )
     if d == 1:
         same = {"strength": strength}
-        limits += (Limit("In one dimension it is the lasso", same, Lasso(strength).estimate),)
+        limits += (
+            Limit("In one dimension it is the lasso", same, Lasso(strength).estimate),
+        )
     return Setting("GroupLasso", {"strength": strength}, Norm(strength), d, limits)
 
 

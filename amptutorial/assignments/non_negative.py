@@ -29,7 +29,11 @@ class TopicRows:
 
     def draw(self, size, rng):
         """Return rows of shape `size` = (N, d)."""
-        return np.sqrt(self.variance) * np.abs(rng.standard_normal(size)) * (rng.random(size) < self.density)
+        return (
+            np.sqrt(self.variance)
+            * np.abs(rng.standard_normal(size))
+            * (rng.random(size) < self.density)
+        )
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,9 @@ class SquaresOfTopics(Penalty):
 
     def value(self, U):
         """Return g of each row."""
-        return np.where((U >= 0).all(axis=1), self.strength / 2 * (U**2).sum(axis=1), np.inf)
+        return np.where(
+            (U >= 0).all(axis=1), self.strength / 2 * (U**2).sum(axis=1), np.inf
+        )
 
     def project(self, U):
         """Return the nearest rows without negative entries."""
@@ -67,10 +73,20 @@ def draw_settings(rng):
 
 def _setting(strength, d):
     limits = (
-        Limit("Without strength the estimate is that of non-negative least squares", {"strength": 1e-7}, least_squares),
-        Limit("With an infinite strength the estimate is zero", {"strength": 1e9}, lambda P, r, F: 0 * P),
+        Limit(
+            "Without strength the estimate is that of non-negative least squares",
+            {"strength": 1e-7},
+            least_squares,
+        ),
+        Limit(
+            "With an infinite strength the estimate is zero",
+            {"strength": 1e9},
+            lambda P, r, F: 0 * P,
+        ),
     )
-    return Setting("NonNegativeRows", {"strength": strength}, SquaresOfTopics(strength), d, limits)
+    return Setting(
+        "NonNegativeRows", {"strength": strength}, SquaresOfTopics(strength), d, limits
+    )
 
 
 NON_NEGATIVE = Assignment(

@@ -1,7 +1,8 @@
 """Assignment 8, an open project: a prior for rows of text that predicts better than a Gaussian.
 
-No belief is prescribed, so the checks ask for what every posterior mean must do, of the denoiser as it is made and of
-what it becomes by learning. Two checks of its own ask how it learns, and whether that was worth the trouble.
+No belief is prescribed, so the checks ask for what every posterior mean must do, of the
+denoiser as it is made and of what it becomes by learning. Two checks of its own ask how
+it learns, and whether that was worth the trouble.
 """
 
 from dataclasses import dataclass, replace
@@ -17,9 +18,12 @@ from ..estimator import AMPEmbedding
 from ..heldout import heldout_gain, split_counts
 from ._core import Assignment, Experiment, Setting
 
-LESSONS, LEARNING_ROWS = 10, 500  # how often a denoiser learns before it is checked once more, and from how many rows
+# how often a denoiser learns before it is checked once more, and from how many rows
+LESSONS, LEARNING_ROWS = 10, 500
 N_TABLES, SHAPE, N_COUNTS, HELD_OUT = 3, (400, 500), 20_000, 0.2
-BETTER = 1.05  # times the gain of the Gaussian posterior mean: those that deserve it have 1.1 to 1.3, others 1.00
+# times the gain of the Gaussian posterior mean: those that deserve it have 1.1 to 1.3,
+# others 1.00
+BETTER = 1.05
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,9 @@ class FewLongRows:
         """Return rows of shape `size` = (N, d)."""
         directions = rng.standard_normal(size)
         directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-        lengths = np.where(rng.random(size[0]) < self.share, self.length, self.length / 10)
+        lengths = np.where(
+            rng.random(size[0]) < self.share, self.length, self.length / 10
+        )
         return lengths[:, None] * directions
 
     def variance(self, d):
@@ -74,7 +80,8 @@ class OwnBelief:
 def draw_table(rows, rng):
     """Return `(kept, held_out)`, counts of `SHAPE`: Poisson, with rates proportional to r_u_i r_v_j exp(u_i . v_j).
 
-    Nothing is divided by sqrt(m) here: with rows of length 1.7 the correlations are of order one, as in text.
+    Nothing is divided by sqrt(m) here: with rows of length 1.7 the correlations are of
+    order one, as in text.
 
     Parameters
     ----------
@@ -85,7 +92,9 @@ def draw_table(rows, rng):
     U, V = (rows.draw((size, 3), rng) for size in SHAPE)
     r_u, r_v = (np.exp(rng.choice([-1.0, 0.0, 1.0], size)) for size in SHAPE)
     rates = np.outer(r_u, r_v) * np.exp(U @ V.T)
-    kept, held_out = split_counts(rng.poisson(N_COUNTS * rates / rates.sum()), HELD_OUT, rng)
+    kept, held_out = split_counts(
+        rng.poisson(N_COUNTS * rates / rates.sum()), HELD_OUT, rng
+    )
     kept, some_rows, some_columns = drop_empty(kept)
     return kept, held_out[some_rows][:, some_columns]
 
@@ -100,10 +109,20 @@ def embedding_gain(kept, held_out, denoiser, d):
     0.1
     """
     model = AMPEmbedding(d, denoiser=denoiser, random_state=0).fit(kept)
-    return heldout_gain(kept, held_out, model.embedding_, model.components_.T, model.row_bias_, model.column_bias_)
+    return heldout_gain(
+        kept,
+        held_out,
+        model.embedding_,
+        model.components_.T,
+        model.row_bias_,
+        model.column_bias_,
+    )
 
 
-@check("17_the_posterior_mean.html#posterior-learn", lambda trial: isinstance(trial.belief, OwnBelief))
+@check(
+    "17_the_posterior_mean.html#posterior-learn",
+    lambda trial: isinstance(trial.belief, OwnBelief),
+)
 def check_refit(trial):
     """Learning by refit leaves the denoiser itself as it was, and what frozen returns learns no more."""
     before = trial.estimate()
@@ -113,17 +132,26 @@ def check_refit(trial):
         "its own: return a new denoiser"
     )
     frozen = check_is_denoiser(learned, "what refit returns").frozen()
-    now, again = (one.estimate(*trial.problem.copies()) for one in (frozen, frozen.refit(*trial.problem.copies())))
-    assert np.array_equal(now, again), "what frozen returns goes on learning: its refit should return itself"
+    now, again = (
+        one.estimate(*trial.problem.copies())
+        for one in (frozen, frozen.refit(*trial.problem.copies()))
+    )
+    assert np.array_equal(now, again), (
+        "what frozen returns goes on learning: its refit should return itself"
+    )
 
 
-@check("15_real_text.html#text-fair", lambda trial: getattr(trial.belief, "seed", None) is not None)
+@check(
+    "15_real_text.html#text-fair",
+    lambda trial: getattr(trial.belief, "seed", None) is not None,
+)
 def check_heldout(trial):
     """With it AMPEmbedding predicts held-out counts better by a twentieth than with the Gaussian posterior mean."""
     rng = np.random.default_rng(trial.belief.seed)
     tables = [draw_table(FewLongRows(3**0.5), rng) for _ in range(N_TABLES)]
     own, gaussian = (
-        np.mean([embedding_gain(*table, denoiser, 3) for table in tables]) for denoiser in (trial.denoiser, "posterior")
+        np.mean([embedding_gain(*table, denoiser, 3) for table in tables])
+        for denoiser in (trial.denoiser, "posterior")
     )
     assert own >= BETTER * gaussian, (
         f"on {N_TABLES} tables in which one row of five is ten times as long as the others the held-out gain is "
@@ -144,16 +172,22 @@ class OpenProject(Assignment):
 
 def _after_learning(trial):
     d = trial.problem.P.shape[1]
-    lessons = draw_problem(LEARNING_ROWS, d, np.random.default_rng(0), trial.belief.rows)
+    lessons = draw_problem(
+        LEARNING_ROWS, d, np.random.default_rng(0), trial.belief.rows
+    )
 
     def make(**changes):
         denoiser = trial.make(**changes)
         for _ in range(LESSONS):
-            denoiser = check_is_denoiser(denoiser.refit(*lessons.copies()), "what refit returns")
+            denoiser = check_is_denoiser(
+                denoiser.refit(*lessons.copies()), "what refit returns"
+            )
         return denoiser.frozen()
 
     belief = replace(trial.belief, seed=None)
-    return replace(trial, make=make, belief=belief, title=f"{trial.title}, after learning")
+    return replace(
+        trial, make=make, belief=belief, title=f"{trial.title}, after learning"
+    )
 
 
 def draw_settings(rng):
@@ -169,7 +203,9 @@ class AgainstGaussian(Experiment):
 
     def predict(self, denoiser, n_samples=5000):
         """Return the share by state evolution."""
-        return super().predict(denoiser, n_samples) / super().predict(self._gaussian(), n_samples)
+        return super().predict(denoiser, n_samples) / super().predict(
+            self._gaussian(), n_samples
+        )
 
     def measure(self, denoiser, seed):
         """Return the share after AMP on counts drawn with this seed."""
@@ -184,6 +220,8 @@ REVIEWS = OpenProject(
     "reviews",
     "a better prior for text",
     draw_settings,
-    AgainstGaussian("ReviewDenoiser", {}, FewLongRows(5.0), d=3, n_iter=20, tolerance=0.03),
+    AgainstGaussian(
+        "ReviewDenoiser", {}, FewLongRows(5.0), d=3, n_iter=20, tolerance=0.03
+    ),
     (check_refit, check_heldout),
 )

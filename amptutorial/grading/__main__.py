@@ -5,7 +5,8 @@ import os
 import sys
 from pathlib import Path
 
-# One thread per process, decided before the judges load NumPy: the processes are what runs in parallel.
+# One thread per process, decided before the judges load NumPy: the processes are what
+# runs in parallel.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -25,12 +26,19 @@ def main(arguments=None):
         return export_nbgrader(arguments[1:])
     options = _parser().parse_args(arguments)
     if not hasattr(os, "killpg"):
-        print("the grader needs Linux or macOS: on Windows, run it in WSL", file=sys.stderr)
+        print(
+            "the grader needs Linux or macOS: on Windows, run it in WSL",
+            file=sys.stderr,
+        )
         return 1
     try:
         check_integer(options.jobs, "--jobs", minimum=1)
-        rules = config.load_rules(options.config or config.default_path(), options.assignment, options.seed)
-        submissions = classroom.collect(options.submissions, rules.limits["file_kilobytes"])
+        rules = config.load_rules(
+            options.config or config.default_path(), options.assignment, options.seed
+        )
+        submissions = classroom.collect(
+            options.submissions, rules.limits["file_kilobytes"]
+        )
     except (OSError, ValueError, TypeError) as error:
         print(error, file=sys.stderr)
         return 1
@@ -43,7 +51,9 @@ def _grade(submissions, rules, out, jobs):
     records, interrupted = [], False
     try:
         with tqdm(total=len(submissions), unit="submission", disable=None) as bar:
-            for found in classroom.grade_class(submissions, rules, folder / "results", jobs):
+            for found in classroom.grade_class(
+                submissions, rules, folder / "results", jobs
+            ):
                 records.append(found)
                 feedback.write_feedback(folder / "feedback", found, rules)
                 bar.update()
@@ -53,9 +63,14 @@ def _grade(submissions, rules, out, jobs):
     feedback.write_summary(folder, records, rules)
     done = f"{len(records)} of {len(submissions)} submissions"
     if interrupted:
-        print(f"Interrupted: {out} has {done}. The same command goes on from here.", file=sys.stderr)
+        print(
+            f"Interrupted: {out} has {done}. The same command goes on from here.",
+            file=sys.stderr,
+        )
         return 130
-    print(f"{done} graded: {out}\nfeedback: {folder / 'feedback'}\nthe class: {folder / 'summary.html'}")
+    print(
+        f"{done} graded: {out}\nfeedback: {folder / 'feedback'}\nthe class: {folder / 'summary.html'}"
+    )
     return 0
 
 
@@ -65,12 +80,36 @@ def _parser():
         description="Grade a class. Stored results are kept, and only what has changed is graded again.",
         epilog="python -m amptutorial.grading export-nbgrader --help: the assignments as an nbgrader course.",
     )
-    parser.add_argument("submissions", type=Path, help="folder with <student>/denoiser.py or <student>.py")
-    parser.add_argument("--assignment", type=int, required=True, metavar="N", help="its number")
-    parser.add_argument("--out", type=Path, required=True, help="the CSV; <out>_files/ beside it holds the rest")
-    parser.add_argument("--config", type=Path, help="points, limits and seed (default: assignments/grading.yml)")
-    parser.add_argument("--seed", type=int, help="of the hidden settings, instead of the one in the configuration")
-    parser.add_argument("--jobs", type=int, default=2, help="submissions graded at the same time (default: 2)")
+    parser.add_argument(
+        "submissions",
+        type=Path,
+        help="folder with <student>/denoiser.py or <student>.py",
+    )
+    parser.add_argument(
+        "--assignment", type=int, required=True, metavar="N", help="its number"
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        required=True,
+        help="the CSV; <out>_files/ beside it holds the rest",
+    )
+    parser.add_argument(
+        "--config",
+        type=Path,
+        help="points, limits and seed (default: assignments/grading.yml)",
+    )
+    parser.add_argument(
+        "--seed",
+        type=int,
+        help="of the hidden settings, instead of the one in the configuration",
+    )
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        default=2,
+        help="submissions graded at the same time (default: 2)",
+    )
     return parser
 
 

@@ -15,7 +15,8 @@ from multiprocessing.connection import wait
 
 from . import judge
 
-JUDGE_SECONDS = 300  # beyond the submission's own: for a judge that hangs although it should not
+# beyond the submission's own: for a judge that hangs although it should not
+JUDGE_SECONDS = 300
 
 
 @dataclass(frozen=True)
@@ -40,15 +41,26 @@ def collect(folder, kilobytes):
     FileNotFoundError
         If the folder has no submission at all.
     """
-    entries = [entry for entry in sorted(folder.iterdir()) if not entry.name.startswith((".", "__"))]
+    entries = [
+        entry
+        for entry in sorted(folder.iterdir())
+        if not entry.name.startswith((".", "__"))
+    ]
     places = {}
     for entry in entries:
         if entry.is_dir() or entry.suffix == ".py":
             student = entry.name if entry.is_dir() else entry.stem
-            places.setdefault(student, []).append(entry / "denoiser.py" if entry.is_dir() else entry)
+            places.setdefault(student, []).append(
+                entry / "denoiser.py" if entry.is_dir() else entry
+            )
     if not places:
-        raise FileNotFoundError(f"no submissions in {folder}: expected <student>/denoiser.py or <student>.py there")
-    return [Submission(student, _source(paths, kilobytes)) for student, paths in sorted(places.items())]
+        raise FileNotFoundError(
+            f"no submissions in {folder}: expected <student>/denoiser.py or <student>.py there"
+        )
+    return [
+        Submission(student, _source(paths, kilobytes))
+        for student, paths in sorted(places.items())
+    ]
 
 
 def _source(paths, kilobytes):
@@ -57,8 +69,11 @@ def _source(paths, kilobytes):
         return "handed in twice, as a folder and as a file: keep one"
     if paths[0].name == "denoiser.py" and paths[0].parent.is_symlink():
         return "the folder is a symbolic link: hand in a folder"
-    try:  # without following links, and without waiting for the other end of a named pipe
-        with open(os.open(paths[0], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+    # without following links, and without waiting for the other end of a named pipe
+    try:
+        with open(
+            os.open(paths[0], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb"
+        ) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 return "denoiser.py is no regular file"
             source = file.read(int(kilobytes * 1024) + 1)
@@ -66,7 +81,11 @@ def _source(paths, kilobytes):
         return "no file denoiser.py was handed in"
     except OSError as error:
         link = error.errno == errno.ELOOP
-        return "the file is a symbolic link: hand in the file itself" if link else f"cannot be read: {error.strerror}"
+        return (
+            "the file is a symbolic link: hand in the file itself"
+            if link
+            else f"cannot be read: {error.strerror}"
+        )
     if len(source) > kilobytes * 1024:
         return f"the file is larger than {kilobytes:g} kB"
     try:
@@ -113,14 +132,19 @@ def run_judges(submissions, rules, folder, jobs):
                 task = (submission, rules, rules.key(submission.source), path)
                 process = context.Process(target=_judge, args=task)
                 process.start()
-                running[process] = submission, time.monotonic() + rules.limits["seconds"] + JUDGE_SECONDS
+                running[process] = (
+                    submission,
+                    time.monotonic() + rules.limits["seconds"] + JUDGE_SECONDS,
+                )
             wait([process.sentinel for process in running], timeout=1.0)
             for process, (submission, deadline) in list(running.items()):
                 if process.is_alive() and time.monotonic() < deadline:
                     continue
                 _stop(process)
                 del running[process]
-                yield _stored(folder, submission.student) or _lost(submission, rules, process)
+                yield _stored(folder, submission.student) or _lost(
+                    submission, rules, process
+                )
     finally:
         for process in running:
             _stop(process)
@@ -130,7 +154,8 @@ def _judge(submission, rules, key, path):
     """Grade a submission and store its record: the body of a judge's process."""
     try:
         found = {"key": key, **judge.grade(submission.source, rules)}
-    except KeyboardInterrupt:  # nothing is stored; the worker has been killed on the way here
+    # nothing is stored; the worker has been killed on the way here
+    except KeyboardInterrupt:
         return
     except Exception:  # noqa: BLE001 - the grader's own fault: the class goes on, and without a key it is tried again
         status = "the grader failed, not the submission: grade it again"
@@ -150,7 +175,10 @@ def _stop(process):
 
 def _lost(submission, rules, process):
     """Return the record where the judge has left none; without a key, it is not taken for a result next time."""
-    found = judge.record(rules, f"the judge ended with exit code {process.exitcode}: grade the submission again")
+    found = judge.record(
+        rules,
+        f"the judge ended with exit code {process.exitcode}: grade the submission again",
+    )
     return {"student": submission.student, **found}
 
 
@@ -166,7 +194,8 @@ def write(path, text):
     """Write a file all at once: a reader, and an interrupted run, find the old one or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.draft")
-    draft.write_bytes(text.encode("utf-8", "replace"))  # a student's text may hold what no file can
+    # a student's text may hold what no file can
+    draft.write_bytes(text.encode("utf-8", "replace"))
     os.replace(draft, path)
 
 
@@ -177,7 +206,10 @@ def grades(records, rules):
     writer.writerow(["student", *rules.weights, "total", "status"])
     for found in sorted(records, key=lambda found: found["student"]):
         points = {check["name"]: check["points"] for check in found["checks"]}
-        numbers = [f"{value:.2f}" for value in (*(points[name] for name in rules.weights), found["total"])]
+        numbers = [
+            f"{value:.2f}"
+            for value in (*(points[name] for name in rules.weights), found["total"])
+        ]
         writer.writerow([cell(found["student"]), *numbers, cell(found["status"])])
     return table.getvalue()
 

@@ -200,7 +200,9 @@ def _heading(rules):
 def write_feedback(folder, found, rules):
     """Write the page of one student, ``<student>.html`` and ``<student>.md``, from the record of `judge.grade`."""
     for suffix in ("html", "md"):
-        text = PAGES.get_template(f"student.{suffix}").render(**found, heading=_heading(rules))
+        text = PAGES.get_template(f"student.{suffix}").render(
+            **found, heading=_heading(rules)
+        )
         write(folder / f"{found['student']}.{suffix}", text)
 
 
@@ -209,7 +211,9 @@ def write_summary(folder, records, rules):
     if not records:
         return
     for suffix in ("html", "md"):
-        text = PAGES.get_template(f"summary.{suffix}").render(**summary(records), heading=_heading(rules))
+        text = PAGES.get_template(f"summary.{suffix}").render(
+            **summary(records), heading=_heading(rules)
+        )
         write(folder / f"summary.{suffix}", text)
 
 
@@ -222,10 +226,15 @@ def summary(records):
         "size": len(records),
         "mean": points(statistics.mean(totals)),
         "median": points(statistics.median(totals)),
-        "histogram": [(f"{10 * k} to {'100' if k == 9 else f'under {10 * k + 10}'}", bins[k]) for k in range(10)],
+        "histogram": [
+            (f"{10 * k} to {'100' if k == 9 else f'under {10 * k + 10}'}", bins[k])
+            for k in range(10)
+        ],
         "checked": len(checked),
         "failures": sorted(_failures(checked), key=lambda check: -check["count"]),
-        "unchecked": Counter(found["status"] for found in records if found not in checked).most_common(),
+        "unchecked": Counter(
+            found["status"] for found in records if found not in checked
+        ).most_common(),
     }
 
 
@@ -240,9 +249,17 @@ def _failures(records):
         # the same mistake with other numbers is the same mistake
         kinds = Counter(_kind(check["message"]) for check in checks)
         kind, times = kinds.most_common(1)[0]
-        message = next(check["message"] for check in checks if _kind(check["message"]) == kind)
+        message = next(
+            check["message"] for check in checks if _kind(check["message"]) == kind
+        )
         contract = checks[0]["contract"]
-        yield {"name": name, "count": len(checks), "times": times, "message": message, "contract": contract}
+        yield {
+            "name": name,
+            "count": len(checks),
+            "times": times,
+            "message": message,
+            "contract": contract,
+        }
 
 
 def _kind(message):

@@ -19,7 +19,8 @@ def grade(source, rules):
     Returns
     -------
     dict
-        ``status`` is "graded", or why nothing could be checked; ``checks`` lists what was found.
+        ``status`` is "graded", or why nothing could be checked; ``checks`` lists what
+        was found.
     """
     if isinstance(source, str):
         return record(rules, source)
@@ -27,7 +28,9 @@ def grade(source, rules):
         try:
             session.start()
         except StudentError as error:
-            return record(rules, session.over, printed=session.output(), traceback=error.traceback)
+            return record(
+                rules, session.over, printed=session.output(), traceback=error.traceback
+            )
 
         @functools.cache
         def student_class(name):
@@ -37,10 +40,15 @@ def grade(source, rules):
             return student_class(name)(session, params)
 
         task = assignment(rules.number)
-        missing = [_error(student_class, name) for name in {setting.class_name for setting in task.hidden(rules.seed)}]
+        missing = [
+            _error(student_class, name)
+            for name in {setting.class_name for setting in task.hidden(rules.seed)}
+        ]
         if all(missing):
             return record(rules, str(missing[0]), printed=session.output())
-        report = task.check(make, session.prediction, seed=rules.seed, count_lines=count_remote_lines)
+        report = task.check(
+            make, session.prediction, seed=rules.seed, count_lines=count_remote_lines
+        )
         return record(rules, "graded", report.results, session.output())
 
 
@@ -57,7 +65,10 @@ def record(rules, status, results=(), printed="", traceback=""):
     found = {result.name: result for result in results}
     passed = {name for name, result in found.items() if result.passed}
     if found and rules.essential and not passed.intersection(rules.essential):
-        status, passed = f"graded; without {' or '.join(rules.essential)} nothing else earns points", set()
+        status, passed = (
+            f"graded; without {' or '.join(rules.essential)} nothing else earns points",
+            set(),
+        )
     checks = [
         {
             "name": name,
@@ -71,4 +82,10 @@ def record(rules, status, results=(), printed="", traceback=""):
         for name, most in rules.weights.items()
     ]
     total = round(sum(check["points"] for check in checks), 2)
-    return {"status": status, "checks": checks, "total": total, "printed": printed, "traceback": traceback}
+    return {
+        "status": status,
+        "checks": checks,
+        "total": total,
+        "printed": printed,
+        "traceback": traceback,
+    }

@@ -1,7 +1,7 @@
 """The assignments as a course for nbgrader: a notebook each, whose graded cells are the checks with hidden settings.
 
-nbgrader runs a submission and its checks in one process. That is convenient, and no protection against a student who
-tampers with the checks: the grader of this package is.
+nbgrader runs a submission and its checks in one process. That is convenient, and no
+protection against a student who tampers with the checks: the grader of this package is.
 """
 
 import argparse
@@ -49,7 +49,8 @@ def export(course, path):
     course : Path
         A new or empty folder.
     path : Path
-        ``assignments/grading.yml``; the briefs lie beside it, the solutions in ``../solutions`` if they are there.
+        ``assignments/grading.yml``; the briefs lie beside it, the solutions in
+        ``../solutions`` if they are there.
 
     Returns
     -------
@@ -65,13 +66,17 @@ def export(course, path):
     """
     course, briefs = Path(course), Path(path).parent
     if course.exists() and any(course.iterdir()):
-        raise FileExistsError(f"{course} is not empty: name a new folder for the course")
+        raise FileExistsError(
+            f"{course} is not empty: name a new folder for the course"
+        )
     for task in ASSIGNMENTS.values():
         rules = config.load_rules(path, task.number)
         _write_assignment(task, course / "source" / task.folder, briefs, rules)
     names = [task.folder for task in ASSIGNMENTS.values()]
     (course / "nbgrader_config.py").write_text(CONFIGURATION, encoding="utf-8")
-    (course / "README.md").write_text(README.format(example=names[0], derivation=DERIVATION_POINTS), encoding="utf-8")
+    (course / "README.md").write_text(
+        README.format(example=names[0], derivation=DERIVATION_POINTS), encoding="utf-8"
+    )
     return names
 
 
@@ -83,7 +88,11 @@ def _write_assignment(task, target, briefs, rules):
     notebook = nbformat.read(folder / "brief.ipynb", as_version=4)
     target.mkdir(parents=True)
     for extra in folder.iterdir():
-        if extra.is_file() and extra.name not in ("brief.ipynb", "denoiser.py", "test_public.py"):
+        if extra.is_file() and extra.name not in (
+            "brief.ipynb",
+            "denoiser.py",
+            "test_public.py",
+        ):
             shutil.copy(extra, target)
     cells = []
     for cell in notebook.cells:
@@ -126,7 +135,14 @@ def _public_check(number):
 
 
 def _derivation_cell():
-    return _cell("markdown", "derivations", DERIVATION, DERIVATION_POINTS, grade=True, solution=True)
+    return _cell(
+        "markdown",
+        "derivations",
+        DERIVATION,
+        DERIVATION_POINTS,
+        grade=True,
+        solution=True,
+    )
 
 
 def _graded_cells(task, rules):
@@ -147,14 +163,20 @@ def _graded_cells(task, rules):
 
 def main(arguments):
     """Run ``export-nbgrader`` and return its exit status."""
-    parser = argparse.ArgumentParser(prog="python -m amptutorial.grading export-nbgrader", description=main.__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m amptutorial.grading export-nbgrader", description=main.__doc__
+    )
     parser.add_argument("course", type=Path, help="a new folder for the course")
-    parser.add_argument("--config", type=Path, help="points and seed (default: assignments/grading.yml)")
+    parser.add_argument(
+        "--config", type=Path, help="points and seed (default: assignments/grading.yml)"
+    )
     options = parser.parse_args(arguments)
     try:
         names = export(options.course, options.config or config.default_path())
     except (OSError, ValueError) as error:
         print(error, file=sys.stderr)
         return 1
-    print(f"{len(names)} assignments in {options.course / 'source'}; how to go on: {options.course / 'README.md'}")
+    print(
+        f"{len(names)} assignments in {options.course / 'source'}; how to go on: {options.course / 'README.md'}"
+    )
     return 0

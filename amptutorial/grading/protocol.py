@@ -1,7 +1,7 @@
 """Messages between judge and worker: a JSON header and the raw bytes of arrays, nothing that could run code.
 
-A frame is two lengths, the header, the body. In the header an array is ``{"__array__": [dtype, shape, order,
-writeable, offset]}``; its bytes lie in the body.
+A frame is two lengths, the header, the body. In the header an array is ``{"__array__":
+[dtype, shape, order, writeable, offset]}``; its bytes lie in the body.
 """
 
 import json
@@ -44,10 +44,19 @@ def pack(message):
         if not isinstance(value, np.ndarray):
             raise TypeError(f"{type(value).__name__} cannot be sent")
         if len(body) + value.nbytes > BODY_LIMIT:
-            raise ValueError(f"arrays of {(len(body) + value.nbytes) / 1e6:.0f} MB are too large to be sent")
-        # whether a check hands over a Fortran-ordered or a read-only array is part of the question
+            raise ValueError(
+                f"arrays of {(len(body) + value.nbytes) / 1e6:.0f} MB are too large to be sent"
+            )
+        # whether a check hands over a Fortran-ordered or a read-only array is part of
+        # the question
         order = "F" if value.flags.fnc else "C"
-        entry = [value.dtype.str, value.shape, order, bool(value.flags.writeable), len(body)]
+        entry = [
+            value.dtype.str,
+            value.shape,
+            order,
+            bool(value.flags.writeable),
+            len(body),
+        ]
         body.extend(value.tobytes(order))
         return {"__array__": entry}
 
@@ -92,8 +101,12 @@ def _array(entry, body):
         raise Malformed("an array is described by five values") from None
     if not (isinstance(dtype, str) and NUMBERS.fullmatch(dtype)):
         raise Malformed(f"no array of numbers: dtype {str(dtype)[:20]}")
-    if len(numbers) > 9 or not all(type(n) is int and 0 <= n <= BODY_LIMIT for n in numbers):
-        raise Malformed("the shape and the offset of an array are small non-negative integers")
+    if len(numbers) > 9 or not all(
+        type(n) is int and 0 <= n <= BODY_LIMIT for n in numbers
+    ):
+        raise Malformed(
+            "the shape and the offset of an array are small non-negative integers"
+        )
     try:
         kind = np.dtype(dtype)
     except TypeError as error:

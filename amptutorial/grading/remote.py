@@ -15,7 +15,8 @@ from amptutorial.denoisers import Denoiser
 
 from . import protocol
 
-START_SECONDS = 120  # for Python and its libraries, before any line of the submission; not counted
+# for Python and its libraries, before any line of the submission; not counted
+START_SECONDS = 120
 RESTARTS = 2
 PACKAGE_FOLDER = Path(__file__).resolve().parents[2]
 START = "import sys; sys.path.insert(0, sys.argv[1]); from amptutorial.grading.worker import main; "
@@ -89,7 +90,9 @@ class Session:
     def start(self):
         """Start the worker and let it import the submission."""
         self.generation += 1
-        self.folder = tempfile.TemporaryDirectory(prefix="submission_", ignore_cleanup_errors=True)
+        self.folder = tempfile.TemporaryDirectory(
+            prefix="submission_", ignore_cleanup_errors=True
+        )
         Path(self.folder.name, "denoiser.py").write_bytes(self.source)
         self.channel, theirs = socket.socketpair()
         command = f"{START}main({theirs.fileno()}, {self.limits!r})"
@@ -111,7 +114,9 @@ class Session:
             self.prediction = prediction.item() if is_number else prediction
         except StudentError as error:
             self.stop()
-            self.over = f"denoiser.py cannot be imported: {type(error).__name__}: {error}"
+            self.over = (
+                f"denoiser.py cannot be imported: {type(error).__name__}: {error}"
+            )
             raise
 
     def stop(self, patience=0.0):
@@ -122,7 +127,10 @@ class Session:
             self.process.wait(patience)
         except subprocess.TimeoutExpired:
             pass
-        for kill in (lambda: os.killpg(self.process.pid, signal.SIGKILL), self.process.kill):
+        for kill in (
+            lambda: os.killpg(self.process.pid, signal.SIGKILL),
+            self.process.kill,
+        ):
             try:
                 kill()
             except ProcessLookupError:
@@ -134,7 +142,9 @@ class Session:
 
     def _exchange(self, question):
         started = time.monotonic()
-        deadline = started + min(self.limits["seconds"] - self.seconds, self.limits["seconds_per_call"])
+        deadline = started + min(
+            self.limits["seconds"] - self.seconds, self.limits["seconds_per_call"]
+        )
         try:
             protocol.send(self.channel, question, deadline)
             reply = protocol.receive(self.channel, deadline)
@@ -150,15 +160,26 @@ class Session:
         """Return what to raise once the worker is of no more use, and decide whether it gets another chance."""
         self.stop(patience=1.0 if isinstance(error, EOFError) else 0.0)
         if self.seconds + seconds >= self.limits["seconds"]:
-            self.over = f"the {self.limits['seconds']:g} s for one submission are used up"
+            self.over = (
+                f"the {self.limits['seconds']:g} s for one submission are used up"
+            )
         elif self.generation > RESTARTS:
-            self.over = f"the submission has been restarted {RESTARTS} times and stopped again"
-        name = question.get("method", "making the denoiser" if question["ask"] == "new" else "the import")
+            self.over = (
+                f"the submission has been restarted {RESTARTS} times and stopped again"
+            )
+        name = question.get(
+            "method",
+            "making the denoiser" if question["ask"] == "new" else "the import",
+        )
         if isinstance(error, TimeoutError):
-            return TimeLimit(f"{name} gave no answer within {seconds:.2g} s: an endless loop?")
+            return TimeLimit(
+                f"{name} gave no answer within {seconds:.2g} s: an endless loop?"
+            )
         if isinstance(error, protocol.Malformed):
             return BadAnswer(f"{name} gave no proper answer: {error}")
-        ended = f"exit code {self.status}" if self.status >= 0 else f"signal {-self.status}"
+        ended = (
+            f"exit code {self.status}" if self.status >= 0 else f"signal {-self.status}"
+        )
         return Crash(f"{name} ended Python itself ({ended})")
 
 
@@ -172,9 +193,15 @@ def _environment(folder):
 
 def _student_error(reply):
     """Return the error of an answer, under its own name: reports then read as they do at the student's desk."""
-    name, text, line = str(reply["error"])[:60], str(reply.get("text", ""))[:2000], reply.get("line")
+    name, text, line = (
+        str(reply["error"])[:60],
+        str(reply.get("text", ""))[:2000],
+        reply.get("line"),
+    )
     where = f" (denoiser.py, line {line})" if type(line) is int else ""
-    error = type(name if name.isidentifier() else "Error", (StudentError,), {})(f"{text}{where}".strip())
+    error = type(name if name.isidentifier() else "Error", (StudentError,), {})(
+        f"{text}{where}".strip()
+    )
     error.traceback = str(reply.get("traceback", ""))[-4000:]
     return error
 
@@ -192,21 +219,38 @@ class RemoteDenoiser(Denoiser):
 
     def _make(self):
         """Make the object at the other side, again if the worker has been restarted; return its number there."""
-        if self._number is None or self._number[0] != self._session.generation or self._session.process is None:
+        if (
+            self._number is None
+            or self._number[0] != self._session.generation
+            or self._session.process is None
+        ):
             if self._params is None:
-                raise NotRun("what the denoiser had learned was lost when the submission was restarted")
-            reply = self._session.ask("new", name=type(self).__name__, params=self._params)
-            self._number, self.precision = (self._session.generation, reply.get("object")), reply.get("precision")
+                raise NotRun(
+                    "what the denoiser had learned was lost when the submission was restarted"
+                )
+            reply = self._session.ask(
+                "new", name=type(self).__name__, params=self._params
+            )
+            self._number, self.precision = (
+                (self._session.generation, reply.get("object")),
+                reply.get("precision"),
+            )
         return self._number[1]
 
     def _call(self, method, *arguments):
         """Return the answer of a method, and what it wrote into its arguments."""
         arguments = [np.asarray(value) for value in arguments]
-        reply = self._session.ask("call", number=self._make(), method=method, arguments=arguments)
+        reply = self._session.ask(
+            "call", number=self._make(), method=method, arguments=arguments
+        )
         changed, result = reply.get("changed"), reply.get("result")
         for k, value in enumerate(arguments):
             new = changed.get(str(k)) if isinstance(changed, dict) else None
-            if isinstance(new, np.ndarray) and new.shape == value.shape and value.flags.writeable:
+            if (
+                isinstance(new, np.ndarray)
+                and new.shape == value.shape
+                and value.flags.writeable
+            ):
                 value[...] = new
         return result
 
@@ -238,39 +282,58 @@ def _denoise(self, P, r, F):
 def _derived(method):
     def derive(self, *arguments):
         arguments = [np.asarray(value) for value in arguments]
-        reply = self._session.ask("derive", number=self._make(), method=method, arguments=arguments)
-        new = object.__new__(_proxy_class(str(reply.get("name"))[:60], reply.get("overrides")))
-        new._session, new._params = self._session, None  # it has learned: parameters cannot make it again
-        new._number, new.precision = (self._session.generation, reply.get("object")), reply.get("precision")
+        reply = self._session.ask(
+            "derive", number=self._make(), method=method, arguments=arguments
+        )
+        new = object.__new__(
+            _proxy_class(str(reply.get("name"))[:60], reply.get("overrides"))
+        )
+        # it has learned: parameters cannot make it again
+        new._session, new._params = self._session, None
+        new._number, new.precision = (
+            (self._session.generation, reply.get("object")),
+            reply.get("precision"),
+        )
         return new
 
     return derive
 
 
 PROXIES = {"refit": _derived("refit"), "frozen": _derived("frozen")}
-PROXIES |= {"mean_jacobian": _single("mean_jacobian"), "penalty": _single("penalty"), "convexity": _single("convexity")}
+PROXIES |= {
+    "mean_jacobian": _single("mean_jacobian"),
+    "penalty": _single("penalty"),
+    "convexity": _single("convexity"),
+}
 PROXIES["denoise"] = _denoise
 
 
 def remote_class(session, name):
     """Return a subclass of `Denoiser` that stands for the student's class `name`.
 
-    It has proxies for just those methods that the student's class replaces: for the others the base class serves, and
-    a check that asks whether there is a penalty gets the right answer.
+    It has proxies for just those methods that the student's class replaces: for the
+    others the base class serves, and a check that asks whether there is a penalty gets
+    the right answer.
     """
     return _proxy_class(name, session.ask("describe", name=name).get("overrides"))
 
 
 def _proxy_class(name, overrides):
     named = overrides if isinstance(overrides, list) else ()
-    return type(name, (RemoteDenoiser,), {method: proxy for method, proxy in PROXIES.items() if method in named})
+    return type(
+        name,
+        (RemoteDenoiser,),
+        {method: proxy for method, proxy in PROXIES.items() if method in named},
+    )
 
 
 def count_remote_lines(denoiser, method, *arguments):
     """Return `(lines, seconds)` as `amptutorial.checks.count_lines` does; the seconds are by the judge's clock."""
     started = time.perf_counter()
     number = denoiser._make()
-    reply = denoiser._session.ask("count_lines", number=number, method=method, arguments=list(arguments))
+    reply = denoiser._session.ask(
+        "count_lines", number=number, method=method, arguments=list(arguments)
+    )
     if type(reply.get("lines")) is not int:
         raise BadAnswer("the lines could not be counted")
     return reply["lines"], time.perf_counter() - started

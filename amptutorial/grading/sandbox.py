@@ -1,11 +1,14 @@
 """What a submission may do: compute, read what Python has installed, write a little into its own folder, and print.
 
-The limits are those of the operating system; the rest is an audit hook, which Python calls before it opens a file,
-starts a process or reaches for the network, and which nothing can remove.
+The limits are those of the operating system; the rest is an audit hook, which Python
+calls before it opens a file, starts a process or reaches for the network, and which
+nothing can remove.
 
-What this does not stop: native code. Arrays that point at foreign memory, the foreign-function interface that NumPy has
-already loaded, or a compiled extension with a door of its own can undo the hook. It keeps out carelessness and
-mischief in Python; a class that may hold an attacker belongs in a container without network, the solutions outside it.
+What this does not stop: native code. Arrays that point at foreign memory, the
+foreign-function interface that NumPy has already loaded, or a compiled extension with a
+door of its own can undo the hook. It keeps out carelessness and mischief in Python; a
+class that may hold an attacker belongs in a container without network, the solutions
+outside it.
 """
 
 import itertools
@@ -17,9 +20,11 @@ import sysconfig
 from pathlib import Path
 
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-MOST_WRITES = 100  # files opened for writing, each at most as large as what may be printed
+# files opened for writing, each at most as large as what may be printed
+MOST_WRITES = 100
 
-# Everything not listed is refused. These tell of no access, or come with an `open` or a `scandir` that is looked at.
+# Everything not listed is refused. These tell of no access, or come with an `open` or a
+# `scandir` that is looked at.
 HARMLESS = frozenset(
     """
     _thread.start_joinable_thread _thread.start_new_thread array.__new__ builtins.id compile exec function.__new__
@@ -31,9 +36,21 @@ HARMLESS = frozenset(
 LISTS = frozenset(["os.listdir", "os.scandir"])
 CHANGES = frozenset(["os.mkdir", "os.remove", "os.rename", "os.rmdir"])
 
-# Extension modules act without asking the hook, so only these may be loaded; scientific ones, and what plots need.
-NATIVE = ("numpy", "scipy", "sklearn", "amptutorial", "pandas", "matplotlib", "PIL", "contourpy", "kiwisolver")
-# Doors of the standard library that open without an event: other shells, other interpreters, second copies of modules.
+# Extension modules act without asking the hook, so only these may be loaded; scientific
+# ones, and what plots need.
+NATIVE = (
+    "numpy",
+    "scipy",
+    "sklearn",
+    "amptutorial",
+    "pandas",
+    "matplotlib",
+    "PIL",
+    "contourpy",
+    "kiwisolver",
+)
+# Doors of the standard library that open without an event: other shells, other
+# interpreters, second copies of modules.
 CLOSED = frozenset(
     """
     _ctypes _curses _curses_panel _dbm _gdbm _interpchannels _interpqueues _interpreters _posixsubprocess _signal
@@ -41,7 +58,16 @@ CLOSED = frozenset(
     """.split()
 )
 SILENT = {  # functions that raise no event
-    os: ("chroot", "mkfifo", "mknod", "pidfd_open", "setns", "setpgid", "setsid", "unshare"),
+    os: (
+        "chroot",
+        "mkfifo",
+        "mknod",
+        "pidfd_open",
+        "setns",
+        "setpgid",
+        "setsid",
+        "unshare",
+    ),
     signal: ("pidfd_send_signal",),
     subprocess: ("_fork_exec",),
 }
@@ -52,7 +78,8 @@ def set_limits(limits):
     import resource
 
     for name, value in (
-        ("RLIMIT_CPU", int(limits["seconds"]) + 5),  # the judge's deadline comes first; this one outlives the judge
+        # the judge's deadline comes first; this one outlives the judge
+        ("RLIMIT_CPU", int(limits["seconds"]) + 5),
         ("RLIMIT_AS", _address_space() + int(limits["megabytes"] * 2**20)),
         ("RLIMIT_FSIZE", int(limits["output_kilobytes"] * 2**10)),
         ("RLIMIT_CORE", 0),
@@ -60,14 +87,17 @@ def set_limits(limits):
     ):
         try:
             resource.setrlimit(getattr(resource, name), (value, value))
-        except (AttributeError, ValueError, OSError):  # no such limit here, or a lower one already
+        # no such limit here, or a lower one already
+        except (AttributeError, ValueError, OSError):
             continue
 
 
 def _address_space():
     """Return how many bytes the process has mapped so far: Python and its libraries are not the student's doing."""
     try:
-        return int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+        return int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf(
+            "SC_PAGE_SIZE"
+        )
     except OSError:
         return 2**32
 
@@ -78,7 +108,11 @@ def close_doors():
     def refuse(*args, **kwargs):
         raise PermissionError("not allowed while graded")
 
-    modules = {**SILENT, sys.modules.get("posix"): SILENT[os], sys.modules.get("_signal"): SILENT[signal]}
+    modules = {
+        **SILENT,
+        sys.modules.get("posix"): SILENT[os],
+        sys.modules.get("_signal"): SILENT[signal],
+    }
     modules[sys.modules.get("_posixsubprocess")] = ("fork_exec",)
     for module, names in modules.items():
         for name in names:
@@ -89,24 +123,50 @@ def close_doors():
 def readable_folders(package):
     """Return the folders of the standard library, of the installed packages, and `package`, as they are spelled.
 
-    Not the folder that holds the package, unless it is one of installed packages: there lie the solutions.
+    Not the folder that holds the package, unless it is one of installed packages: there
+    lie the solutions.
     """
-    installed = [p for p in sys.path if p and (p != str(package.parent) or p.endswith(("site-packages", "-packages")))]
-    folders = [*installed, sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"), str(package)]
-    return tuple(sorted({f"{spelled}/" for folder in folders for spelled in (folder, os.path.realpath(folder))}))
+    installed = [
+        p
+        for p in sys.path
+        if p
+        and (p != str(package.parent) or p.endswith(("site-packages", "-packages")))
+    ]
+    folders = [
+        *installed,
+        sysconfig.get_path("stdlib"),
+        sysconfig.get_path("platstdlib"),
+        str(package),
+    ]
+    return tuple(
+        sorted(
+            {
+                f"{spelled}/"
+                for folder in folders
+                for spelled in (folder, os.path.realpath(folder))
+            }
+        )
+    )
 
 
 def forbid(package, tracer):
     """Install the audit hook; only the code object `tracer` may set a trace function from now on.
 
-    What the hook uses is bound here as defaults, all of it immutable: it looks up no name that a student could replace,
-    and a frame that shows its variables shows no way to change them.
+    What the hook uses is bound here as defaults, all of it immutable: it looks up no
+    name that a student could replace, and a frame that shows its variables shows no way
+    to change them.
     """
     home = tuple({f"{os.getcwd()}/", f"{os.path.realpath(os.getcwd())}/"})
     readable = readable_folders(package)
     packages = tuple(f"{folder}{name}" for folder in readable for name in NATIVE)
-    library = tuple(f"{sysconfig.get_path(name)}/lib-dynload/" for name in ("stdlib", "platstdlib"))
-    private = tuple(f"{p}/{name}/" for p in {package, package.resolve()} for name in ("grading", "assignments"))
+    library = tuple(
+        f"{sysconfig.get_path(name)}/lib-dynload/" for name in ("stdlib", "platstdlib")
+    )
+    private = tuple(
+        f"{p}/{name}/"
+        for p in {package, package.resolve()}
+        for name in ("grading", "assignments")
+    )
     count = itertools.count()  # a counter that can only go up
 
     def hook(
@@ -119,13 +179,20 @@ def forbid(package, tracer):
         if event in harmless or (event == "sys.settrace" and frame(1).f_code is tracer):
             return
         if event == "import":
-            name, file = text.__str__(args[0]), "" if args[1] is None else text.__str__(args[1])
+            name, file = (
+                text.__str__(args[0]),
+                "" if args[1] is None else text.__str__(args[1]),
+            )
             foreign = file and (".." in file or not file.startswith(native))
             if name.split(".")[-1] in closed or name.startswith(own) or foreign:
                 raise unknown(f"{name} cannot be imported while graded")
             return
         if event == "open":
-            paths, folder, change = args[:1], False, args[1] not in reading or bool(args[2] & writes)
+            paths, folder, change = (
+                args[:1],
+                False,
+                args[1] not in reading or bool(args[2] & writes),
+            )
         elif event in lists:
             paths, folder, change = (cwd if args[0] is None else args[0],), True, False
         elif event in changes:
@@ -136,19 +203,33 @@ def forbid(package, tracer):
             if kind(path) is number and not folder:  # it is open already
                 continue
             # a plain str: the methods of a subclass would be the student's
-            path = raw.decode(path, "utf-8", "surrogateescape") if kind(path) is raw else text.__str__(path)
+            path = (
+                raw.decode(path, "utf-8", "surrogateescape")
+                if kind(path) is raw
+                else text.__str__(path)
+            )
             if path == "/dev/null":
                 continue
             parts = (path if path.startswith("/") else cwd + path).split("/")
-            full = "/" + "/".join([part for part in parts if part not in ("", ".")]) + ("/" if folder else "")
-            allowed = ".." not in parts and full.startswith(home if change else readable)
-            try:  # an open folder would be a way round every path, and a device one into the machine
+            full = (
+                "/"
+                + "/".join([part for part in parts if part not in ("", ".")])
+                + ("/" if folder else "")
+            )
+            allowed = ".." not in parts and full.startswith(
+                home if change else readable
+            )
+            # an open folder would be a way round every path, and a device one into the
+            # machine
+            try:
                 regular = folder or status(full).st_mode & 0o170000 == 0o100000
             except missing:
                 regular = True
             if not (allowed and regular) or full.startswith(private):
                 raise refused(f"not allowed while graded: {event} of {path[:200]}")
             if change and advance(count) >= most:
-                raise refused(f"not allowed while graded: writing more than {most} files")
+                raise refused(
+                    f"not allowed while graded: writing more than {most} files"
+                )
 
     sys.addaudithook(hook)
