@@ -28,7 +28,14 @@ from .laws import (
 from .metrics import normalised_mse
 from .model import PoissonEmbedding, draw_embedding
 from .score import FisherScore
-from .state_evolution import SEIterate, SERun, gaussian_state_evolution, state_evolution
+from .state_evolution import (
+    SEIterate,
+    SERun,
+    gaussian_state_evolution,
+    has_closed_form,
+    start_overlap,
+    state_evolution,
+)
 
 __version__ = "0.1.0"
 
@@ -64,9 +71,11 @@ __all__ = [
     "drop_empty",
     "estimate_bias",
     "gaussian_state_evolution",
+    "has_closed_form",
     "normalised_mse",
     "random_start",
     "scaled_rows",
     "spectral_start",
+    "start_overlap",
     "state_evolution",
 ]

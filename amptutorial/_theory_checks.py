@@ -11,7 +11,7 @@ from .beliefs import Penalty, Prior
 from .denoisers import Denoiser
 from .laws import DiscreteBias, EmpiricalRows, GaussianRows, scaled_rows
 from .metrics import normalised_mse
-from .state_evolution import state_evolution
+from .state_evolution import start_overlap, state_evolution
 
 
 def _has_penalty(trial):
@@ -383,9 +383,7 @@ def check_state_evolution(trial):
     Y = A @ B.T / np.sqrt(m) + rng.standard_normal((m, n))
 
     u, v = _Recorder(trial.denoiser), _Recorder(trial.denoiser)
-    run = biased_low_rank_amp(
-        Y, r_u, r_v, B0=B0, n_iter=n_iter, denoiser_u=u, denoiser_v=v
-    )
+    run = biased_low_rank_amp(Y, r_u, r_v, (u, v), B0=B0, n_iter=n_iter)
     starts = [B0, *(it.B for it in run.iterates)]
     for it, P_a, P_b, B_k in zip(run.iterates, u.seen, v.seen, starts, strict=False):
         for side, P, X, other, estimate in (
@@ -400,10 +398,17 @@ def check_state_evolution(trial):
                 f"covariance that is {far:.3g} standard errors away from Q. The Onsager term, which is made of "
                 "mean_jacobian, takes away too little or too much"
             )
-    predicted = state_evolution(
-        EmpiricalRows(r_u, A), EmpiricalRows(r_v, B), beta=m / n, M0=B.T @ B0 / m, Q0=B0.T @ B0 / m, n_iter=n_iter,
-        n_samples=4 * m, rng=rng, denoiser_u=u, denoiser_v=v,
-    ).iterates[-1].nmse  # fmt: skip
+    evolution = state_evolution(
+        EmpiricalRows(r_u, A),
+        EmpiricalRows(r_v, B),
+        (u, v),
+        beta=m / n,
+        **start_overlap(B, B0, m),
+        n_iter=n_iter,
+        n_samples=4 * m,
+        rng=rng,
+    )
+    predicted = evolution.iterates[-1].nmse
     measured = normalised_mse(A, B, run.A, run.B)
     assert abs(measured - predicted) <= 0.25 * max(predicted, 0.2), (
         f"m = {m}, n = {n}: after {n_iter} iterations state evolution predicts the error {predicted:.3f}, AMP has "

@@ -136,3 +136,20 @@ def check_counts(Z, *, integers=False, name="Z"):
             f"{name} holds fractional values: whole counts are needed here, not weights such as tf-idf"
         )
     return Z
+
+
+def check_finite(**values):
+    """Refuse to go on with what an iteration made if it is not finite.
+
+    Raises
+    ------
+    FloatingPointError
+        Naming the first of the `values` with a NaN or an infinity.
+    """
+    for name, value in values.items():
+        if not np.isfinite(value).all():
+            raise FloatingPointError(
+                f"{name} is not finite: the iteration diverges. Try a start nearer to "
+                "the signal (amptutorial.spectral_start), a larger strength, a smaller "
+                "prior covariance, or a bias law with a finite second moment"
+            )

@@ -1,28 +1,41 @@
-"""Biased low-rank AMP: Algorithm 1 of the paper (`alg:low-ramp`), with its two normalisations corrected.
+"""Biased low-rank AMP: Algorithm 1 of the paper (`alg:low-ramp`), corrected.
 
-`form_precision` is the one place where F is formed, `half_step` the one where a
-denoiser is called. The loop below uses them for both sides, and
-`amptutorial.state_evolution` on random rows and in closed form.
+`amp_iterates` is the algorithm, line by line. `form_precision` is the one place where F
+is formed, and `half_step` the one where a denoiser is called: for both sides of AMP, for
+`amptutorial.state_evolution`, and for `amptutorial.reexpansion`.
 """
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count, islice
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import eigh, get_blas_funcs
+from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator
 
-from ._validation import AMPWarning, check_integer, check_matrix, check_rates, check_rng
-from .denoisers import Denoiser, check_is_denoiser
+from ._validation import (
+    AMPWarning,
+    check_finite,
+    check_integer,
+    check_matrix,
+    check_positive,
+    check_rates,
+    check_rng,
+)
+from .denoisers import Denoiser, as_pair
 
-# smallest eigenvalue of F plus the penalty's convexity, relative to Q plus that
-# convexity
+# smallest eigenvalue of F plus the penalty's convexity, relative to Q plus the convexity
 FLOOR = 0.1
 
 
 class IndefinitePrecisionWarning(AMPWarning):
-    """F = Q - Gamma was indefinite, or nearly, so that `eq:Gadef-row` has no minimum; its eigenvalues were raised."""
+    """The last F = Q - Gamma was not safely positive definite, and was raised.
+
+    `eq:Gadef-row` then has no minimum, or nearly none, and the result is not a fixed
+    point of the paper's algorithm.
+    """
 
 
 @dataclass(frozen=True)
@@ -50,6 +63,8 @@ class AMPIterate:
     floored_a, floored_b : bool
         Whether F_k^a, F_k^b was not safely positive definite and had its eigenvalues
         raised.
+    denoiser_u, denoiser_v : Denoiser
+        The denoisers of the rows and of the columns, as refitted in this iteration.
     """
 
     k: int
@@ -61,29 +76,34 @@ class AMPIterate:
     Gamma_b: np.ndarray
     floored_a: bool
     floored_b: bool
+    denoiser_u: Denoiser
+    denoiser_v: Denoiser
 
 
 @dataclass(frozen=True)
 class AMPRun:
-    """Result of `biased_low_rank_amp`: last estimates `A`, `B`, all `iterates`, and the denoisers as last refitted."""
+    """Result of `biased_low_rank_amp`: all `iterates`, and what the last one holds."""
 
-    iterates: list
-    denoiser_u: Denoiser
-    denoiser_v: Denoiser
+    iterates: list[AMPIterate]
 
     A = property(lambda self: self.iterates[-1].A, doc="The last A_k, shape (m, d).")
-    B = property(
-        lambda self: self.iterates[-1].B, doc="The last B_(k+1), shape (n, d)."
+    B = property(lambda self: self.iterates[-1].B, doc="The last B_(k+1), (n, d).")
+    denoiser_u = property(
+        lambda self: self.iterates[-1].denoiser_u, doc="That of the rows, refitted."
+    )
+    denoiser_v = property(
+        lambda self: self.iterates[-1].denoiser_v, doc="That of the columns, refitted."
     )
 
 
 def floor_precision(F, Q, convexity=0.0):
-    """Return `(F, False)` if F + c I >= `FLOOR` (Q + c I), c the convexity, else F raised to that, and True.
+    """Return `(F, floored)`, F raised where it is not safely positive definite.
 
-    Eigenvalues are those relative to Q + c I: the floor turns with the coordinates and
-    scales with each direction by itself, so that a weak direction is not lifted because
-    another is strong; and where the other side's estimate has all but vanished (Q near
-    zero) a share of the penalty is left.
+    F is safe if F + c I >= `FLOOR` (Q + c I), where c is the convexity of the penalty.
+    The eigenvalues compared are those relative to Q + c I. So the floor turns with the
+    coordinates and scales with each direction by itself: a weak direction is not lifted
+    because another is strong. Where the other side's estimate has all but vanished (Q
+    near zero), a share of the penalty is left.
 
     Examples
     --------
@@ -105,32 +125,35 @@ def floor_precision(F, Q, convexity=0.0):
 
 
 def form_precision(Q, Gamma, r, denoiser):
-    """Return `(F, floored)`: Q - Gamma, floored, for an "argmin" denoiser; Q for a "posterior" one.
+    """Return `(F, floored)`, by the kind of the denoiser.
+
+    F is Q - Gamma, floored, for an "argmin" denoiser, and Q for a "posterior" one.
 
     Examples
     --------
     >>> from amptutorial.denoisers import GaussianPosterior, Ridge
     >>> Q, Gamma, r = np.diag([4.0]), np.diag([1.0]), np.ones(1)
-    >>> form_precision(Q, Gamma, r, Ridge(1.0)), form_precision(Q, Gamma, r, GaussianPosterior(1.0))
-    ((array([[3.]]), False), (array([[4.]]), False))
+    >>> form_precision(Q, Gamma, r, Ridge(1.0))
+    (array([[3.]]), False)
+    >>> form_precision(Q, Gamma, r, GaussianPosterior(1.0))
+    (array([[4.]]), False)
     """
     F = Q - Gamma if denoiser.precision == "argmin" else Q
     F = (F + F.T) / 2  # a quadratic form sees the symmetric part only
-    return (
-        floor_precision(F, Q, denoiser.convexity(r))
-        if denoiser.precision == "argmin"
-        else (F, False)
-    )
+    if denoiser.precision == "posterior":
+        return F, False
+    return floor_precision(F, Q, denoiser.convexity(r))
 
 
 def half_step(P, r, Q, Gamma, denoiser):
-    """Form F from the other side's second moment `Q` and the Onsager term `Gamma`, and denoise the rows `P`.
+    """Form F from the other side's `Q` and the Onsager term `Gamma`; denoise rows `P`.
 
     Parameters
     ----------
     P : array (N, d)
     r : array (N,)
     Q, Gamma : arrays (d, d)
+        The second moment of the other side's estimate, and the Onsager term.
     denoiser : Denoiser
 
     Returns
@@ -139,19 +162,26 @@ def half_step(P, r, Q, Gamma, denoiser):
         With the F that was used, the estimate (N, d), its mean Jacobian (d, d), the
         denoiser as refitted, and whether F was floored.
 
+    Raises
+    ------
+    FloatingPointError
+        If P, Q, the estimate or its Jacobian is not finite.
+
     Notes
     -----
     From a random start, Q - Gamma is nearly singular and often indefinite: the minimum
     that `eq:Gadef-row` asks for does not exist, and `floor_precision` steps in. The
     floor is a Lipschitz function of (Q, Gamma), so state evolution, which applies the
-    same one, stays valid. At a fixed point above the spectral threshold it is not
-    active for beta between 1/81 and 81 (without penalty, F >= Q / (1 + sqrt(beta)) or
-    more there), and the fixed points are those of the paper. A weak ridge may instead
-    end in a cycle through floored steps: look at all iterates.
+    same one, stays valid. At a fixed point above the spectral threshold it is not active
+    for beta between 1/81 and 81 (without penalty, F >= Q / (1 + sqrt(beta)) or more
+    there), and the fixed points are those of the paper. A weak ridge may instead end in
+    a cycle through floored steps: look at all iterates.
     """
+    check_finite(Q=Q, P=P)
     F, floored = form_precision(Q, Gamma, r, denoiser)
     denoiser = denoiser.refit(P, r, F)
     estimate, jacobian = denoiser.denoise(P, r, F)
+    check_finite(estimate=estimate, mean_jacobian=jacobian)
     return HalfStep(F, estimate, jacobian, denoiser, floored)
 
 
@@ -160,39 +190,106 @@ def as_operator(Y):
 
     Raises
     ------
-    TypeError
-        If `Y` is no `FisherScore`, other `LinearOperator`, array or sparse array.
+    TypeError, ValueError
+        If `Y` is not a `FisherScore`, another `LinearOperator`, or a finite array or
+        sparse array.
+
+    Examples
+    --------
+    >>> Y, Yt = as_operator([[1.0, 2.0]])
+    >>> Y.shape, Yt.shape
+    ((1, 2), (2, 1))
     """
     if isinstance(Y, LinearOperator):
         return Y, Y.T
-    Y = sp.csr_array(Y) if sp.issparse(Y) else check_matrix(Y, "Y")
+    if sp.issparse(Y):
+        Y = sp.csr_array(Y)
+        check_matrix(Y.data[:, None], "Y")
+    else:
+        Y = check_matrix(Y, "Y")
     return Y, Y.T
 
 
 def random_start(n, d, rng):
-    """Return B_0 with independent N(0, 1) entries, shape (n, d): the start of the paper's experiments.
+    """Return B_0 (n, d) with independent N(0, 1) entries: the start of the paper.
 
     Examples
     --------
     >>> random_start(3, 2, np.random.default_rng(0)).shape
     (3, 2)
     """
-    return check_rng(rng).standard_normal((n, d))
+    size = check_integer(n, "n", minimum=1), check_integer(d, "d", minimum=1)
+    return check_rng(rng).standard_normal(size)
+
+
+def check_start(B0, m, n):
+    """Return `B0` if it is a valid start of shape (n, d) with 1 <= d <= min(m, n).
+
+    Raises
+    ------
+    ValueError
+
+    Examples
+    --------
+    >>> check_start([[1.0], [2.0]], 5, 2).shape
+    (2, 1)
+    """
+    B0 = check_matrix(B0, "B0", shape=(n, None))
+    if not 1 <= B0.shape[1] <= min(m, n):
+        raise ValueError(
+            f"B0 has d = {B0.shape[1]} columns; the embedding dimension must be between "
+            f"1 and min(m, n) = {min(m, n)}"
+        )
+    return B0
+
+
+def denoiser_input(Y, X, X_hat, Gamma, m):
+    """Return P = Y X / sqrt(m) - X_hat Gamma: the product minus the Onsager term."""
+    return (Y @ X / np.sqrt(m) - X_hat @ Gamma).astype(X.dtype, copy=False)
+
+
+def second_moment(X, m):
+    """Return Q = X^T X / m, in double precision."""
+    return (X.T @ X).astype(np.float64) / m
+
+
+def damp(new, old, damping):
+    """Return (1 - damping) new + damping old."""
+    return new if damping == 0 else (1 - damping) * new + damping * old
+
+
+def amp_iterates(Y, r_u, r_v, denoiser, B, damping=0.0):
+    """Yield the iterates of Algorithm 1, one after another and without end.
+
+    The numbers are the lines of the algorithm as chapter 8 of the book corrects it.
+    Arguments as for `biased_low_rank_amp`, which checks them; `B` is B_0.
+    """
+    Yt, (m, n), d = Y.T, Y.shape, B.shape[1]
+    denoiser_u, denoiser_v = denoiser
+    A, Gamma_a, Gamma_b = np.zeros((m, d), B.dtype), np.zeros((d, d)), None  # line 3
+    for k in count():
+        P_a = denoiser_input(Y, B, A, Gamma_a, m)  # 5
+        a = half_step(P_a, r_u, second_moment(B, m), Gamma_a, denoiser_u)  # 4, 6, 7
+        old = damping if k else 0.0  # there is no estimate A before the first
+        A, Gamma_b = damp(a.estimate, A, old), damp(a.jacobian, Gamma_b, old)
+
+        P_b = denoiser_input(Yt, A, B, Gamma_b, m)  # 9
+        b = half_step(P_b, r_v, second_moment(A, m), Gamma_b, denoiser_v)  # 8, 10, 11
+        B = damp(b.estimate, B, damping)
+        denoiser_u, denoiser_v = a.denoiser, b.denoiser
+        yield AMPIterate(
+            k=k, A=A, B=B, F_a=a.F, F_b=b.F, Gamma_a=Gamma_a, Gamma_b=Gamma_b,
+            floored_a=a.floored, floored_b=b.floored,
+            denoiser_u=denoiser_u, denoiser_v=denoiser_v,
+        )  # fmt: skip
+        # 11 sums over the n rows of B and divides by m; b.jacobian is their mean
+        Gamma_a = damp(b.jacobian * (n / m), Gamma_a, damping)
 
 
 def biased_low_rank_amp(
-    Y,
-    r_u,
-    r_v,
-    *,
-    denoiser_u,
-    denoiser_v,
-    B0,
-    n_iter=10,
-    damping=0.0,
-    on_iteration=None,
+    Y, r_u, r_v, denoiser, *, B0, n_iter=10, damping=0.0, on_iteration=None
 ):
-    """Biased low-rank AMP (`alg:low-ramp`, corrected: both Onsager terms are sums divided by m).
+    """Run biased low-rank AMP (`alg:low-ramp`, with both normalisations corrected).
 
     Parameters
     ----------
@@ -200,10 +297,10 @@ def biased_low_rank_amp(
         The score Y~.
     r_u, r_v : arrays (m,), (n,)
         Bias factors, estimated or true.
-    denoiser_u, denoiser_v : Denoiser
-        G_a and G_b.
+    denoiser : Denoiser, or a pair of them
+        G_a and G_b: one for both sides, or a pair (rows, columns).
     B0 : array (n, d)
-        The start; see `random_start` and `amptutorial.baselines.svd`.
+        The start; see `random_start` and `amptutorial.baselines.spectral_start`.
     n_iter : int
         Number of iterations, each one update of A and one of B.
     damping : float
@@ -220,13 +317,16 @@ def biased_low_rank_amp(
     ------
     ValueError
         For shapes that do not fit, d > min(m, n), or values that are not finite.
+    TypeError
+        For a denoiser that is not a `Denoiser` or a pair of them.
     FloatingPointError
         If an iterate is no longer finite.
 
     Warns
     -----
     IndefinitePrecisionWarning
-        Once, if F had to be floored (see `half_step`); each iterate records it.
+        If F had to be floored in the last iteration (see `half_step`). Each iterate
+        records whether its own was.
 
     Notes
     -----
@@ -242,127 +342,53 @@ def biased_low_rank_amp(
     >>> rng = np.random.default_rng(0)
     >>> a, b = rng.standard_normal((200, 1)), rng.standard_normal((300, 1))
     >>> Y = 3 * a @ b.T / np.sqrt(200) + rng.standard_normal((200, 300))
-    >>> run = biased_low_rank_amp(Y, np.ones(200), np.ones(300), denoiser_u=Ridge(0.1), denoiser_v=Ridge(0.1),
-    ...                           B0=b + rng.standard_normal((300, 1)))
+    >>> B0 = b + rng.standard_normal((300, 1))
+    >>> run = biased_low_rank_amp(Y, np.ones(200), np.ones(300), Ridge(0.1), B0=B0)
     >>> bool(abs(np.corrcoef(run.A.ravel(), a.ravel())[0, 1]) > 0.9)
     True
     """
-    Y, Yt = as_operator(Y)
+    Y, _ = as_operator(Y)
     m, n = Y.shape
     r_u, r_v = check_rates(r_u, m, "r_u"), check_rates(r_v, n, "r_v")
-    B = check_start(B0, m, n)
+    B0, denoiser = check_start(B0, m, n), as_pair(denoiser)
     n_iter = check_integer(n_iter, "n_iter", minimum=1)
-    for name, denoiser in (("denoiser_u", denoiser_u), ("denoiser_v", denoiser_v)):
-        check_is_denoiser(denoiser, name)
-    if on_iteration is not None and not callable(on_iteration):
-        raise TypeError(f"on_iteration must be callable, got {on_iteration!r}")
-    if not 0 <= damping < 1:
-        raise ValueError(f"damping must be at least 0 and below 1, got {damping}")
-
-    d = B.shape[1]
-    A, Gamma_a, Gamma_b = (
-        np.zeros((m, d), dtype=B.dtype),
-        np.zeros((d, d)),
-        np.zeros((d, d)),
-    )
+    damping, stop = _check_damping(damping), _check_callback(on_iteration)
     iterates = []
-    for k in range(n_iter):
-        P_a = denoiser_input(Y, B, A, Gamma_a, m)
-        step_a = _checked_half_step(
-            P_a, r_u, _second_moment(B, m), Gamma_a, denoiser_u, "A", k
-        )
-        A = _mix(step_a.estimate, A, damping if k else 0.0)
-        Gamma_b = _mix(step_a.jacobian, Gamma_b, damping if k else 0.0)
-
-        P_b = denoiser_input(Yt, A, B, Gamma_b, m)
-        step_b = _checked_half_step(
-            P_b, r_v, _second_moment(A, m), Gamma_b, denoiser_v, "B", k
-        )
-        B = _mix(step_b.estimate, B, damping)
-        iterates.append(
-            AMPIterate(
-                k,
-                A,
-                B,
-                step_a.F,
-                step_b.F,
-                Gamma_a,
-                Gamma_b,
-                step_a.floored,
-                step_b.floored,
-            )
-        )
-        # the sum over the n rows of B, divided by m
-        Gamma_a = _mix(step_b.jacobian * (n / m), Gamma_a, damping)
-        denoiser_u, denoiser_v = step_a.denoiser, step_b.denoiser
-        if on_iteration is not None and on_iteration(iterates[-1]):
-            break
+    try:
+        for iterate in islice(amp_iterates(Y, r_u, r_v, denoiser, B0, damping), n_iter):
+            iterates.append(iterate)
+            if stop(iterate):
+                break
+    except FloatingPointError as error:
+        error.add_note(f"This was in iteration {len(iterates)}.")
+        raise
     _warn_if_floored(iterates)
-    return AMPRun(iterates, denoiser_u, denoiser_v)
+    return AMPRun(iterates)
 
 
-def denoiser_input(Y, X, X_hat, Gamma, m):
-    """Return P = Y X / sqrt(m) - X_hat Gamma: the product with the other side, minus the Onsager term."""
-    product = Y @ X
-    (gemm,) = get_blas_funcs(("gemm",), (product, X_hat))
-    fresh = not np.may_share_memory(product, X)  # an operator may return its argument
-    # product / sqrt(m) - X_hat Gamma in one pass, without a temporary array
-    return gemm(
-        -1, Gamma.T, X_hat.T, beta=1 / np.sqrt(m), c=product.T, overwrite_c=fresh
-    ).T
+def _check_damping(damping):
+    damping = check_positive(damping, "damping", zero=True)
+    if damping >= 1:
+        raise ValueError(f"damping must be at least 0 and below 1, got {damping}")
+    return damping
 
 
-def check_start(B0, m, n):
-    """Return `B0` if it is a valid start of shape (n, d) with 1 <= d <= min(m, n)."""
-    B0 = check_matrix(B0, "B0", shape=(n, None))
-    if not 1 <= B0.shape[1] <= min(m, n):
-        raise ValueError(
-            f"B0 has d = {B0.shape[1]} columns; the embedding dimension must be between 1 and min(m, n) = {min(m, n)}"
-        )
-    return B0
-
-
-def _second_moment(X, m):
-    """Return X^T X / m."""
-    return (X.T @ X).astype(np.float64) / m
-
-
-def _mix(new, old, damping):
-    return new if damping == 0 else (1 - damping) * new + damping * old
-
-
-def _checked_half_step(P, r, Q, Gamma, denoiser, side, k):
-    """Return `half_step`, and refuse to go on with anything that is not finite."""
-    other = "B" if side == "A" else "A"
-    for name, value in (
-        (f"the second moment Q of the estimate {other}", Q),
-        (f"the input P of the denoiser of {side}", P),
-    ):
-        _require_finite(value, name, k)
-    step = half_step(P, r, Q, Gamma, denoiser)
-    _require_finite(step.estimate, f"the estimate {side}", k)
-    _require_finite(step.jacobian, f"the mean Jacobian of the denoiser of {side}", k)
-    return step
-
-
-def _require_finite(value, name, k):
-    if not np.isfinite(value).all():
-        raise FloatingPointError(
-            f"{name} is not finite at iteration {k}: the iteration diverges. Try a start nearer to the signal "
-            "(amptutorial.baselines.spectral_start), a larger strength or a smaller prior covariance"
-        )
+def _check_callback(on_iteration) -> Callable:
+    if on_iteration is None:
+        return lambda iterate: False
+    if not callable(on_iteration):
+        raise TypeError(f"on_iteration must be callable, got {on_iteration!r}")
+    return on_iteration
 
 
 def _warn_if_floored(iterates):
     floored = [it.k for it in iterates if it.floored_a or it.floored_b]
-    if floored:
-        still = (
-            " and still in the last, where the result is no fixed point of the paper's algorithm"
-            * (floored[-1] == iterates[-1].k)
-        )
+    if floored and floored[-1] == iterates[-1].k:
         warnings.warn(
-            f"F was not safely positive definite in {len(floored)} of {len(iterates)} iterations "
-            f"(first: {floored[0]}, last: {floored[-1]}){still}; its eigenvalues were raised",
+            f"F was not safely positive definite in {len(floored)} of {len(iterates)} "
+            f"iterations, the first of them {floored[0]}, and still in the last: its "
+            "eigenvalues were raised, and the result is not a fixed point of the "
+            "paper's algorithm",
             IndefinitePrecisionWarning,
             stacklevel=3,
         )

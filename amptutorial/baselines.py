@@ -151,7 +151,7 @@ def _finish(A, B, losses, converged):
 
 def _ridge_loss(Y, r_u, r_v, strength):
     ridge = Ridge(strength)
-    return QuadraticLoss(Y, r_u, r_v, denoiser_u=ridge, denoiser_v=ridge)
+    return QuadraticLoss(Y, r_u, r_v, ridge)
 
 
 def _check_factors(m, n, A0, B0):

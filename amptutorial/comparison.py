@@ -184,7 +184,7 @@ def quadratic_amp(kept, d, rng, *, refit):
         posterior = GaussianPosterior(size, learn=True)
         _, columns = start(counts, posterior, posterior, directions, size)
         run = biased_low_rank_amp(
-            FisherScore(counts, *biases), *biases, denoiser_u=posterior, denoiser_v=posterior,
+            FisherScore(counts, *biases), *biases, posterior,
             B0=np.sqrt(biases[1])[:, None] * columns.X.astype(np.float64), n_iter=max(ITERATIONS),
         )  # fmt: skip
 

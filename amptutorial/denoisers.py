@@ -118,6 +118,31 @@ def check_is_denoiser(denoiser, name):
     return denoiser
 
 
+def as_pair(denoiser):
+    """Return `(denoiser of the rows, denoiser of the columns)`.
+
+    Parameters
+    ----------
+    denoiser : Denoiser, or a pair of them
+        One serves both sides.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For anything else, or a `precision` that is not known.
+
+    Examples
+    --------
+    >>> as_pair(Ridge(1.0)), as_pair((Ridge(1.0), Lasso(2.0)))
+    ((Ridge(1), Ridge(1)), (Ridge(1), Lasso(2)))
+    """
+    if isinstance(denoiser, (tuple, list)) and len(denoiser) == 2:
+        return tuple(
+            check_is_denoiser(one, f"denoiser[{k}]") for k, one in enumerate(denoiser)
+        )
+    return (check_is_denoiser(denoiser, "denoiser"),) * 2
+
+
 # temporary arrays of at most 120 kB: they stay in the cache, and no memory is mapped
 # anew
 BLOCK_ENTRIES = 15_000
@@ -136,7 +161,7 @@ def mode_gains(r, w):
     return np.reciprocal(gains, out=gains)
 
 
-class _GaussianDenoiser(Denoiser):
+class LinearDenoiser(Denoiser):
     """x -> (F + C^-1 / r)^-1 p for a matrix C = L L^T: the minimiser for g(u) = u^T C^-1 u / 2, and a posterior mean.
 
     With L^T F L = E diag(w) E^T and V = L E, the inverse is V diag(1 / (w + 1 / r))
@@ -212,7 +237,7 @@ class _GaussianDenoiser(Denoiser):
         return X @ np.linalg.pinv(L @ L.T, hermitian=True) / np.asarray(r)[:, None]
 
 
-class Ridge(_GaussianDenoiser):
+class Ridge(LinearDenoiser):
     """Minimiser for the squared norm g(u) = strength / 2 |u|^2 (`eq:regl2`): p (F + strength / r I)^-1.
 
     Parameters
@@ -245,7 +270,7 @@ class Ridge(_GaussianDenoiser):
         return self.strength / np.max(r)
 
 
-class GaussianPosterior(_GaussianDenoiser):
+class GaussianPosterior(LinearDenoiser):
     """Posterior mean of x = sqrt(r) u given p = x F + N(0, F), under u ~ N(0, covariance).
 
     With it AMP is Bayes-optimal for Gaussian rows. The formula is that of `Ridge` with

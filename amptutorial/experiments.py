@@ -5,14 +5,13 @@ Each function returns a dictionary of arrays; `AMP` in a name means measured, `S
 predicted by state evolution before any noise was drawn.
 """
 
-import warnings
 from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
 
 from ._validation import check_integer, check_matrix
-from .amp import IndefinitePrecisionWarning, biased_low_rank_amp, random_start
+from .amp import biased_low_rank_amp, random_start
 from .baselines import gradient_descent, singular_values, svd
 from .bias import drop_empty, estimate_bias
 from .corpus import load_movie_reviews
@@ -22,6 +21,7 @@ from .laws import (
     ConstantBias,
     EmpiricalRows,
     GaussianRows,
+    RowLaw,
     ShiftedExponential,
     SparseGaussianRows,
     scaled_rows,
@@ -30,7 +30,12 @@ from .metrics import QuadraticLoss, normalised_mse
 from .model import PoissonEmbedding, draw_embedding
 from .score import FisherScore
 from .spectrum import signal_singular_values
-from .state_evolution import gaussian_state_evolution, state_evolution
+from .state_evolution import (
+    gaussian_state_evolution,
+    has_closed_form,
+    start_overlap,
+    state_evolution,
+)
 
 # counts with counted biases, counts with the true ones, Gaussian noise
 CHANNELS = ("counted", "true", "gaussian")
@@ -42,7 +47,7 @@ class Setting:
 
     Attributes
     ----------
-    rows : row law
+    rows : RowLaw
         Of U and V.
     denoiser : Denoiser
         Of both sides.
@@ -52,7 +57,7 @@ class Setting:
     m, n, d, n_iter : int
     """
 
-    rows: GaussianRows | SparseGaussianRows = GaussianRows(0.1)
+    rows: RowLaw = GaussianRows(0.1)
     denoiser: Denoiser = Ridge(1e-3)
     bias: BiasLaw = ShiftedExponential(0.25, 5.0)
     m: int = 2000
@@ -105,24 +110,6 @@ def observe(embedding, channel, rng):
     return FisherScore(Z, r_u, r_v), r_u, r_v
 
 
-def run_amp(score, denoiser, B0, n_iter):
-    """Return AMP's run on ``score = (Y, r_u, r_v)``, with one denoiser for both sides; see `biased_low_rank_amp`.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> e = replace(L2, m=60, n=90, d=2).draw(rng)
-    >>> run_amp(observe(e, "true", rng), Ridge(1e-3), random_start(90, 2, rng), 3).A.shape
-    (60, 2)
-    """
-    # a random start makes the first F indefinite: `alg:low-ramp` is silent on it
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", IndefinitePrecisionWarning)
-        return biased_low_rank_amp(
-            *score, denoiser_u=denoiser, denoiser_v=denoiser, B0=B0, n_iter=n_iter
-        )
-
-
 def amp_curves(embedding, score, denoiser, B0, n_iter):
     """Run AMP and return its curves, one entry an iteration.
 
@@ -154,8 +141,8 @@ def amp_curves(embedding, score, denoiser, B0, n_iter):
     """
     Y, r_u, r_v = score
     A, B = embedding.A, embedding.B
-    run = run_amp(score, denoiser, B0, n_iter)
-    loss = QuadraticLoss(Y, r_u, r_v, denoiser_u=denoiser, denoiser_v=denoiser)
+    run = biased_low_rank_amp(*score, denoiser, B0=B0, n_iter=n_iter)
+    loss = QuadraticLoss(Y, r_u, r_v, denoiser)
     truth = loss(A, B)
     noise = truth - denoiser.penalty(A, r_u) - denoiser.penalty(B, r_v)
     values = np.array([loss(it.A, it.B) for it in run.iterates])
@@ -175,20 +162,17 @@ def se_curves(run):
 
 
 def predict(embedding, laws, denoiser, B0, n_iter, rng, n_samples=20_000):
-    """Return `se_curves` from the overlap that the start `B0` of this instance has; exact where a closed form exists.
+    """Return `se_curves` from the overlap that the start `B0` of this instance has.
 
-    Started from the limit of that overlap, zero, the prediction would stay there for
-    ever.
+    Exact where a closed form exists. Started from the limit of that overlap, zero, the
+    prediction would stay there for ever.
     """
-    m = embedding.m
-    arguments = {
-        "denoiser_u": denoiser, "denoiser_v": denoiser, "beta": m / embedding.n, "M0": embedding.B.T @ B0 / m,
-        "Q0": B0.T @ B0 / m, "n_iter": n_iter,
-    }  # fmt: skip
-    try:
-        run = gaussian_state_evolution(*laws, **arguments)
-    except TypeError:
-        run = state_evolution(*laws, **arguments, n_samples=n_samples, rng=rng)
+    m, n = embedding.m, embedding.n
+    start = start_overlap(embedding.B, B0, m) | {"beta": m / n, "n_iter": n_iter}
+    if has_closed_form(*laws, denoiser):
+        run = gaussian_state_evolution(*laws, denoiser, **start)
+    else:
+        run = state_evolution(*laws, denoiser, **start, n_samples=n_samples, rng=rng)
     return se_curves(run)
 
 
@@ -235,9 +219,7 @@ def l2_instance(index, setting=L2):
         B0=random_start(e.n, e.d, rng),
         tol=1e-8,
     )
-    loss = QuadraticLoss(
-        Y, r_u, r_v, denoiser_u=setting.denoiser, denoiser_v=setting.denoiser
-    )
+    loss = QuadraticLoss(Y, r_u, r_v, setting.denoiser)
     return result | {
         "GD_mse": normalised_mse(e.A, e.B, fit.A, fit.B),
         "GD_loss": fit.losses[-1] / loss(e.A, e.B),
@@ -283,8 +265,13 @@ def fisher_instance(index, setting=L2, n_pairs=2000):
     rng = np.random.default_rng([index, setting.m])
     e = setting.draw(rng)
     Y, r_u, r_v = observe(e, "counted", rng)
-    run = run_amp(
-        (Y, r_u, r_v), setting.denoiser, random_start(e.n, e.d, rng), setting.n_iter
+    run = biased_low_rank_amp(
+        Y,
+        r_u,
+        r_v,
+        setting.denoiser,
+        B0=random_start(e.n, e.d, rng),
+        n_iter=setting.n_iter,
     )
     i, j = rng.integers(e.m, size=n_pairs), rng.integers(e.n, size=n_pairs)
     truth = np.einsum("kd,kd->k", e.U[i], e.V[j])
@@ -341,7 +328,8 @@ def learn_from_reviews(d=10, strength=1e-3, n_iter=10):
     Z, _, _ = drop_empty(load_movie_reviews().counts)
     r_u, r_v = estimate_bias(Z)
     B0 = random_start(len(r_v), d, np.random.default_rng(0))
-    run = run_amp((FisherScore(Z, r_u, r_v), r_u, r_v), Ridge(strength), B0, n_iter)
+    Y = FisherScore(Z, r_u, r_v)
+    run = biased_low_rank_amp(Y, r_u, r_v, Ridge(strength), B0=B0, n_iter=n_iter)
     return run.A / np.sqrt(r_u)[:, None], run.B / np.sqrt(r_v)[:, None], r_u, r_v
 
 

@@ -7,6 +7,7 @@ or `EmpiricalRows` for the rows of one given instance.
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -18,6 +19,20 @@ from ._validation import (
     check_rng,
     check_symmetric,
 )
+
+
+class RowLaw(Protocol):
+    """What a law of unscaled rows u must have; `GaussianRows` is one."""
+
+    def draw(self, size: tuple[int, int], rng: np.random.Generator) -> np.ndarray:
+        """Return rows of shape `size` = (N, d)."""
+
+
+class ScaledRowLaw(Protocol):
+    """What a law of scaled rows must have; `ScaledRows` and `EmpiricalRows` are two."""
+
+    def draw(self, N: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Return `(r, X)`: bias factors (N,) and scaled rows sqrt(r) u, shape (N, d)."""
 
 
 class BiasLaw(ABC):
@@ -299,15 +314,15 @@ class ScaledRows:
 
     Parameters
     ----------
-    rows : row law
-    bias : bias law
+    rows : RowLaw
+    bias : BiasLaw
     d : int
         Embedding dimension.
     log_scale : float
         Added to every bias; `scaled_rows` uses it for the normalisation `eq:bias_norm`.
     """
 
-    rows: GaussianRows | SparseGaussianRows
+    rows: RowLaw
     bias: BiasLaw
     d: int
     log_scale: float = 0.0
@@ -324,14 +339,14 @@ class ScaledRows:
 
 
 def scaled_rows(d, *, rows_u, rows_v, bias_u, bias_v):
-    """Return the laws of the rows of A and of B, normalised as `eq:bias_norm` asks: E(R^u) = 1.
+    """Return the laws of the rows of A and of B, normalised to E(R^u) = 1 (`eq:bias_norm`).
 
     Parameters
     ----------
     d : int
         Embedding dimension.
-    rows_u, rows_v : row laws
-    bias_u, bias_v : bias laws
+    rows_u, rows_v : RowLaw
+    bias_u, bias_v : BiasLaw
 
     Returns
     -------
@@ -356,13 +371,14 @@ def scaled_rows(d, *, rows_u, rows_v, bias_u, bias_v):
             )
     mean = bias_u.moment(1)
     d = check_integer(d, "d", minimum=1)
-    return ScaledRows(rows_u, bias_u, d, -np.log(mean)), ScaledRows(
-        rows_v, bias_v, d, np.log(mean)
-    )
+    law_u = ScaledRows(rows_u, bias_u, d, -np.log(mean))
+    return law_u, ScaledRows(rows_v, bias_v, d, np.log(mean))
 
 
 class EmpiricalRows:
-    """The rows of one instance as a law: a draw takes every row equally often, and the remainder at random.
+    """The rows of one instance as a law.
+
+    A draw takes every row equally often, and the remainder at random.
 
     Parameters
     ----------

@@ -6,6 +6,7 @@ from scipy.special import gammaln
 
 from ._validation import check_counts, check_matrix, check_rates
 from .amp import as_operator
+from .denoisers import as_pair
 
 ROWS_AT_ONCE = 512
 
@@ -30,61 +31,50 @@ def squared_norm(Y):
 
 
 class QuadraticLoss:
-    """L(A, B) = |Y~ - A B^T / sqrt(m)|^2 / 2 + phi_u + phi_v (`eq:LAB`), as a function with a gradient.
+    """L(A, B) = |Y~ - A B^T / sqrt(m)|^2 / 2 + phi_u + phi_v (`eq:LAB`), and its gradient.
 
     Parameters
     ----------
     Y : FisherScore, array or sparse array (m, n)
     r_u, r_v : arrays (m,), (n,)
-    denoiser_u, denoiser_v : Denoiser
+    denoiser : Denoiser, or a pair of them
         Their `penalty` methods are phi_u and phi_v.
 
     Examples
     --------
     >>> from amptutorial.denoisers import Ridge
     >>> one = np.ones((1, 1))
-    >>> loss = QuadraticLoss(3 * one, np.ones(1), np.ones(1), denoiser_u=Ridge(2.0), denoiser_v=Ridge(1.0))
+    >>> loss = QuadraticLoss(3 * one, np.ones(1), np.ones(1), (Ridge(2.0), Ridge(1.0)))
     >>> loss(one, one), loss.gradient(one, one)[1]
     (3.5, array([[-1.]]))
     """
 
-    def __init__(self, Y, r_u, r_v, *, denoiser_u, denoiser_v):
+    def __init__(self, Y, r_u, r_v, denoiser):
         self.Y, self.Yt = as_operator(Y)
         self.m, self.n = self.Y.shape
-        self.r_u, self.r_v = (
-            check_rates(r_u, self.m, "r_u"),
-            check_rates(r_v, self.n, "r_v"),
-        )
-        self.denoiser_u, self.denoiser_v = denoiser_u, denoiser_v
+        self.r_u = check_rates(r_u, self.m, "r_u")
+        self.r_v = check_rates(r_v, self.n, "r_v")
+        self.denoiser_u, self.denoiser_v = as_pair(denoiser)
         self.norm = squared_norm(Y)
 
     def __call__(self, A, B):
-        """Return L(A, B), without an m x n residual: |Y - X|^2 = |Y|^2 - 2 <Y, X> + |X|^2."""
+        """Return L(A, B), without forming an m x n residual."""
         A = check_matrix(A, "A", shape=(self.m, None))
         B = check_matrix(B, "B", shape=(self.n, A.shape[1]))
-        fit = (
-            self.norm
-            - 2 * np.vdot(self.Y @ B, A) / np.sqrt(self.m)
-            + np.vdot(A.T @ A, B.T @ B) / self.m
-        )
-        return float(
-            fit / 2
-            + self.denoiser_u.penalty(A, self.r_u)
-            + self.denoiser_v.penalty(B, self.r_v)
-        )
+        # with X = A B^T / sqrt(m), |Y - X|^2 = |Y|^2 - 2 <Y, X> + |X|^2
+        product = np.vdot(self.Y @ B, A) / np.sqrt(self.m)
+        fit = self.norm - 2 * product + np.vdot(A.T @ A, B.T @ B) / self.m
+        phi_u = self.denoiser_u.penalty(A, self.r_u)
+        phi_v = self.denoiser_v.penalty(B, self.r_v)
+        return float(fit / 2 + phi_u + phi_v)
 
     def gradient(self, A, B):
-        """Return the derivatives by A (m, d) and by B (n, d); the denoisers must have smooth penalties."""
-        by_A = (
-            A @ (B.T @ B) / self.m
-            - self.Y @ B / np.sqrt(self.m)
-            + self.denoiser_u.penalty_gradient(A, self.r_u)
-        )
-        by_B = (
-            B @ (A.T @ A) / self.m
-            - self.Yt @ A / np.sqrt(self.m)
-            + self.denoiser_v.penalty_gradient(B, self.r_v)
-        )
+        """Return the derivatives by A (m, d) and by B (n, d), for smooth penalties."""
+        root = np.sqrt(self.m)
+        by_A = A @ (B.T @ B) / self.m - self.Y @ B / root
+        by_B = B @ (A.T @ A) / self.m - self.Yt @ A / root
+        by_A += self.denoiser_u.penalty_gradient(A, self.r_u)
+        by_B += self.denoiser_v.penalty_gradient(B, self.r_v)
         return by_A, by_B
 
 

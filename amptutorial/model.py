@@ -138,10 +138,10 @@ def draw_embedding(m, n, d, *, rows_u, rows_v, bias_u, bias_v, rng):
     Parameters
     ----------
     m, n, d : int
-    rows_u, rows_v : row laws
-        Objects with ``draw((N, d), rng)``, such as `amptutorial.laws.GaussianRows`.
-    bias_u, bias_v : bias laws
-        Objects with ``draw(N, rng)``, such as `amptutorial.laws.ShiftedExponential`.
+    rows_u, rows_v : RowLaw
+        With ``draw((N, d), rng)``, such as `amptutorial.laws.GaussianRows`.
+    bias_u, bias_v : BiasLaw
+        With ``draw(N, rng)``, such as `amptutorial.laws.ShiftedExponential`.
     rng : numpy.random.Generator
 
     Returns

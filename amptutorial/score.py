@@ -2,7 +2,6 @@
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import get_blas_funcs
 from scipy.sparse.linalg import LinearOperator
 
 from ._validation import check_counts, check_rates
@@ -66,12 +65,10 @@ class FisherScore(LinearOperator):
         super().__init__(dtype, Z.shape)
 
     def _product(self, Y, left, right, X):
-        product = Y @ X
+        """Return Y X, minus the rank-one part left right^T X where it is apart."""
         if not self._rank_one:
-            return product
-        # subtracts the outer product in place
-        (ger,) = get_blas_funcs(("ger",), (product,))
-        return ger(-1, right @ X, left, a=product.T, overwrite_a=True).T
+            return Y @ X
+        return Y @ X - np.outer(left, right @ X)
 
     def _matmat(self, X):
         return self._product(self._Y, self._u, self._v, X)

@@ -1,10 +1,10 @@
-"""State evolution: Algorithm 2 of the paper (`alg:se`), corrected, on random rows or in closed form.
+"""State evolution: Algorithm 2 of the paper (`alg:se`), corrected.
 
-Both forms run the same loop, `_evolve`. They differ in how one half-step takes its
-expectations: over sampled rows, through the very `amptutorial.amp.half_step` that AMP
-uses (`_SampledRows`), or exactly for Gaussian rows and linear denoisers
-(`_GaussianRows`). The evolution is *two-time*: it also follows E(B_k^T B_(k+1)), which
-the training loss needs.
+It has two forms, on random rows and in closed form, which run the same loop, `_evolve`.
+They differ in how one side takes its expectations: over sampled rows, through the very
+`amptutorial.amp.half_step` that AMP uses (`_SampledSide`), or exactly, for Gaussian rows
+and linear denoisers (`_ClosedFormSide`). The evolution is *two-time*: it also follows
+E(B_k^T B_(k+1)), which the training loss needs.
 """
 
 from dataclasses import dataclass
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ._validation import (
+    check_finite,
     check_integer,
     check_matrix,
     check_positive,
@@ -20,8 +21,8 @@ from ._validation import (
     check_symmetric,
 )
 from .amp import form_precision, half_step
-from .denoisers import _GaussianDenoiser, check_is_denoiser, mode_gains
-from .laws import GaussianRows, ScaledRows
+from .denoisers import LinearDenoiser, as_pair, mode_gains
+from .laws import GaussianRows, ScaledRowLaw, ScaledRows
 
 
 @dataclass(frozen=True)
@@ -83,24 +84,52 @@ class SERun:
     rows_b: tuple | None
 
 
+def start_overlap(B, B0, m):
+    """Return what state evolution has to know of a start, as keywords ``M0`` and ``Q0``.
+
+    Parameters
+    ----------
+    B : array (n, d)
+        The true scaled rows.
+    B0 : array (n, d_hat)
+        The start.
+    m : int
+        The number of rows of A.
+
+    Returns
+    -------
+    dict
+        ``M0`` = B^T B_0 / m, shape (d, d_hat), and ``Q0`` = B_0^T B_0 / m.
+
+    Examples
+    --------
+    >>> start_overlap(np.ones((4, 1)), 2 * np.ones((4, 1)), 2)
+    {'M0': array([[4.]]), 'Q0': array([[8.]])}
+    """
+    B = check_matrix(B, "B")
+    B0 = check_matrix(B0, "B0", shape=(len(B), None))
+    m = check_integer(m, "m", minimum=1)
+    return {"M0": B.T @ B0 / m, "Q0": B0.T @ B0 / m}
+
+
 @dataclass(frozen=True)
 class _Moments:
-    """Expectations over the rows of one side after a half-step; X_hat is the new estimate, `old` the previous one."""
+    """Expectations over the rows of one side after a half-step."""
 
     F: np.ndarray
     floored: bool
     jacobian: np.ndarray
     M: np.ndarray  # E(X^T X_hat)
     Q: np.ndarray  # E(X_hat^T X_hat)
-    C: np.ndarray | None  # E(old^T X_hat); None in the first step
+    C: np.ndarray | None  # E(old X_hat^T X_hat); None in the first step
     fit: float  # tr E(X_hat^T P)
     penalty: float  # E g(X_hat / sqrt(r))
 
 
-class _SampledRows:
+class _SampledSide:
     """Random rows: expectations are averages over `n_samples` of them."""
 
-    def __init__(self, law, denoiser, n_samples, rng):
+    def __init__(self, law: ScaledRowLaw, denoiser, n_samples, rng):
         self.r, self.X = law.draw(n_samples, rng)
         self.X = check_matrix(self.X, "rows", shape=(n_samples, None))
         self.r = check_rates(self.r, n_samples, "r")
@@ -109,18 +138,15 @@ class _SampledRows:
         self.noise = self.noise_covariance = self.estimate = None
 
     def step(self, M, Q, C, Gamma):
-        """Draw P = X M + N(0, Q), with the noise of covariance `C` to that of the step before, and denoise."""
+        """Draw P = X M + noise of covariance `Q`, and denoise it."""
         P = self.X @ M + self._draw_noise(Q, C)
-        _require_finite(P)
-        step = half_step(P, self.r, Q, Gamma, self.denoiser)
-        old, self.estimate, self.denoiser = self.estimate, step.estimate, step.denoiser
-        _require_finite(self.estimate)
-        _require_finite(step.jacobian)
+        half = half_step(P, self.r, Q, Gamma, self.denoiser)
+        old, self.estimate, self.denoiser = self.estimate, half.estimate, half.denoiser
         N = len(P)
         return _Moments(
-            step.F,
-            step.floored,
-            step.jacobian,
+            F=half.F,
+            floored=half.floored,
+            jacobian=half.jacobian,
             M=self.X.T @ self.estimate / N,
             Q=self.estimate.T @ self.estimate / N,
             C=None if old is None else old.T @ self.estimate / N,
@@ -129,7 +155,7 @@ class _SampledRows:
         )
 
     def _draw_noise(self, Q, C):
-        """Return rows of N(0, Q) that have cross-covariance C = E(old^T new) with the rows of the noise before.
+        """Return rows of N(0, Q) with E(old^T new) = C, `old` the rows drawn before.
 
         The fresh noise is made exactly uncorrelated, in the sample, with the true rows
         and the old noise, and white: the excess loss is a small difference of large
@@ -150,8 +176,8 @@ class _SampledRows:
         return self.r, self.X, self.estimate
 
 
-class _GaussianRows:
-    """Gaussian rows and a denoiser X_hat = P (F + C^-1 / r)^-1: an exact average over the biases alone."""
+class _ClosedFormSide:
+    """Gaussian rows, X_hat = P (F + C^-1 / r)^-1: exact averages over the biases."""
 
     def __init__(self, law, denoiser):
         self.r, self.weights = law.atoms()
@@ -161,126 +187,127 @@ class _GaussianRows:
         self.old = None
 
     def step(self, M, Q, C, Gamma):
-        """Return the moments of X_hat = P G(r), G(r) = V diag(g(r)) V^T, with P = sqrt(r) u M + N(0, Q)."""
+        """Return the moments of X_hat = P G(r), where P = sqrt(r) u M + N(0, Q).
+
+        G(r) = V diag(g(r)) V^T. Given r, P has covariance r * signal + Q.
+        """
+        check_finite(M=M, Q=Q)
         F, floored = form_precision(Q, Gamma, self.r, self.denoiser)
         V, w = self.denoiser.modes(F)
         g = mode_gains(self.r, w)
-        signal = M.T @ self.covariance @ M  # P has covariance r * signal + Q given r
-        mean_g, mean_rg = g @ self.weights, g @ (self.weights * self.r)
+        mean_G = (V * (g @ self.weights)) @ V.T
+        mean_rG = (V * (g @ (self.weights * self.r))) @ V.T
+        signal = M.T @ self.covariance @ M
         moments = _Moments(
-            F,
-            floored,
-            jacobian=(V * mean_g) @ V.T,
-            M=self.covariance @ M @ (V * mean_rg) @ V.T,
+            F=F,
+            floored=floored,
+            jacobian=mean_G,
+            M=self.covariance @ M @ mean_rG,
             Q=self._second_moment((V, g), (V, g), signal, Q),
-            C=None
-            if self.old is None
-            else self._second_moment(
-                self.old[:2], (V, g), self.old[2].T @ self.covariance @ M, C
-            ),
-            fit=np.trace((V * mean_rg) @ V.T @ signal + (V * mean_g) @ V.T @ Q),
+            C=self._cross_moment((V, g), M, C),
+            fit=np.trace(mean_rG @ signal + mean_G @ Q),
             penalty=self._penalty(V, g, signal, Q),
         )
         self.old = (V, g, M)
         return moments
 
+    def _cross_moment(self, new, M, C):
+        """Return E(X_old^T X_new), or None in the first step."""
+        if self.old is None:
+            return None
+        *old, M_old = self.old
+        return self._second_moment(old, new, M_old.T @ self.covariance @ M, C)
+
     def _second_moment(self, left, right, signal, noise):
-        """Return E( G_left(r) (r signal + noise) G_right(r) ): E(X_left^T X_right)."""
+        """Return E( G_left(r) (r signal + noise) G_right(r) ) = E(X_left^T X_right)."""
         (V, g), (U, h) = left, right
         weighted = g * self.weights
-        inner = (V.T @ signal @ U) * ((weighted * self.r) @ h.T) + (V.T @ noise @ U) * (
-            weighted @ h.T
-        )
+        inner = (V.T @ signal @ U) * ((weighted * self.r) @ h.T)
+        inner += (V.T @ noise @ U) * (weighted @ h.T)
         return V @ inner @ U.T
 
     def _penalty(self, V, g, signal, Q):
-        """Return E(u^T C^-1 u) / 2 for u = X_hat / sqrt(r); V^T C^-1 V = I makes it a trace."""
+        """Return E(u^T C^-1 u) / 2, u = X_hat / sqrt(r): a trace, as V^T C^-1 V = I."""
         squares = g**2 * self.weights
-        total = np.diag(V.T @ signal @ V) @ squares.sum(axis=1) + np.diag(
-            V.T @ Q @ V
-        ) @ (squares @ (1 / self.r))
-        return total / 2
+        of_signal = np.diag(V.T @ signal @ V) @ squares.sum(axis=1)
+        of_noise = np.diag(V.T @ Q @ V) @ (squares @ (1 / self.r))
+        return (of_signal + of_noise) / 2
 
     def rows(self):
         """Return None: there are no sampled rows."""
 
 
 def _whiten(noise, known):
-    """Return `noise` made orthogonal to the columns of `known`, with sample covariance I."""
+    """Return `noise` orthogonal to the columns of `known`, with sample covariance I."""
     rest = noise - known @ np.linalg.lstsq(known, noise, rcond=None)[0]
     return np.linalg.solve(np.linalg.cholesky(rest.T @ rest / len(rest)), rest.T).T
 
 
 def _square_root(Q):
-    """Return the symmetric root of a positive semidefinite matrix, clearing negative round-off."""
+    """Return the symmetric root of a semidefinite matrix, clearing negative round-off."""
     w, V = np.linalg.eigh((Q + Q.T) / 2)
     return (V * np.sqrt(np.maximum(w, 0))) @ V.T
 
 
-def _require_finite(value):
-    if not np.isfinite(value).all():
-        raise FloatingPointError(
-            "the state evolution diverges: a moment of the rows or estimates is not finite. Try a larger strength, "
-            "or a bias law with a finite second moment"
-        )
+def _evolve(side_u, side_v, *, beta, M0, Q0, n_iter):
+    """The loop of Algorithm 2.
 
-
-def _evolve(rows_u, rows_v, *, beta, M0, Q0, n_iter):
-    """The loop of Algorithm 2. Averages over the n rows of B become sums divided by m: hence every 1 / beta."""
+    Averages over the n rows of B become sums divided by m: hence every 1 / beta.
+    """
     M_b, Q_b, C_b = M0, Q0, None
     Gamma_a = np.zeros_like(Q0)
+    signal = np.vdot(side_u.S, side_v.S) / beta  # |A B^T|^2 / m^2
     iterates = []
     for k in range(n_iter):
-        a = rows_u.step(M_b, Q_b, C_b, Gamma_a)
+        a = side_u.step(M_b, Q_b, C_b, Gamma_a)
         Gamma_b = a.jacobian
-        b = rows_v.step(a.M, a.Q, a.C, Gamma_b)
-        # B_0 is no output of a step: what it shares with B_1 goes through the true rows
-        # B
-        C = (
-            (beta * M0).T @ np.linalg.pinv(rows_v.S, hermitian=True) @ b.M
-            if b.C is None
-            else b.C
-        )
+        b = side_v.step(a.M, a.Q, a.C, Gamma_b)
+        # B_0 is no output of a step: it shares with B_1 what the true rows B explain
+        S = side_v.S
+        C = (beta * M0).T @ np.linalg.pinv(S, hermitian=True) @ b.M if k == 0 else b.C
         M_next, Q_next = b.M / beta, b.Q / beta
-        signal = np.vdot(rows_u.S, rows_v.S) / beta
-        excess_loss = (
-            beta * signal / 2
-            - b.fit
-            - np.vdot(C, Gamma_b)
-            + np.vdot(a.Q, b.Q) / 2
-            + beta * a.penalty
-            + b.penalty
-        )
-        nmse = (signal - 2 * np.vdot(a.M, M_next) + np.vdot(a.Q, Q_next)) / signal
+        error = signal - 2 * np.vdot(a.M, M_next) + np.vdot(a.Q, Q_next)
+        # The loss is |Y - X_hat|^2 / 2 + phi with X_hat = A_k B_(k+1)^T / sqrt(m), and
+        # Y^T A_k / sqrt(m) is the input P_b of the last denoiser plus its Onsager term
+        # B_k Gamma_b: so <Y, X_hat> / n has the limit b.fit + tr(C Gamma_b), with
+        # C = E(B_k^T B_(k+1)). Proposition "The training loss in the limit", chapter 13.
+        squares = beta * signal / 2 + np.vdot(a.Q, b.Q) / 2
+        product = b.fit + np.vdot(C, Gamma_b)
+        excess_loss = squares - product + beta * a.penalty + b.penalty
         iterates.append(
             SEIterate(
-                k, a.M, a.Q, M_b, Q_b, a.F, b.F, Gamma_a, Gamma_b, M_next, Q_next, float(nmse), float(excess_loss),
-                a.floored, b.floored,
+                k=k, M_a=a.M, Q_a=a.Q, M_b=M_b, Q_b=Q_b, M_b_next=M_next, Q_b_next=Q_next,
+                F_a=a.F, F_b=b.F, Gamma_a=Gamma_a, Gamma_b=Gamma_b,
+                floored_a=a.floored, floored_b=b.floored,
+                nmse=float(error / signal), excess_loss=float(excess_loss),
             )
         )  # fmt: skip
         M_b, Q_b, C_b, Gamma_a = M_next, Q_next, C / beta, b.jacobian / beta
-    return SERun(iterates, rows_u.rows(), rows_v.rows())
+    check_finite(excess_loss=[it.excess_loss for it in iterates])
+    return SERun(iterates, side_u.rows(), side_v.rows())
 
 
 def state_evolution(
-    rows_u, rows_v, *, denoiser_u, denoiser_v, beta, M0, Q0, n_iter, n_samples, rng
-):
-    """State evolution on random rows (`alg:se`, corrected), for any denoiser and any law of the rows.
+    law_u, law_v, denoiser, *, beta, M0, Q0, n_iter, n_samples, rng
+) -> SERun:
+    """State evolution on random rows (`alg:se`, corrected).
+
+    It serves any denoiser and any law of the rows.
 
     Parameters
     ----------
-    rows_u, rows_v : objects with ``draw(N, rng) -> (r, X)``
-        Laws of the bias factor and the *scaled* row sqrt(r) u:
-        `amptutorial.laws.ScaledRows` or `EmpiricalRows`.
-    denoiser_u, denoiser_v : Denoiser
-        The same objects as for AMP.
+    law_u, law_v : ScaledRowLaw
+        Laws of the bias factor and the *scaled* row sqrt(r) u, with
+        ``draw(N, rng) -> (r, X)``: `amptutorial.laws.ScaledRows` or `EmpiricalRows`.
+    denoiser : Denoiser, or a pair of them
+        As for AMP.
     beta : float
         m / n.
     M0, Q0 : arrays (d, d_hat), (d_hat, d_hat)
-        B^T B_0 / m and B_0^T B_0 / m of the start. With M0 = 0, the limit for a start
-        that is independent of B, the prediction stays at zero overlap for ever: start
-        from the overlap of the instance at hand. The rows have d entries, the estimates
-        d_hat: the ranks of the truth and of the fit.
+        B^T B_0 / m and B_0^T B_0 / m of the start, see `start_overlap`. With M0 = 0, the
+        limit for a start that is independent of B, the prediction stays at zero overlap
+        for ever: start from the overlap of the instance at hand. The rows have d
+        entries, the estimates d_hat: the ranks of the truth and of the fit.
     n_iter, n_samples : int
     rng : numpy.random.Generator
 
@@ -299,10 +326,11 @@ def state_evolution(
     --------
     >>> from amptutorial.denoisers import GaussianPosterior
     >>> from amptutorial.laws import ConstantBias, scaled_rows
-    >>> rows, bias, posterior = GaussianRows(1.0), ConstantBias(0.5), GaussianPosterior(1.0)
-    >>> law_u, law_v = scaled_rows(1, rows_u=rows, rows_v=rows, bias_u=bias, bias_v=bias)
-    >>> run = state_evolution(law_u, law_v, denoiser_u=posterior, denoiser_v=posterior, beta=1.0, M0=[[0.5]],
-    ...                       Q0=[[0.5]], n_iter=20, n_samples=20_000, rng=np.random.default_rng(0))
+    >>> rows, bias = GaussianRows(1.0), ConstantBias(0.5)
+    >>> laws = scaled_rows(1, rows_u=rows, rows_v=rows, bias_u=bias, bias_v=bias)
+    >>> run = state_evolution(*laws, GaussianPosterior(1.0), beta=1.0, M0=[[0.5]],
+    ...                       Q0=[[0.5]], n_iter=20, n_samples=20_000,
+    ...                       rng=np.random.default_rng(0))
     >>> bool(run.iterates[-1].nmse < run.iterates[0].nmse < 1)
     True
     """
@@ -311,17 +339,36 @@ def state_evolution(
     fewest = 10 * max(np.shape(np.atleast_2d(M0)))
     if n_samples < fewest:
         raise ValueError(f"n_samples must be at least 10 d = {fewest}, got {n_samples}")
+    laws, pair = (law_u, law_v), as_pair(denoiser)
     sides = [
-        _SampledRows(law, g, n_samples, rng)
-        for law, g in ((rows_u, denoiser_u), (rows_v, denoiser_v))
+        _SampledSide(law, one, n_samples, rng)
+        for law, one in zip(laws, pair, strict=True)
     ]
-    return _evolve(*sides, **_check_start(sides, beta, M0, Q0, n_iter))
+    return _evolve(*sides, **_check_start(*sides, beta, M0, Q0, n_iter))
 
 
-def gaussian_state_evolution(
-    rows_u, rows_v, *, denoiser_u, denoiser_v, beta, M0, Q0, n_iter
-):
-    """State evolution in closed form: Gaussian rows with `Ridge` or `GaussianPosterior` (`alg:se`, corrected).
+def has_closed_form(law_u, law_v, denoiser):
+    """Return whether `gaussian_state_evolution` serves these laws and this denoiser.
+
+    Examples
+    --------
+    >>> from amptutorial.denoisers import Lasso, Ridge
+    >>> from amptutorial.laws import ConstantBias
+    >>> law = ScaledRows(GaussianRows(1.0), ConstantBias(0.0), 2)
+    >>> has_closed_form(law, law, Ridge(1.0)), has_closed_form(law, law, Lasso(1.0))
+    (True, False)
+    """
+    return all(
+        isinstance(law, ScaledRows)
+        and isinstance(law.rows, GaussianRows)
+        and isinstance(one, LinearDenoiser)
+        and not getattr(one, "learn", False)
+        for law, one in zip((law_u, law_v), as_pair(denoiser), strict=True)
+    )
+
+
+def gaussian_state_evolution(law_u, law_v, denoiser, *, beta, M0, Q0, n_iter) -> SERun:
+    """State evolution in closed form, for Gaussian rows and a linear denoiser (`alg:se`).
 
     Given r, estimate and truth are jointly Gaussian, so that only the expectation over
     the bias is left: a quadrature of a few hundred points, exact for discrete biases.
@@ -329,9 +376,9 @@ def gaussian_state_evolution(
 
     Parameters
     ----------
-    rows_u, rows_v : amptutorial.laws.ScaledRows
+    law_u, law_v : amptutorial.laws.ScaledRows
         With `GaussianRows`.
-    denoiser_u, denoiser_v : Ridge or GaussianPosterior
+    denoiser : Ridge or GaussianPosterior, or a pair of them
         Without ``learn=True``.
     beta, M0, Q0, n_iter
         As for `state_evolution`.
@@ -349,55 +396,47 @@ def gaussian_state_evolution(
     --------
     >>> from amptutorial.denoisers import GaussianPosterior
     >>> from amptutorial.laws import ConstantBias, scaled_rows
-    >>> rows, bias, posterior = GaussianRows(1.0), ConstantBias(0.5), GaussianPosterior(1.0)
-    >>> law_u, law_v = scaled_rows(1, rows_u=rows, rows_v=rows, bias_u=bias, bias_v=bias)
-    >>> run = gaussian_state_evolution(law_u, law_v, denoiser_u=posterior, denoiser_v=posterior, beta=1.0,
+    >>> rows, bias = GaussianRows(1.0), ConstantBias(0.5)
+    >>> laws = scaled_rows(1, rows_u=rows, rows_v=rows, bias_u=bias, bias_v=bias)
+    >>> run = gaussian_state_evolution(*laws, GaussianPosterior(1.0), beta=1.0,
     ...                                M0=[[0.5]], Q0=[[0.5]], n_iter=50)
     >>> round(run.iterates[-1].nmse, 3)
     0.6
     """
-    for law in (rows_u, rows_v):
-        if not isinstance(law, ScaledRows) or not isinstance(law.rows, GaussianRows):
-            raise TypeError(
-                f"the closed form needs ScaledRows of GaussianRows, got {law!r}: use state_evolution"
-            )
-    for g in (denoiser_u, denoiser_v):
-        if not isinstance(g, _GaussianDenoiser) or getattr(g, "learn", False):
-            raise TypeError(
-                f"the closed form needs Ridge or a fixed GaussianPosterior, got {g!r}: use state_evolution"
-            )
-    sides = [_GaussianRows(rows_u, denoiser_u), _GaussianRows(rows_v, denoiser_v)]
-    return _evolve(*sides, **_check_start(sides, beta, M0, Q0, n_iter))
-
-
-def _check_start(sides, beta, M0, Q0, n_iter):
-    d = len(sides[0].S)
-    d_hat = len(np.atleast_2d(Q0))
-    if sides[1].S.shape != (d, d):
-        raise ValueError(
-            f"rows_u has dimension {d}, rows_v has {len(sides[1].S)}: both sides share the embedding dimension"
+    if not has_closed_form(law_u, law_v, denoiser):
+        raise TypeError(
+            "the closed form needs ScaledRows of GaussianRows, and Ridge or a fixed "
+            f"GaussianPosterior; got {law_u!r}, {law_v!r} and {denoiser!r}: use "
+            "state_evolution"
         )
-    for name, side in (("denoiser_u", sides[0]), ("denoiser_v", sides[1])):
-        check_is_denoiser(side.denoiser, name)
-    if not np.vdot(sides[0].S, sides[1].S) > 0:
+    laws, pair = (law_u, law_v), as_pair(denoiser)
+    sides = [_ClosedFormSide(law, one) for law, one in zip(laws, pair, strict=True)]
+    return _evolve(*sides, **_check_start(*sides, beta, M0, Q0, n_iter))
+
+
+def _check_start(side_u, side_v, beta, M0, Q0, n_iter):
+    """Return the arguments of `_evolve`, checked against both sides."""
+    d, d_v, d_hat = len(side_u.S), len(side_v.S), len(np.atleast_2d(Q0))
+    if d != d_v:
         raise ValueError(
-            "the rows are zero, or orthogonal: there is no A B^T whose error could be predicted"
+            f"law_u has dimension {d}, law_v has {d_v}: both sides share the embedding "
+            "dimension"
+        )
+    if not np.vdot(side_u.S, side_v.S) > 0:
+        raise ValueError(
+            "the rows are zero, or orthogonal: there is no A B^T whose error could be "
+            "predicted"
         )
     beta = check_positive(beta, "beta")
-    M0, Q0 = (
-        check_matrix(M0, "M0", shape=(d, d_hat)).astype(float),
-        check_symmetric(Q0, d_hat, "Q0"),
-    )
+    M0 = check_matrix(M0, "M0", shape=(d, d_hat)).astype(float)
+    Q0 = check_symmetric(Q0, d_hat, "Q0")
     # B_0 = B S^-1 (beta M0) + a rest of second moment >= 0; 10 % for the difference
     # between the law and one instance
-    explained = beta * M0.T @ np.linalg.pinv(sides[1].S, hermitian=True) @ M0
+    explained = beta * M0.T @ np.linalg.pinv(side_v.S, hermitian=True) @ M0
     if np.linalg.eigvalsh(1.1 * Q0 - explained)[0] < -1e-9 * max(1.0, np.trace(Q0)):
         raise ValueError(
-            "no start has these M0 and Q0: Q0 - beta M0^T S^-1 M0, with S = E(B^T B), must be positive semidefinite"
+            "no start has these M0 and Q0: Q0 - beta M0^T S^-1 M0, with S = E(B^T B), "
+            "must be positive semidefinite"
         )
-    return {
-        "beta": beta,
-        "M0": M0,
-        "Q0": Q0,
-        "n_iter": check_integer(n_iter, "n_iter", minimum=1),
-    }
+    n_iter = check_integer(n_iter, "n_iter", minimum=1)
+    return {"beta": beta, "M0": M0, "Q0": Q0, "n_iter": n_iter}

@@ -1,14 +1,11 @@
 """AMP and state evolution beside the least that any such algorithm must do."""
 
-import warnings
-
 import numpy as np
 
 from amptutorial import (
     AMPEmbedding,
     FisherScore,
     GaussianRows,
-    IndefinitePrecisionWarning,
     Ridge,
     ShiftedExponential,
     biased_low_rank_amp,
@@ -17,6 +14,7 @@ from amptutorial import (
     gaussian_state_evolution,
     random_start,
     scaled_rows,
+    start_overlap,
 )
 from amptutorial.corpus import load_movie_reviews
 from amptutorial.heldout import heldout_gain, split_counts
@@ -35,9 +33,7 @@ def draw(rng):
 
 def run_amp(Y, r_u, r_v, B0, n_iter=ITERATIONS):
     """Run AMP with the paper's ridge."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", IndefinitePrecisionWarning)  # from a random start, as expected
-        return biased_low_rank_amp(Y, r_u, r_v, denoiser_u=RIDGE, denoiser_v=RIDGE, B0=B0, n_iter=n_iter)
+    return biased_low_rank_amp(Y, r_u, r_v, RIDGE, B0=B0, n_iter=n_iter)
 
 
 def bare_products(Y, A, B, n_iter=ITERATIONS):
@@ -87,8 +83,7 @@ def bench_reviews():
 def evolve(B, B0, n_iter):
     """Run the closed-form state evolution of the paper's first experiment."""
     laws = scaled_rows(D, rows_u=ROWS, rows_v=ROWS, bias_u=BIAS, bias_v=BIAS)
-    start = {"M0": B.T @ B0 / M, "Q0": B0.T @ B0 / M}
-    return gaussian_state_evolution(*laws, denoiser_u=RIDGE, denoiser_v=RIDGE, beta=M / N, n_iter=n_iter, **start)
+    return gaussian_state_evolution(*laws, RIDGE, beta=M / N, n_iter=n_iter, **start_overlap(B, B0, M))
 
 
 def bench_state_evolution():

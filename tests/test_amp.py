@@ -12,6 +12,7 @@ from amptutorial.amp import (
     FLOOR,
     IndefinitePrecisionWarning,
     biased_low_rank_amp,
+    denoiser_input,
     floor_precision,
     half_step,
     random_start,
@@ -61,9 +62,7 @@ def test_loop_equals_algorithm_1_written_out(rng):
     B0 = informed_start(model, rng)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        run = biased_low_rank_amp(
-            Y, model.r_u, model.r_v, denoiser_u=Ridge(0.3), denoiser_v=Ridge(0.3), B0=B0, n_iter=6
-        )
+        run = biased_low_rank_amp(Y, model.r_u, model.r_v, Ridge(0.3), B0=B0, n_iter=6)
     A, B = algorithm_1(Y, model.r_u, model.r_v, 0.3, B0, 6)
     assert np.allclose(run.A, A) and np.allclose(run.B, B)
     assert not np.allclose(algorithm_1(Y, model.r_u, model.r_v, 0.3, B0, 6, per_n=True)[1], B, rtol=1e-2)  # erratum 2
@@ -72,7 +71,7 @@ def test_loop_equals_algorithm_1_written_out(rng):
 def test_iterates_carry_the_indices_of_the_paper(rng):
     model, Y = instance(60, 90, 2, rng)
     B0 = informed_start(model, rng)
-    run = biased_low_rank_amp(Y, model.r_u, model.r_v, denoiser_u=Ridge(0.3), denoiser_v=Lasso(0.3), B0=B0, n_iter=4)
+    run = biased_low_rank_amp(Y, model.r_u, model.r_v, (Ridge(0.3), Lasso(0.3)), B0=B0, n_iter=4)
     previous = B0
     assert [it.k for it in run.iterates] == [0, 1, 2, 3] and (run.iterates[0].Gamma_a == 0).all()
     for it in run.iterates:
@@ -87,12 +86,10 @@ def test_iterates_carry_the_indices_of_the_paper(rng):
 def test_fixed_points_are_critical_points(denoiser, rng):
     """lem:fixed-points: at the limit the gradient of eq:LAB (or its subdifferential) contains zero."""
     model, Y = instance(150, 200, 2, rng)
-    run = biased_low_rank_amp(
-        Y, model.r_u, model.r_v, denoiser_u=denoiser, denoiser_v=denoiser, B0=informed_start(model, rng), n_iter=1000
-    )
+    run = biased_low_rank_amp(Y, model.r_u, model.r_v, denoiser, B0=informed_start(model, rng), n_iter=1000)
     A, B = run.A, run.B
     assert np.allclose(B, run.iterates[-2].B, rtol=0, atol=1e-9)
-    smooth = QuadraticLoss(Y, model.r_u, model.r_v, denoiser_u=Ridge(1.0), denoiser_v=Ridge(1.0))
+    smooth = QuadraticLoss(Y, model.r_u, model.r_v, Ridge(1.0))
     for X, r, gradient in zip((A, B), (model.r_u, model.r_v), smooth.gradient(A, B), strict=True):
         residual = gradient - X / r[:, None]  # of the fit alone
         if isinstance(denoiser, Ridge):
@@ -108,9 +105,9 @@ def test_the_origin_is_a_fixed_point_and_a_saddle(rng):
     model, Y = instance(150, 200, 1, rng)
     ridge = Ridge(0.3)
     with pytest.warns(IndefinitePrecisionWarning):
-        run = biased_low_rank_amp(Y, model.r_u, model.r_v, denoiser_u=ridge, denoiser_v=ridge, B0=np.zeros((200, 1)))
+        run = biased_low_rank_amp(Y, model.r_u, model.r_v, ridge, B0=np.zeros((200, 1)))
     assert (run.A == 0).all() and (run.B == 0).all()
-    loss = QuadraticLoss(Y, model.r_u, model.r_v, denoiser_u=ridge, denoiser_v=ridge)
+    loss = QuadraticLoss(Y, model.r_u, model.r_v, ridge)
     left, _, right = np.linalg.svd(Y)
     zero = loss(run.A, run.B)
     step_A, step_B = 0.5 * left[:, :1], 0.5 * right[:1].T
@@ -122,14 +119,10 @@ def test_transposing_the_problem_swaps_the_sides(rng):
     point."""
     model, Y = instance(120, 180, 2, rng)
     ridge = Ridge(0.3)
-    run = biased_low_rank_amp(
-        Y, model.r_u, model.r_v, denoiser_u=ridge, denoiser_v=ridge, B0=informed_start(model, rng), n_iter=200
-    )
+    run = biased_low_rank_amp(Y, model.r_u, model.r_v, ridge, B0=informed_start(model, rng), n_iter=200)
     # scaled so that the transposed model A' B'^T / sqrt(n) has the same product: B' = A c, A' = B c, c^2 = sqrt(n/m)
     c = (180 / 120) ** 0.25
-    swapped = biased_low_rank_amp(
-        Y.T, model.r_v, model.r_u, denoiser_u=Ridge(0.3 / c**2), denoiser_v=Ridge(0.3 / c**2), B0=c * run.A, n_iter=200
-    )
+    swapped = biased_low_rank_amp(Y.T, model.r_v, model.r_u, Ridge(0.3 / c**2), B0=c * run.A, n_iter=200)
     assert np.allclose(swapped.A @ swapped.B.T / np.sqrt(180), (run.A @ run.B.T / np.sqrt(120)).T, atol=1e-6)
 
 
@@ -146,8 +139,8 @@ def test_permuting_and_rotating(seed):
     def amp(Y, r_u, r_v, B0):
         ridge = Ridge(0.3)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", IndefinitePrecisionWarning)
-            return biased_low_rank_amp(Y, r_u, r_v, denoiser_u=ridge, denoiser_v=ridge, B0=B0, n_iter=4)
+            warnings.simplefilter("ignore", IndefinitePrecisionWarning)  # a small table, four iterations
+            return biased_low_rank_amp(Y, r_u, r_v, ridge, B0=B0, n_iter=4)
 
     plain = amp(Y, model.r_u, model.r_v, B0)
     moved = amp(Y[rows][:, columns], model.r_u[rows], model.r_v[columns], B0[columns] @ R)
@@ -164,35 +157,35 @@ def test_every_kind_of_score_gives_the_same_run(rng):
     dense = score.toarray()
     scores = [score, FisherScore(Z, r_u, r_v), dense, sp.csr_array(dense), sp.linalg.aslinearoperator(dense)]
     posterior, B0 = GaussianPosterior(1.0), random_start(40, 3, rng)
-    runs = [
-        biased_low_rank_amp(Y, r_u, r_v, denoiser_u=posterior, denoiser_v=posterior, B0=B0, n_iter=4) for Y in scores
-    ]
+    runs = [biased_low_rank_amp(Y, r_u, r_v, posterior, B0=B0, n_iter=4) for Y in scores]
     assert all(np.allclose(run.B, runs[0].B) for run in runs[1:])
 
 
-def test_indefinite_f_is_floored_recorded_and_warned_about_once(rng):
-    """Finding 9: from a random start F is indefinite; Lasso could not go on. The floor leads to the same fixed
-    point."""
+def test_indefinite_f_is_floored_and_recorded(rng):
+    """Finding 9: from a random start F is indefinite; Lasso could not go on. The last F is not, so nobody is warned."""
     model, Y = instance(300, 400, 4, rng, variance=0.3, shift=3)
     lasso = Lasso(0.01)
 
     def amp(B0):
-        return biased_low_rank_amp(Y, model.r_u, model.r_v, denoiser_u=lasso, denoiser_v=lasso, B0=B0, n_iter=60)
+        return biased_low_rank_amp(Y, model.r_u, model.r_v, lasso, B0=B0, n_iter=60)
 
-    with pytest.warns(IndefinitePrecisionWarning, match="in .* of 60 iterations") as caught:
-        run = amp(random_start(400, 4, rng))
-    assert len(caught) == 1
+    run = amp(random_start(400, 4, rng))
     floored = [it.floored_a or it.floored_b for it in run.iterates]
     assert any(floored) and not any(floored[20:])
     for it in run.iterates:
         assert np.linalg.eigvalsh(it.F_b)[0] > 0
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        informed = amp(informed_start(model, rng))
+    informed = amp(informed_start(model, rng))
     # Lasso's fixed point depends on the rotation of the start; the fit does not, at so small a strength
     assert normalised_mse(model.A, model.B, run.A, run.B) == pytest.approx(
         normalised_mse(model.A, model.B, informed.A, informed.B), rel=0.02
     )
+
+
+def test_a_last_iterate_that_is_floored_is_warned_about_once(rng):
+    model, Y = instance(300, 400, 4, rng, variance=0.3, shift=3)
+    with pytest.warns(IndefinitePrecisionWarning, match="in 1 of 1 iterations, the first of them 0, and") as caught:
+        run = biased_low_rank_amp(Y, model.r_u, model.r_v, Lasso(0.01), B0=random_start(400, 4, rng), n_iter=1)
+    assert len(caught) == 1 and (run.iterates[0].floored_a or run.iterates[0].floored_b)
 
 
 @given(st.integers(0, 1000), st.integers(1, 5), st.floats(0, 2))
@@ -226,7 +219,7 @@ def test_refit_is_threaded_through_the_run(rng):
     model, Y = instance(300, 400, 2, rng, variance=0.5)
     learner = GaussianPosterior(5.0, learn=True)
     B0 = informed_start(model, rng)
-    run = biased_low_rank_amp(Y, model.r_u, model.r_v, denoiser_u=learner, denoiser_v=learner, B0=B0, n_iter=100)
+    run = biased_low_rank_amp(Y, model.r_u, model.r_v, learner, B0=B0, n_iter=100)
     # the factors are known up to an invertible map only; the product of the two covariances is the prior of A B^T
     product = np.trace(run.denoiser_u.covariance @ run.denoiser_v.covariance)
     assert product == pytest.approx(2 * 0.25, rel=0.15)
@@ -239,9 +232,7 @@ def test_damping_reaches_the_same_fixed_point(rng):
 
     def amp(damping):
         ridge = Ridge(3.0)  # a strong ridge settles the balance of A and B soon
-        return biased_low_rank_amp(
-            Y, model.r_u, model.r_v, denoiser_u=ridge, denoiser_v=ridge, B0=B0, n_iter=1000, damping=damping
-        )
+        return biased_low_rank_amp(Y, model.r_u, model.r_v, ridge, B0=B0, n_iter=1000, damping=damping)
 
     plain, damped = amp(0.0), amp(0.5)
     assert np.allclose(damped.A @ damped.B.T, plain.A @ plain.B.T, atol=1e-5)  # A and B alone up to a rotation
@@ -257,9 +248,7 @@ def test_callback_sees_every_iterate_and_can_stop(rng):
         return iterate.k == 2
 
     posterior = GaussianPosterior(1.0)
-    run = biased_low_rank_amp(
-        Y, model.r_u, model.r_v, denoiser_u=posterior, denoiser_v=posterior, B0=model.B, on_iteration=stop_at_two
-    )
+    run = biased_low_rank_amp(Y, model.r_u, model.r_v, posterior, B0=model.B, on_iteration=stop_at_two)
     assert seen == [0, 1, 2] and len(run.iterates) == 3
 
 
@@ -267,7 +256,7 @@ def test_float32_stays_float32(rng):
     model, Y = instance(40, 50, 2, rng)
     posterior = GaussianPosterior(1.0)
     run = biased_low_rank_amp(
-        Y.astype(np.float32), model.r_u, model.r_v, denoiser_u=posterior, denoiser_v=posterior,
+        Y.astype(np.float32), model.r_u, model.r_v, posterior,
         B0=model.B.astype(np.float32), n_iter=3,
     )  # fmt: skip
     assert run.A.dtype == run.B.dtype == np.float32
@@ -291,10 +280,35 @@ class Exploding(Denoiser):
 
 def test_a_non_finite_iterate_is_refused_with_its_name_and_iteration(rng):
     model, Y = instance(40, 50, 2, rng)
-    with pytest.raises(FloatingPointError, match=r"the estimate A is not finite at iteration 2: .*spectral_start"):
-        biased_low_rank_amp(
-            Y, model.r_u, model.r_v, denoiser_u=Exploding(), denoiser_v=GaussianPosterior(1.0), B0=model.B
-        )
+    with pytest.raises(FloatingPointError, match=r"estimate is not finite: .*spectral_start") as caught:
+        biased_low_rank_amp(Y, model.r_u, model.r_v, (Exploding(), GaussianPosterior(1.0)), B0=model.B)
+    assert caught.value.__notes__ == ["This was in iteration 2."]
+
+
+def test_an_operator_that_returns_its_argument_or_its_own_buffer_keeps_its_numbers(rng):
+    """The identity hands back B_0 itself; an operator with a buffer of its own hands out that."""
+    B0, buffer = rng.standard_normal((6, 2)), np.zeros((6, 2))
+
+    class Buffered(sp.linalg.LinearOperator):
+        def _matmat(self, X):
+            buffer.flags.writeable = True
+            buffer[:] = X
+            buffer.flags.writeable = False
+            return buffer
+
+        _rmatmat = _matmat
+
+        def _adjoint(self):
+            return self
+
+        _transpose = _adjoint
+
+    same = Buffered(np.float64, (6, 6))
+    plain = sp.linalg.LinearOperator((6, 6), matvec=lambda x: x, matmat=lambda X: X, dtype=np.float64)
+    before, ones = B0.copy(), np.ones(6)
+    runs = [biased_low_rank_amp(Y, ones, ones, GaussianPosterior(1.0), B0=B0, n_iter=3) for Y in (np.eye(6), same)]
+    P = denoiser_input(plain, B0, np.zeros((6, 2)), np.zeros((2, 2)), 6)
+    assert np.allclose(runs[0].B, runs[1].B) and np.array_equal(B0, before) and not np.shares_memory(P, B0)
 
 
 def test_a_wrong_shape_of_a_students_estimate_is_named(rng):
@@ -306,7 +320,7 @@ def test_a_wrong_shape_of_a_students_estimate_is_named(rng):
 
     model, Y = instance(40, 50, 2, rng)
     with pytest.raises(ValueError, match=r"returned an estimate of shape \(40, 1\), expected \(40, 2\)"):
-        biased_low_rank_amp(Y, model.r_u, model.r_v, denoiser_u=Narrow(), denoiser_v=Narrow(), B0=model.B)
+        biased_low_rank_amp(Y, model.r_u, model.r_v, Narrow(), B0=model.B)
 
 
 @pytest.mark.parametrize(
@@ -320,6 +334,8 @@ def test_a_wrong_shape_of_a_students_estimate_is_named(rng):
         ({"r_v": np.array([1, 1, 1, 1, -1.0])}, r"r_v\[4\] is -1"),
         ({"Y": np.full((4, 5), np.inf)}, "Y holds NaN or infinite"),
         ({"damping": 1.0}, "damping must be at least 0 and below 1"),
+        ({"damping": -0.1}, "damping must be non-negative"),
+        ({"damping": np.nan}, "damping must be non-negative and finite"),
         ({"n_iter": 0}, "n_iter must be at least 1"),
     ],
 )
@@ -327,27 +343,33 @@ def test_bad_input_is_named(change, message):
     arguments = {"Y": np.ones((4, 5)), "r_u": np.ones(4), "r_v": np.ones(5), "B0": np.ones((5, 1))} | change
     Y, r_u, r_v = (arguments.pop(name) for name in ("Y", "r_u", "r_v"))
     with pytest.raises(ValueError, match=message):
-        biased_low_rank_amp(Y, r_u, r_v, denoiser_u=Ridge(1.0), denoiser_v=Ridge(1.0), **arguments)
+        biased_low_rank_amp(Y, r_u, r_v, Ridge(1.0), **arguments)
 
 
-def run_small(**change):
-    arguments = {"denoiser_u": Ridge(1.0), "denoiser_v": Ridge(1.0), "B0": np.ones((5, 1))} | change
-    return biased_low_rank_amp(np.ones((4, 5)), np.ones(4), np.ones(5), **arguments)
+def run_small(denoiser, **options):
+    return biased_low_rank_amp(np.ones((4, 5)), np.ones(4), np.ones(5), denoiser, B0=np.ones((5, 1)), **options)
 
 
-@pytest.mark.parametrize("wrong", ["ridge", Ridge, None])
-def test_what_is_no_denoiser_is_refused(wrong):
-    with pytest.raises(TypeError, match=r"denoiser_u must be an instance of Denoiser, such as Ridge\(1.0\)"):
-        run_small(denoiser_u=wrong)
+@pytest.mark.parametrize("wrong", ["ridge", Ridge, None, (), 3 * [Ridge(1.0)]])
+def test_what_is_not_a_denoiser_is_refused(wrong):
+    with pytest.raises(TypeError, match=r"denoiser must be an instance of Denoiser, such as Ridge\(1.0\)"):
+        run_small(wrong)
+    with pytest.raises(TypeError, match=r"denoiser\[1\] must be an instance of Denoiser"):
+        run_small((Ridge(1.0), wrong))
+
+
+def test_a_pair_is_for_the_rows_and_for_the_columns():
+    run = run_small((Ridge(1.0), GaussianPosterior(1.0)))
+    assert isinstance(run.denoiser_u, Ridge) and isinstance(run.denoiser_v, GaussianPosterior)
 
 
 def test_a_misspelt_precision_is_refused():
     odd = Ridge(1.0)
     odd.precision = "bayes"
-    with pytest.raises(ValueError, match='denoiser_v.precision must be "argmin" or "posterior"'):
-        run_small(denoiser_v=odd)
+    with pytest.raises(ValueError, match='denoiser.precision must be "argmin" or "posterior"'):
+        run_small(odd)
 
 
 def test_a_callback_must_be_callable():
     with pytest.raises(TypeError, match="on_iteration must be callable, got 3"):
-        run_small(on_iteration=3)
+        run_small(Ridge(1.0), on_iteration=3)

@@ -55,8 +55,8 @@ def test_all_minimisers_meet_at_the_same_loss_with_zero_gradient(rng):
     model, Y = instance(80, 120, 2, rng)
     A0, B0, strength = rng.standard_normal((80, 2)), model.B + rng.standard_normal((120, 2)), 2.0
     ridge, r = Ridge(strength), (model.r_u, model.r_v)
-    loss = QuadraticLoss(Y, *r, denoiser_u=ridge, denoiser_v=ridge)
-    amp = biased_low_rank_amp(Y, *r, denoiser_u=ridge, denoiser_v=ridge, B0=B0, n_iter=500)
+    loss = QuadraticLoss(Y, *r, ridge)
+    amp = biased_low_rank_amp(Y, *r, ridge, B0=B0, n_iter=500)
     fits = {
         "als": alternating_least_squares(Y, *r, strength=strength, B0=B0, n_iter=2000, tol=1e-14),
         "gd": gradient_descent(Y, *r, strength=strength, A0=A0, B0=B0, n_iter=20_000, tol=1e-14),
@@ -95,7 +95,7 @@ def test_posterior_mean_amp_equals_optimal_shrinkage(strength):
         model = draw_embedding(m, n, d, rows_u=rows, rows_v=rows, bias_u=ConstantBias(), bias_v=bias_v, rng=rng)
         Y = model.A @ model.B.T / np.sqrt(m) + rng.standard_normal((m, n))
         B0 = spectral_start(Y, d, rng=rng)
-        run = biased_low_rank_amp(Y, model.r_u, model.r_v, denoiser_u=posterior, denoiser_v=posterior, B0=B0, n_iter=60)
+        run = biased_low_rank_amp(Y, model.r_u, model.r_v, posterior, B0=B0, n_iter=60)
         shrunken = normalised_mse(model.A, model.B, *svd(Y, d, rng=rng, shrink=True))
         gaps.append(normalised_mse(model.A, model.B, run.A, run.B) - shrunken)
         plain.append(normalised_mse(model.A, model.B, *svd(Y, d, rng=rng)) - shrunken)
@@ -110,7 +110,7 @@ def test_spectral_start_leads_where_an_informed_start_leads(rng):
     for B0 in (spectral_start(Y, 3, rng=rng), model.B):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", IndefinitePrecisionWarning)
-            run = biased_low_rank_amp(Y, model.r_u, model.r_v, denoiser_u=ridge, denoiser_v=ridge, B0=B0, n_iter=200)
+            run = biased_low_rank_amp(Y, model.r_u, model.r_v, ridge, B0=B0, n_iter=200)
         runs.append(normalised_mse(model.A, model.B, run.A, run.B))
     assert runs[0] == pytest.approx(runs[1], rel=1e-3)
 

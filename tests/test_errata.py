@@ -57,11 +57,11 @@ def test_erratum_7_the_origin_can_be_a_true_fixed_point_and_a_saddle(rng):
     ridge, ones = Ridge((edge + top) / 2), (np.ones(m), np.ones(n))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        run = biased_low_rank_amp(Y, *ones, denoiser_u=ridge, denoiser_v=ridge, B0=np.zeros((n, 1)), n_iter=200)
+        run = biased_low_rank_amp(Y, *ones, ridge, B0=np.zeros((n, 1)), n_iter=200)
     last, before = run.iterates[-1], run.iterates[-2]
     assert (run.A == 0).all() and (run.B == 0).all()
     assert last.Gamma_a == pytest.approx(before.Gamma_a) and last.F_b + ridge.strength > 0
-    loss = QuadraticLoss(Y, *ones, denoiser_u=ridge, denoiser_v=ridge)
+    loss = QuadraticLoss(Y, *ones, ridge)
     for step in (0.01, 0.1, 1.0):
         assert loss(step * u[:, :1], step * v[:1].T) < loss(run.A, run.B) < loss(step * u[:, :1], -step * v[:1].T)
 
@@ -71,7 +71,7 @@ def test_erratum_7_a_fixed_point_is_optimal_in_each_factor(rng):
     model = embedding(150, 200, 2, rng, bias_v=ConstantBias(2.0))
     Y = model.A @ model.B.T / np.sqrt(150) + rng.standard_normal((150, 200))
     ridge, r = Ridge(3.0), (model.r_u, model.r_v)
-    run = biased_low_rank_amp(Y, *r, denoiser_u=ridge, denoiser_v=ridge, B0=model.B, n_iter=1000)
+    run = biased_low_rank_amp(Y, *r, ridge, B0=model.B, n_iter=1000)
     A, B = run.A, run.B
     assert np.allclose(ridge.estimate(Y @ B / np.sqrt(150), r[0], B.T @ B / 150), A, atol=1e-6)
     assert np.allclose(ridge.estimate(Y.T @ A / np.sqrt(150), r[1], A.T @ A / 150), B, atol=1e-6)
@@ -103,15 +103,13 @@ def test_erratum_13_averages_over_rows_of_a_are_divided_by_m(rng):
     bias_v, posterior = ConstantBias(np.log(4.0)), GaussianPosterior(1.0)
     law_u, law_v = scaled_rows(1, rows_u=GaussianRows(1), rows_v=GaussianRows(1), bias_u=ConstantBias(), bias_v=bias_v)
     S = np.array([[4.0 * n / m]])
-    se = gaussian_state_evolution(
-        law_u, law_v, denoiser_u=posterior, denoiser_v=posterior, beta=m / n, M0=S, Q0=1.5 * S, n_iter=4
-    )
+    se = gaussian_state_evolution(law_u, law_v, posterior, beta=m / n, M0=S, Q0=1.5 * S, n_iter=4)
     predicted = 1 - 2 * se.iterates[-1].M_a[0, 0] + se.iterates[-1].Q_a[0, 0]  # E|A - A_k|^2 for E(A^2) = 1
     for _ in range(8):
         model = embedding(m, n, 1, rng, bias_v=bias_v)
         Y = model.A @ model.B.T / np.sqrt(m) + rng.standard_normal((m, n))
         B0 = model.B + np.sqrt(2.0) * rng.standard_normal((n, 1))
-        run = biased_low_rank_amp(Y, model.r_u, model.r_v, denoiser_u=posterior, denoiser_v=posterior, B0=B0, n_iter=4)
+        run = biased_low_rank_amp(Y, model.r_u, model.r_v, posterior, B0=B0, n_iter=4)
         errors.append(row_errors(model.A, run.A).sum())
     within = 4 * np.std(errors, ddof=1) / np.sqrt(8)
     assert np.mean(errors) / m == pytest.approx(predicted, abs=within / m)
@@ -144,9 +142,7 @@ def test_erratum_16_without_biases_the_experiment_is_not_determined():
         laws = scaled_rows(
             1, rows_u=GaussianRows(1), rows_v=GaussianRows(1), bias_u=ConstantBias(), bias_v=ConstantBias(log_rate)
         )
-        run = gaussian_state_evolution(
-            *laws, denoiser_u=posterior, denoiser_v=posterior, beta=2 / 3, M0=[[0.1]], Q0=[[0.1]], n_iter=300
-        )
+        run = gaussian_state_evolution(*laws, posterior, beta=2 / 3, M0=[[0.1]], Q0=[[0.1]], n_iter=300)
         errors.append(run.iterates[-1].nmse)
     assert errors[0] > 0.999 and errors[1] < 0.05
 
@@ -207,7 +203,7 @@ def poisson_run(rng, m=600, n=900, d=2):
     r, posterior = (model.r_u, model.r_v), GaussianPosterior(1.0)
     Y = FisherScore(model.sample(rng), *r)
     B0 = spectral_start(Y, d, rng=rng)
-    run = biased_low_rank_amp(Y, *r, denoiser_u=posterior, denoiser_v=posterior, B0=B0, n_iter=30)
+    run = biased_low_rank_amp(Y, *r, posterior, B0=B0, n_iter=30)
     return normalised_mse(model.A, model.B, run.A, run.B)
 
 
@@ -218,9 +214,9 @@ def test_erratum_20_poisson_counts_behave_like_the_gaussian_model():
         bias_v=ConstantBias(np.log(4 * np.sqrt(2 / 3))),
     )  # fmt: skip
     posterior = GaussianPosterior(1.0)
-    predicted = gaussian_state_evolution(
-        *laws, denoiser_u=posterior, denoiser_v=posterior, beta=2 / 3, M0=np.eye(2), Q0=np.eye(2), n_iter=300
-    ).iterates[-1]
+    predicted = gaussian_state_evolution(*laws, posterior, beta=2 / 3, M0=np.eye(2), Q0=np.eye(2), n_iter=300).iterates[
+        -1
+    ]
     gaps = [poisson_run(np.random.default_rng(seed)) - predicted.nmse for seed in range(8)]
     assert abs(np.mean(gaps)) < 4 * np.std(gaps, ddof=1) / np.sqrt(8)
 
@@ -329,7 +325,7 @@ def biases_decide(m, mean, rng):
     for r in ((model.r_u, model.r_v), estimate_bias(Z)):
         Y = FisherScore(Z, *r)
         B0 = spectral_start(Y, 1, rng=rng)
-        runs.append(biased_low_rank_amp(Y, *r, denoiser_u=posterior, denoiser_v=posterior, B0=B0, n_iter=25))
+        runs.append(biased_low_rank_amp(Y, *r, posterior, B0=B0, n_iter=25))
     truth, centred = (model.A, model.B), (model.A - model.A.mean(axis=0), model.B - model.B.mean(axis=0))
     true, counted = ((run.A, run.B) for run in runs)
     pairs = (truth, true), (truth, counted), (centred, counted), (truth, centred)
@@ -369,7 +365,7 @@ def test_erratum_28_pairs_of_equal_delta_have_different_errors():
         r_u, r_v = np.repeat(a, m // 2), np.repeat(b, n // 2)
         A, B = (np.sqrt(r)[:, None] * rng.standard_normal((len(r), 1)) for r in (r_u, r_v))
         Y = A @ B.T / np.sqrt(m) + rng.standard_normal((m, n))
-        run = biased_low_rank_amp(Y, r_u, r_v, denoiser_u=posterior, denoiser_v=posterior, B0=B, n_iter=15)
+        run = biased_low_rank_amp(Y, r_u, r_v, posterior, B0=B, n_iter=15)
         rows, columns = np.split(np.arange(m), 2), np.split(np.arange(n), 2)
         measured.append([[normalised_mse(A[i], B[j], run.A[i], run.B[j]) for j in columns] for i in rows])
     mean, error = np.mean(measured, axis=0), np.std(measured, axis=0, ddof=1) / np.sqrt(16)
@@ -424,9 +420,7 @@ def test_erratum_30_counted_biases_make_the_mean_row_unstable(rng):
     def run(r_u, r_v, n_iter, damping=0.0, denoiser=GaussianPosterior):
         Y = FisherScore(Z, r_u, r_v)
         B0, prior = spectral_start(Y, 1, rng=np.random.default_rng(0)), denoiser(variance)
-        fit = biased_low_rank_amp(
-            Y, r_u, r_v, denoiser_u=prior, denoiser_v=prior, B0=B0, n_iter=n_iter, damping=damping
-        )
+        fit = biased_low_rank_amp(Y, r_u, r_v, prior, B0=B0, n_iter=n_iter, damping=damping)
         means = np.array([np.sqrt(r_u) @ it.A[:, 0] for it in fit.iterates])
         return means, normalised_mse(e.A, e.B, fit.A, fit.B)
 
@@ -446,13 +440,12 @@ def test_erratum_31_twenty_rows_are_not_enough():
     rows, bias, ridge = GaussianRows(0.1), ShiftedExponential(0.25, 5.0), Ridge(1e-3)
     laws = scaled_rows(2, rows_u=rows, rows_v=rows, bias_u=bias, bias_v=bias)
     S = 0.1 * (laws[1].atoms()[1] @ laws[1].atoms()[0]) * np.eye(2) / (2 / 3)
-    arguments = {"denoiser_u": ridge, "denoiser_v": ridge, "beta": 2 / 3, "M0": S / 2, "Q0": S, "n_iter": 4}
-    exact = gaussian_state_evolution(*laws, **arguments).iterates[-1].nmse
+    start = {"beta": 2 / 3, "M0": S / 2, "Q0": S, "n_iter": 4}
+    exact = gaussian_state_evolution(*laws, ridge, **start).iterates[-1].nmse
 
     def spread(n_samples):
-        runs = (
-            state_evolution(*laws, **arguments, n_samples=n_samples, rng=np.random.default_rng(k)) for k in range(40)
-        )
+        generators = (np.random.default_rng(k) for k in range(40))
+        runs = [state_evolution(*laws, ridge, **start, n_samples=n_samples, rng=rng) for rng in generators]
         return np.std([run.iterates[-1].nmse / exact for run in runs])
 
     assert spread(20) > 0.2 and spread(2000) < 0.06
@@ -475,7 +468,7 @@ def test_erratum_32_a_weak_ridge_leaves_the_balance_to_the_start(rng):
         ridge = Ridge(strength)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", IndefinitePrecisionWarning)
-            return biased_low_rank_amp(Y, r_u, r_v, denoiser_u=ridge, denoiser_v=ridge, B0=B0, n_iter=n_iter)
+            return biased_low_rank_amp(Y, r_u, r_v, ridge, B0=B0, n_iter=n_iter)
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConvergedWarning)

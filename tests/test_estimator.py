@@ -188,7 +188,7 @@ def test_where_the_theory_holds_it_is_as_good_as_bayes_optimal_amp(variance, shi
         r_u, r_v = estimate_bias(Z)
         Y, posterior = FisherScore(Z, r_u, r_v), GaussianPosterior(variance)
         start = spectral_start(Y, 3, rng=rng)
-        run = biased_low_rank_amp(Y, r_u, r_v, denoiser_u=posterior, denoiser_v=posterior, B0=start, n_iter=40)
+        run = biased_low_rank_amp(Y, r_u, r_v, posterior, B0=start, n_iter=40)
         best = normalised_mse(truth.U, truth.V, run.A / np.sqrt(r_u)[:, None], run.B / np.sqrt(r_v)[:, None])
         fit = AMPEmbedding(3, random_state=seed).fit(Z)
         ratios.append(normalised_mse(truth.U, truth.V, fit.embedding_, fit.components_.T) / best)

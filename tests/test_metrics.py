@@ -35,7 +35,7 @@ def test_quadratic_loss_equals_its_definition(seed, sparse):
     """eq:LAB with the residual formed."""
     Z, r_u, r_v, A, B, _ = problem(seed)
     Y = FisherScore(sp.csr_array(Z) if sparse else Z, r_u, r_v)
-    loss = QuadraticLoss(Y, r_u, r_v, denoiser_u=Ridge(0.3), denoiser_v=Lasso(0.7))
+    loss = QuadraticLoss(Y, r_u, r_v, (Ridge(0.3), Lasso(0.7)))
     U, V = A / np.sqrt(r_u)[:, None], B / np.sqrt(r_v)[:, None]
     direct = ((Y.toarray() - A @ B.T / np.sqrt(6)) ** 2).sum() / 2 + 0.15 * (U**2).sum() + 0.7 * np.abs(V).sum()
     assert loss(A, B) == pytest.approx(direct)
@@ -44,7 +44,7 @@ def test_quadratic_loss_equals_its_definition(seed, sparse):
 @pytest.mark.parametrize("denoiser", [Ridge(0.3), GaussianPosterior([[1.0, 0.4], [0.4, 0.5]])], ids=repr)
 def test_gradients_are_finite_differences(denoiser):
     Z, r_u, r_v, A, B, rng = problem(1)
-    loss = QuadraticLoss(FisherScore(Z, r_u, r_v), r_u, r_v, denoiser_u=denoiser, denoiser_v=denoiser)
+    loss = QuadraticLoss(FisherScore(Z, r_u, r_v), r_u, r_v, denoiser)
     _assert_gradient(loss, loss.gradient(A, B), A, B, rng)
 
 

@@ -240,7 +240,7 @@ def test_amp_is_the_general_recursion(denoiser, rng):
     Y = model.A @ model.B.T / np.sqrt(m) + W
     with warnings.catch_warnings():
         warnings.simplefilter("error", IndefinitePrecisionWarning)
-        run = biased_low_rank_amp(Y, model.r_u, model.r_v, denoiser_u=denoiser, denoiser_v=denoiser, B0=B, n_iter=4)
+        run = biased_low_rank_amp(Y, model.r_u, model.r_v, denoiser, B0=B, n_iter=4)
     A, Psi_u = np.zeros((m, d)), np.zeros((d, d))
     estimate_a, estimate_b = A, B
     keep = denoiser.precision == "argmin"
@@ -268,7 +268,7 @@ def test_parameters_and_rows_converge_together(rng):
     laws = scaled_rows(2, rows_u=GaussianRows(1), rows_v=GaussianRows(1), bias_u=bias_u, bias_v=bias_v)
     S = 8 * n / m * np.eye(2)
     se = state_evolution(
-        *laws, denoiser_u=posterior, denoiser_v=posterior, beta=m / n, M0=S, Q0=1.5 * S, n_iter=k + 1,
+        *laws, posterior, beta=m / n, M0=S, Q0=1.5 * S, n_iter=k + 1,
         n_samples=200_000, rng=rng,
     )  # fmt: skip
     last, (r, _, A_hat) = se.iterates[k], se.rows_a
@@ -279,7 +279,7 @@ def test_parameters_and_rows_converge_together(rng):
         (r_u, A), (r_v, B) = laws[0].draw(m, rng), laws[1].draw(n, rng)
         Y = A @ B.T / np.sqrt(m) + rng.standard_normal((m, n))
         B0 = B + 2 * rng.standard_normal((n, 2))
-        run = biased_low_rank_amp(Y, r_u, r_v, denoiser_u=posterior, denoiser_v=posterior, B0=B0, n_iter=k + 1)
+        run = biased_low_rank_amp(Y, r_u, r_v, posterior, B0=B0, n_iter=k + 1)
         it = run.iterates[k]
         values = [A.T @ it.A / m, it.A.T @ it.A / m, it.F_a, it.F_b, B.T @ it.B / m, it.B.T @ it.B / m]
         measured.append(np.append(np.array(values).ravel(), np.mean(r_u * (it.A**2).sum(axis=1))))

@@ -1,14 +1,15 @@
 """Algorithm 2: closed forms, thresholds, AMP against its prediction with the finite-size trend, and the loss."""
 
-import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import stats
 from scipy.optimize import brentq
 
-from amptutorial.amp import IndefinitePrecisionWarning, biased_low_rank_amp
+from amptutorial.amp import biased_low_rank_amp, random_start
 from amptutorial.denoisers import Denoiser, GaussianPosterior, Lasso, Ridge
+from amptutorial.experiments import L2, predict
 from amptutorial.laws import (
     ConstantBias,
     DiscreteBias,
@@ -21,7 +22,7 @@ from amptutorial.laws import (
 )
 from amptutorial.metrics import QuadraticLoss, normalised_mse, row_errors
 from amptutorial.spectrum import detection_ratio, overlaps
-from amptutorial.state_evolution import gaussian_state_evolution, state_evolution
+from amptutorial.state_evolution import gaussian_state_evolution, has_closed_form, start_overlap, state_evolution
 
 BETA = 2 / 3
 TWO_CLASS = DiscreteBias(np.log([0.5, 1.5]))
@@ -45,13 +46,7 @@ def draw(laws, n, rng):
 def start(B, m, noise, rng):
     """Return a start near the truth with its M0 and Q0."""
     B0 = B + noise * np.sqrt((B**2).mean()) * rng.standard_normal(B.shape)
-    return B0, B.T @ B0 / m, B0.T @ B0 / m
-
-
-def amp(Y, r_u, r_v, denoiser, B0, n_iter):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", IndefinitePrecisionWarning)
-        return biased_low_rank_amp(Y, r_u, r_v, denoiser_u=denoiser, denoiser_v=denoiser, B0=B0, n_iter=n_iter)
+    return B0, *start_overlap(B, B0, m).values()
 
 
 # --- closed forms -----------------------------------------------------------------------------------------------------
@@ -81,14 +76,12 @@ def test_two_class_closed_form():
         bias_v=DiscreteBias(np.log(b)),
     )
     posterior, P0 = GaussianPosterior(1.0), 0.3
-    run = gaussian_state_evolution(
-        *laws, denoiser_u=posterior, denoiser_v=posterior, beta=BETA, M0=[[P0]], Q0=[[P0]], n_iter=25
-    )
+    run = gaussian_state_evolution(*laws, posterior, beta=BETA, M0=[[P0]], Q0=[[P0]], n_iter=25)
     errors, q_u, _ = two_class_recursion(a, b, BETA, 25, P0)
     assert np.allclose([it.nmse for it in run.iterates], errors, rtol=1e-10)
     # the two classes one by one, from the sampled rows: E|x - x_hat|^2 given a is a (1 - q_u(a))
     sampled = state_evolution(
-        *laws, denoiser_u=posterior, denoiser_v=posterior, beta=BETA, M0=[[P0]], Q0=[[P0]], n_iter=25,
+        *laws, posterior, beta=BETA, M0=[[P0]], Q0=[[P0]], n_iter=25,
         n_samples=200_000, rng=np.random.default_rng(5),
     )  # fmt: skip
     r, X, X_hat = sampled.rows_a
@@ -102,7 +95,7 @@ def test_fixed_point_equals_the_spectral_overlaps(strength):
     """For constant rates the posterior mean reaches the Benaych-Georges-Nadakuditi overlaps: optimal shrinkage."""
     posterior = GaussianPosterior(1.0)
     run = gaussian_state_evolution(
-        *constant_laws(1, strength), denoiser_u=posterior, denoiser_v=posterior, beta=BETA, M0=[[1.0]], Q0=[[1.0]],
+        *constant_laws(1, strength), posterior, beta=BETA, M0=[[1.0]], Q0=[[1.0]],
         n_iter=2000,
     )  # fmt: skip
     last = run.iterates[-1]
@@ -125,8 +118,7 @@ def test_threshold_of_the_posterior_mean(bias):
         run = gaussian_state_evolution(
             law_u,
             law_v,
-            denoiser_u=posterior,
-            denoiser_v=GaussianPosterior(scale),
+            (posterior, GaussianPosterior(scale)),
             beta=BETA,
             M0=tiny,
             Q0=tiny,
@@ -149,8 +141,7 @@ def test_unequal_frequencies_are_easier():
         laws = scaled_rows(1, rows_u=GaussianRows(1), rows_v=GaussianRows(variance), bias_u=bias, bias_v=bias)
         run = gaussian_state_evolution(
             *laws,
-            denoiser_u=posterior,
-            denoiser_v=GaussianPosterior(variance),
+            (posterior, GaussianPosterior(variance)),
             beta=BETA,
             M0=[[0.1]],
             Q0=[[0.1]],
@@ -169,12 +160,11 @@ def test_sampled_rows_agree_with_the_closed_form(denoiser, bias):
     """Every moment of 6 iterations, the loss among them, within the spread over 8 seeds (four standard errors)."""
     C = np.array([[1.5, 0.3], [0.3, 1.0]])
     laws = scaled_rows(2, rows_u=GaussianRows(C), rows_v=GaussianRows(2.0), bias_u=bias, bias_v=bias)
-    arguments = {
-        "denoiser_u": denoiser, "denoiser_v": denoiser, "beta": BETA, "n_iter": 6,
-        "M0": np.array([[2.0, 0.3], [0.1, 1.5]]), "Q0": np.array([[3.0, 0.2], [0.2, 2.5]]),
-    }  # fmt: skip
-    exact = gaussian_state_evolution(*laws, **arguments)
-    sampled = [state_evolution(*laws, **arguments, n_samples=20_000, rng=np.random.default_rng(s)) for s in range(8)]
+    M0, Q0 = np.array([[2.0, 0.3], [0.1, 1.5]]), np.array([[3.0, 0.2], [0.2, 2.5]])
+    start = {"beta": BETA, "M0": M0, "Q0": Q0, "n_iter": 6}
+    exact = gaussian_state_evolution(*laws, denoiser, **start)
+    generators = (np.random.default_rng(s) for s in range(8))
+    sampled = [state_evolution(*laws, denoiser, **start, n_samples=20_000, rng=rng) for rng in generators]
     for k in (0, 1, 5):
         for name in ("M_a", "Q_a", "M_b_next", "Q_b_next", "Gamma_b", "F_b", "nmse", "excess_loss"):
             values = np.array([getattr(run.iterates[k], name) for run in sampled])
@@ -213,7 +203,7 @@ def test_amp_follows_state_evolution_and_the_gap_closes_like_one_over_root_n(cas
     predicted = [
         it.nmse
         for it in state_evolution(
-            *laws, denoiser_u=denoiser, denoiser_v=denoiser, beta=BETA, M0=M0, Q0=Q0, n_iter=n_iter,
+            *laws, denoiser, beta=BETA, M0=M0, Q0=Q0, n_iter=n_iter,
             n_samples=200_000, rng=rng,
         ).iterates
     ]  # fmt: skip
@@ -223,7 +213,7 @@ def test_amp_follows_state_evolution_and_the_gap_closes_like_one_over_root_n(cas
         for _ in range(40):
             (r_u, A), (r_v, B), _, Y = draw(laws, n, rng)
             B0 = B + np.sqrt(0.5 * np.diag(limit_S)) * rng.standard_normal(B.shape)
-            run = amp(Y, r_u, r_v, denoiser, B0, n_iter)
+            run = biased_low_rank_amp(Y, r_u, r_v, denoiser, B0=B0, n_iter=n_iter)
             row.append([normalised_mse(A, B, it.A, it.B) - p for it, p in zip(run.iterates, predicted, strict=True)])
         gaps.append(row)
     gaps = np.array(gaps)  # (size, seed, iteration)
@@ -275,9 +265,7 @@ def test_erratum_2_onsager_terms_carry_one_over_m(rng):
         B0, M0, Q0 = start(B, m, 1.0, rng)
         S_u, S_v, ridge = A.T @ A / m, B.T @ B / n, Ridge(strength)
         law_u, law_v = scaled_rows(4, rows_u=GaussianRows(S_u), rows_v=GaussianRows(S_v), bias_u=bias, bias_v=bias)
-        package = gaussian_state_evolution(
-            law_u, law_v, denoiser_u=ridge, denoiser_v=ridge, beta=BETA, M0=M0, Q0=Q0, n_iter=10
-        )
+        package = gaussian_state_evolution(law_u, law_v, ridge, beta=BETA, M0=M0, Q0=Q0, n_iter=10)
         correct = ridge_evolution(S_u, S_v, strength, M0, Q0, 10, 1 / BETA)
         assert package.iterates[-1].nmse == pytest.approx(correct)
         for divisor in gaps:
@@ -294,8 +282,8 @@ def test_errata_3_and_4_moments_of_b_are_divided_by_m(rng):
     (r_u, A), (r_v, B), _, Y = draw(laws, n, rng)
     B0, M0, Q0 = start(B, m, 1.0, rng)
     posterior = GaussianPosterior(1.0)
-    run = amp(Y, r_u, r_v, posterior, B0, 4)
-    se = gaussian_state_evolution(*laws, denoiser_u=posterior, denoiser_v=posterior, beta=BETA, M0=M0, Q0=Q0, n_iter=4)
+    run = biased_low_rank_amp(Y, r_u, r_v, posterior, B0=B0, n_iter=4)
+    se = gaussian_state_evolution(*laws, posterior, beta=BETA, M0=M0, Q0=Q0, n_iter=4)
     B_hat, it = run.iterates[2].B, se.iterates[3]
     within = 5 / np.sqrt(m)  # relative spread of a second moment of m rows is sqrt(2/m)
     assert np.diag(it.M_b) == pytest.approx(np.diag(B.T @ B_hat / m), rel=within)
@@ -312,9 +300,7 @@ def test_erratum_10_an_independent_start_predicts_no_progress_ever():
     posterior, laws = GaussianPosterior(1.0), constant_laws(1, 4.0)
 
     def evolve(M0):
-        return gaussian_state_evolution(
-            *laws, denoiser_u=posterior, denoiser_v=posterior, beta=BETA, M0=[[M0]], Q0=[[1.0]], n_iter=40
-        ).iterates
+        return gaussian_state_evolution(*laws, posterior, beta=BETA, M0=[[M0]], Q0=[[1.0]], n_iter=40).iterates
 
     assert all(it.M_a == 0 and it.M_b == 0 and it.nmse >= 1 for it in evolve(0.0))
     assert evolve(1e-3)[-1].nmse < 0.5
@@ -326,7 +312,7 @@ def test_noise_of_p_is_gaussian_with_the_predicted_covariance(rng):
     laws, n, m = constant_laws(2, 3.0), 3000, 2000
     (r_u, A), (r_v, B), _, Y = draw(laws, n, rng)
     B0, *_ = start(B, m, 1.0, rng)
-    run = amp(Y, r_u, r_v, GaussianPosterior(1.0), B0, 5)
+    run = biased_low_rank_amp(Y, r_u, r_v, GaussianPosterior(1.0), B0=B0, n_iter=5)
     for previous, it in zip(run.iterates[1:], run.iterates[2:], strict=False):
         M, Q = B.T @ previous.B / m, previous.B.T @ previous.B / m
         no_onsager = Y @ previous.B / np.sqrt(m) - A @ M
@@ -353,9 +339,9 @@ def test_bayati_montanari_recursion_for_any_lipschitz_function(rng):
     for seed in range(6):
         rng = np.random.default_rng(seed)
         B0 = rng.standard_normal((n, 2)) @ np.diag([1.0, 2.0])
-        run = amp(rng.standard_normal((m, n)), np.ones(m), np.ones(n), Tanh(), B0, 5)
+        run = biased_low_rank_amp(rng.standard_normal((m, n)), np.ones(m), np.ones(n), Tanh(), B0=B0, n_iter=5)
         se = state_evolution(
-            zero, zero, denoiser_u=Tanh(), denoiser_v=Tanh(), beta=BETA, M0=np.zeros((2, 2)), Q0=B0.T @ B0 / m,
+            zero, zero, Tanh(), beta=BETA, M0=np.zeros((2, 2)), Q0=B0.T @ B0 / m,
             n_iter=5, n_samples=100_000, rng=rng,
         )  # fmt: skip
         gaps.append(
@@ -378,9 +364,9 @@ def test_excess_loss_of_two_time_state_evolution(rng):
     for _ in range(6):
         (r_u, A), (r_v, B), W, Y = draw(laws, n, rng)
         B0, M0, Q0 = start(B, m, 1.0, rng)
-        run = amp(Y, r_u, r_v, ridge, B0, 6)
-        se = gaussian_state_evolution(*laws, denoiser_u=ridge, denoiser_v=ridge, beta=BETA, M0=M0, Q0=Q0, n_iter=6)
-        loss = QuadraticLoss(Y, r_u, r_v, denoiser_u=ridge, denoiser_v=ridge)
+        run = biased_low_rank_amp(Y, r_u, r_v, ridge, B0=B0, n_iter=6)
+        se = gaussian_state_evolution(*laws, ridge, beta=BETA, M0=M0, Q0=Q0, n_iter=6)
+        loss = QuadraticLoss(Y, r_u, r_v, ridge)
         ratios.append((loss(run.A, run.B) - (W**2).sum() / 2) / n / se.iterates[-1].excess_loss)
         naive.append(((A @ B.T - run.A @ run.B.T) ** 2).sum() / (2 * m) / n)
     assert np.mean(ratios) == pytest.approx(1, abs=4 * np.std(ratios, ddof=1) / np.sqrt(6))
@@ -393,7 +379,7 @@ def test_excess_loss_counts_the_parameters():
     rows, bias, ridge, d = GaussianRows(0.1), ConstantBias(7.0), Ridge(1e-6), 3
     laws = scaled_rows(d, rows_u=rows, rows_v=rows, bias_u=bias, bias_v=bias)
     S = laws[1].atoms()[0][0] * 0.1 * np.eye(d) / BETA
-    run = gaussian_state_evolution(*laws, denoiser_u=ridge, denoiser_v=ridge, beta=BETA, M0=S, Q0=1.5 * S, n_iter=10)
+    run = gaussian_state_evolution(*laws, ridge, beta=BETA, M0=S, Q0=1.5 * S, n_iter=10)
     assert run.iterates[-1].excess_loss == pytest.approx(-d * (1 + BETA) / 2, rel=1e-3)
 
 
@@ -407,12 +393,12 @@ def test_excess_loss_for_every_denoiser(denoiser):
         rng = np.random.default_rng(seed)
         (r_u, A), (r_v, B), W, Y = draw(laws, n, rng)
         B0, M0, Q0 = start(B, m, 0.7, rng)
-        run = amp(Y, r_u, r_v, denoiser, B0, 4)
+        run = biased_low_rank_amp(Y, r_u, r_v, denoiser, B0=B0, n_iter=4)
         se = state_evolution(
-            EmpiricalRows(r_u, A), EmpiricalRows(r_v, B), denoiser_u=denoiser, denoiser_v=denoiser, beta=BETA,
+            EmpiricalRows(r_u, A), EmpiricalRows(r_v, B), denoiser, beta=BETA,
             M0=M0, Q0=Q0, n_iter=4, n_samples=48_000, rng=rng,
         )  # fmt: skip
-        loss = QuadraticLoss(Y, r_u, r_v, denoiser_u=denoiser, denoiser_v=denoiser)
+        loss = QuadraticLoss(Y, r_u, r_v, denoiser)
         noise = (W**2).sum() / 2 + np.vdot(W, A @ B.T) / np.sqrt(m)
         measured = [(loss(it.A, it.B) - noise) / n for it in run.iterates]
         gaps.append([a - it.excess_loss for a, it in zip(measured, se.iterates, strict=True)])
@@ -431,18 +417,15 @@ def test_the_fit_may_have_another_rank_than_the_truth(d_hat):
         (r_u, A), (r_v, B), _, Y = draw(laws, n, rng)
         mix = np.array([[1.0, 0.2, 0.0], [0.3, 0.5, 0.0]])[:, :d_hat]
         B0 = B @ mix + 0.5 * rng.standard_normal((n, d_hat))
-        run = amp(Y, r_u, r_v, prior, B0, 6)
-        arguments = {
-            "denoiser_u": prior, "denoiser_v": prior, "beta": BETA, "M0": B.T @ B0 / m, "Q0": B0.T @ B0 / m,
-            "n_iter": 6,
-        }  # fmt: skip
-        exact = gaussian_state_evolution(*laws, **arguments)
+        run = biased_low_rank_amp(Y, r_u, r_v, prior, B0=B0, n_iter=6)
+        start = start_overlap(B, B0, m) | {"beta": BETA, "n_iter": 6}
+        exact = gaussian_state_evolution(*laws, prior, **start)
         gaps.append(
             [normalised_mse(A, B, it.A, it.B) - se.nmse for it, se in zip(run.iterates, exact.iterates, strict=True)]
         )
     gaps = np.array(gaps)
     assert (np.abs(gaps.mean(axis=0)) < 4 * gaps.std(axis=0, ddof=1) / np.sqrt(8)).all()
-    sampled = state_evolution(*laws, **arguments, n_samples=100_000, rng=rng)
+    sampled = state_evolution(*laws, prior, **start, n_samples=100_000, rng=rng)
     assert sampled.iterates[-1].nmse == pytest.approx(exact.iterates[-1].nmse, abs=0.01)
     assert sampled.rows_a[2].shape == (100_000, d_hat)
 
@@ -454,10 +437,10 @@ def test_more_dimensions_are_rows_padded_with_zeros(rng):
     padded = GaussianRows(np.diag([1.0, 0.0]))
     wide = scaled_rows(2, rows_u=padded, rows_v=padded, bias_u=TWO_CLASS, bias_v=TWO_CLASS)
     M0, Q0 = np.array([[0.4, 0.1]]), np.array([[0.6, 0.2], [0.2, 0.5]])
-    arguments = {"denoiser_u": prior, "denoiser_v": prior, "beta": BETA, "Q0": Q0, "n_iter": 5}
+    rest = {"beta": BETA, "Q0": Q0, "n_iter": 5}
     for one, two in zip(
-        gaussian_state_evolution(*narrow, M0=M0, **arguments).iterates,
-        gaussian_state_evolution(*wide, M0=np.vstack([M0, [[0, 0]]]), **arguments).iterates,
+        gaussian_state_evolution(*narrow, prior, M0=M0, **rest).iterates,
+        gaussian_state_evolution(*wide, prior, M0=np.vstack([M0, [[0, 0]]]), **rest).iterates,
         strict=True,
     ):
         assert np.allclose([one.nmse, one.excess_loss], [two.nmse, two.excess_loss], rtol=1e-10)
@@ -480,13 +463,11 @@ def test_more_dimensions_are_rows_padded_with_zeros(rng):
     ],
 )
 def test_bad_input_is_named(change, error, message, rng):
-    posterior = GaussianPosterior(1.0)
-    arguments = {
-        "denoiser_u": posterior, "denoiser_v": posterior, "beta": BETA, "M0": np.eye(2), "Q0": 2 * np.eye(2),
-        "n_iter": 2, "n_samples": 100, "rng": rng,
-    } | change  # fmt: skip
+    start = {"beta": BETA, "M0": np.eye(2), "Q0": 2 * np.eye(2), "n_iter": 2}
     with pytest.raises(error, match=message):
-        state_evolution(*constant_laws(2, 3.0), **arguments)
+        state_evolution(
+            *constant_laws(2, 3.0), GaussianPosterior(1.0), **({"n_samples": 100, "rng": rng} | start | change)
+        )
 
 
 def test_the_closed_form_says_when_it_does_not_apply():
@@ -495,19 +476,17 @@ def test_the_closed_form_says_when_it_does_not_apply():
     rest = {"beta": 1.0, "M0": [[1.0]], "Q0": [[1.0]], "n_iter": 1}
     posterior, learner = GaussianPosterior(1.0), GaussianPosterior(1.0, learn=True)
     with pytest.raises(TypeError, match="ScaledRows of GaussianRows.*use state_evolution"):
-        gaussian_state_evolution(*sparse, denoiser_u=posterior, denoiser_v=posterior, **rest)
+        gaussian_state_evolution(*sparse, posterior, **rest)
     for denoiser in (Lasso(1.0), learner):
         with pytest.raises(TypeError, match="use state_evolution"):
-            gaussian_state_evolution(*gaussian, denoiser_u=posterior, denoiser_v=denoiser, **rest)
+            gaussian_state_evolution(*gaussian, (posterior, denoiser), **rest)
 
 
 def test_rows_of_different_dimension_are_refused():
     rest = {"beta": 1.0, "M0": [[1.0]], "Q0": [[1.0]], "n_iter": 1}
     posterior = GaussianPosterior(1.0)
-    with pytest.raises(ValueError, match="rows_u has dimension 1, rows_v has 2"):
-        gaussian_state_evolution(
-            constant_laws(1, 2.0)[0], constant_laws(2, 2.0)[1], denoiser_u=posterior, denoiser_v=posterior, **rest
-        )
+    with pytest.raises(ValueError, match="law_u has dimension 1, law_v has 2"):
+        gaussian_state_evolution(constant_laws(1, 2.0)[0], constant_laws(2, 2.0)[1], posterior, **rest)
 
 
 def test_rows_without_a_signal_are_refused(rng):
@@ -515,12 +494,12 @@ def test_rows_without_a_signal_are_refused(rng):
     posterior = GaussianPosterior(1.0)
     with pytest.raises(ValueError, match="there is no A B.T whose error could be predicted"):
         state_evolution(
-            zero, zero, denoiser_u=posterior, denoiser_v=posterior, beta=1.0, M0=[[0.0]], Q0=[[1.0]], n_iter=1,
+            zero, zero, posterior, beta=1.0, M0=[[0.0]], Q0=[[1.0]], n_iter=1,
             n_samples=50, rng=rng,
         )  # fmt: skip
-    with pytest.raises(TypeError, match="denoiser_v must be an instance of Denoiser"):
+    with pytest.raises(TypeError, match=r"denoiser\[1\] must be an instance of Denoiser"):
         state_evolution(
-            *constant_laws(1, 2.0), denoiser_u=posterior, denoiser_v="lasso", beta=1.0, M0=[[0.5]], Q0=[[1.0]],
+            *constant_laws(1, 2.0), (posterior, "lasso"), beta=1.0, M0=[[0.5]], Q0=[[1.0]],
             n_iter=1, n_samples=50, rng=rng,
         )  # fmt: skip
 
@@ -531,9 +510,32 @@ def test_refit_is_followed(rng):
     (r_u, A), (r_v, B), _, Y = draw(laws, n, rng)
     B0, M0, Q0 = start(B, 2000, 1.0, rng)
     learner = GaussianPosterior(3.0, learn=True)
-    run = amp(Y, r_u, r_v, learner, B0, 8)
-    se = state_evolution(
-        *laws, denoiser_u=learner, denoiser_v=learner, beta=BETA, M0=M0, Q0=Q0, n_iter=8, n_samples=60_000, rng=rng
-    )
+    run = biased_low_rank_amp(Y, r_u, r_v, learner, B0=B0, n_iter=8)
+    se = state_evolution(*laws, learner, beta=BETA, M0=M0, Q0=Q0, n_iter=8, n_samples=60_000, rng=rng)
     measured = [normalised_mse(A, B, it.A, it.B) for it in run.iterates]
     assert np.allclose(measured, [it.nmse for it in se.iterates], rtol=0.1)  # one instance: spread about 3 %
+
+
+# --- which form applies is asked --------------------------------------------------------------------------------------
+
+
+def test_the_closed_form_serves_gaussian_rows_with_fixed_linear_denoisers_only():
+    gaussian, sparse = constant_laws(1, 2.0), constant_laws(1, 2.0, rows=SparseGaussianRows(1.0, 0.5))
+    assert has_closed_form(*gaussian, (Ridge(1.0), GaussianPosterior(1.0)))
+    assert not has_closed_form(*sparse, Ridge(1.0)) and not has_closed_form(gaussian[0], sparse[1], Ridge(1.0))
+    assert not has_closed_form(*gaussian, (Ridge(1.0), Lasso(1.0)))
+    assert not has_closed_form(*gaussian, GaussianPosterior(1.0, learn=True))
+
+
+def test_a_bug_inside_a_denoiser_is_not_answered_by_the_other_form():
+    """`predict` once took a TypeError of the denoiser's own for the closed form's refusal, and sampled instead."""
+
+    class Broken(Ridge):
+        def modes(self, F):
+            raise TypeError("a bug in the denoiser")
+
+    setting = replace(L2, m=30, n=45, d=2)
+    rng = np.random.default_rng(0)
+    e = setting.draw(rng)
+    with pytest.raises(TypeError, match="a bug in the denoiser"):
+        predict(e, setting.scaled_rows(), Broken(1.0), random_start(45, 2, rng), 2, rng)

@@ -42,9 +42,7 @@ def predict(strength):
     """Return the error at the fixed point of state evolution."""
     start = 0.1 * np.eye(1)
     law_u, law_v = scaled_rows(1, **laws(strength))
-    run = gaussian_state_evolution(
-        law_u, law_v, denoiser_u=POSTERIOR, denoiser_v=POSTERIOR, beta=BETA, M0=start, Q0=start, n_iter=400
-    )
+    run = gaussian_state_evolution(law_u, law_v, POSTERIOR, beta=BETA, M0=start, Q0=start, n_iter=400)
     return run.iterates[-1].nmse
 
 
@@ -62,8 +60,7 @@ def measure(strength, seed):
         Y,
         r_u,
         r_v,
-        denoiser_u=POSTERIOR,
-        denoiser_v=POSTERIOR,
+        POSTERIOR,
         B0=B0,
         n_iter=ITERATIONS,
     )

@@ -11,6 +11,7 @@ from .. import experiments
 from .._contract_checks import SITE
 from .._trials import count_lines
 from .._validation import check_integer, check_positive
+from ..amp import biased_low_rank_amp
 from ..beliefs import Penalty, Prior
 from ..checks import (
     CHECKS,
@@ -22,7 +23,7 @@ from ..checks import (
     run_checks,
 )
 from ..denoisers import check_is_denoiser
-from ..laws import BiasLaw, DiscreteBias
+from ..laws import BiasLaw, DiscreteBias, RowLaw
 from ..metrics import normalised_mse
 from ..state_evolution import state_evolution
 
@@ -69,7 +70,7 @@ class Experiment:
     ----------
     class_name, params : str, dict
         The denoiser of both sides.
-    rows : row law
+    rows : RowLaw
         Of U and V.
     d, m, n, n_iter : int
     bias : BiasLaw
@@ -87,7 +88,7 @@ class Experiment:
 
     class_name: str
     params: dict
-    rows: object
+    rows: RowLaw
     d: int
     m: int = 1500
     n: int = 1000
@@ -107,10 +108,16 @@ class Experiment:
         X = law_v.draw(200_000, rng)[1]
         beta, S = self.m / self.n, X.T @ X / len(X)
         run = state_evolution(
-            law_u, law_v, denoiser_u=denoiser, denoiser_v=denoiser, beta=beta, M0=S / beta,
-            Q0=(S + self.start_noise**2 * np.mean(X**2) * np.eye(self.d)) / beta, n_iter=self.n_iter,
-            n_samples=n_samples, rng=rng,
-        )  # fmt: skip
+            law_u,
+            law_v,
+            denoiser,
+            beta=beta,
+            M0=S / beta,
+            Q0=(S + self.start_noise**2 * np.mean(X**2) * np.eye(self.d)) / beta,
+            n_iter=self.n_iter,
+            n_samples=n_samples,
+            rng=rng,
+        )
         return (
             run.iterates[-1].nmse
             if self.statistic is None
@@ -124,9 +131,8 @@ class Experiment:
         noise = (
             self.start_noise * np.sqrt(np.mean(e.B**2)) * rng.standard_normal(e.B.shape)
         )
-        run = experiments.run_amp(
-            experiments.observe(e, "true", rng), denoiser, e.B + noise, self.n_iter
-        )
+        score = experiments.observe(e, "true", rng)
+        run = biased_low_rank_amp(*score, denoiser, B0=e.B + noise, n_iter=self.n_iter)
         return (
             normalised_mse(e.A, e.B, run.A, run.B)
             if self.statistic is None
