@@ -1,0 +1,253 @@
+"""Break the formulas of the core one at a time, and ask whether a unit test notices.
+
+    python tools/mutate.py                          # 300 mutants drawn anew, on two processes: about half an hour
+    python tools/mutate.py --sample 40 --seed 7     # fewer, and the same ones again
+    python tools/mutate.py --module amp bias        # of these modules alone
+
+A mutant is a copy of the package with one operator, constant or function exchanged. Its own module's doctests and test
+file run first, then those of other modules. A mutant that no test kills has survived; those that compute the same, or
+change a tolerance or a block size, are listed with the reason in tests/mutants.yml. At least 98 % of the others must be
+killed.
+"""
+
+import argparse
+import ast
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+from tqdm import tqdm
+
+ROOT = Path(__file__).parents[1]
+KNOWN = ROOT / "tests" / "mutants.yml"
+DEMANDED = 0.98
+MODULES = {
+    "bias": "test_bias",
+    "score": "test_score",
+    "denoisers": "test_denoisers",
+    "_lasso": "test_lasso_solver",
+    "amp": "test_amp",
+    "state_evolution": "test_state_evolution",
+    "model": "test_model",
+    "laws": "test_laws",
+    "spectrum": "test_spectrum",
+    "metrics": "test_metrics",
+    "poisson": "test_poisson",
+    "reexpansion": "test_reexpansion",
+    "heldout": "test_heldout",
+    "baselines": "test_baselines",
+}
+NEIGHBOURS = ("test_door", "test_amp", "test_estimator", "test_errata", "test_proofs", "test_state_evolution")
+
+OPERATORS = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Div,
+    ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Mult,
+    ast.Pow: ast.Mult,
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.And: ast.Or,
+    ast.Or: ast.And,
+    ast.BitAnd: ast.BitOr,
+    ast.BitOr: ast.BitAnd,
+}
+PAIRS = [
+    ("max", "min"),
+    ("maximum", "minimum"),
+    ("sum", "mean"),
+    ("any", "all"),
+    ("argmax", "argmin"),
+    ("ones", "zeros"),
+]
+NAMES = dict(PAIRS) | {b: a for a, b in PAIRS} | {"sqrt": "square", "exp": "expm1", "log": "log1p"}
+SILENT = ("warnings.warn", "_warn")  # what is said is not a formula
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change of one module: where it stands, what it was and what it becomes."""
+
+    module: str
+    function: str
+    change: str
+    start: int
+    end: int
+    text: str
+
+    @property
+    def key(self):
+        """What names the mutant in tests/mutants.yml."""
+        return self.module, self.function, self.change
+
+    def apply(self, source):
+        """Return the source with the change."""
+        return source[: self.start] + self.text + source[self.end :]
+
+
+def variants(node):
+    """Yield the nodes that this one may be exchanged for."""
+    match node:
+        case ast.BinOp(left, op, right) if type(op) in OPERATORS:
+            yield ast.BinOp(left, OPERATORS[type(op)](), right)
+            yield from [left] * isinstance(op, ast.Add | ast.Sub)  # a term is dropped
+        case ast.BoolOp(op, values):
+            yield ast.BoolOp(OPERATORS[type(op)](), values)
+        case ast.Compare(left, [op], right) if type(op) in OPERATORS:
+            yield ast.Compare(left, [OPERATORS[type(op)]()], right)
+        case ast.UnaryOp(ast.Not() | ast.USub(), operand):
+            yield operand
+        case ast.IfExp(test, body, orelse):
+            yield ast.IfExp(test, orelse, body)
+        case ast.Constant(bool() as value):
+            yield ast.Constant(not value)
+        case ast.Constant(int() as value):
+            yield ast.Constant(value + 1)
+        case ast.Constant(float() as value):
+            yield ast.Constant(2 * value if value else 1.0)
+        case ast.Attribute(value, "T"):
+            yield value
+        case ast.Attribute(value, name) if name in NAMES:
+            yield ast.Attribute(value, NAMES[name])
+
+
+def formulas(tree):
+    """Yield (enclosing function, node) for every expression that computes; texts, errors and annotations do not."""
+    stack = [(child, "") for child in ast.iter_child_nodes(tree)]
+    while stack:
+        node, function = stack.pop()
+        if isinstance(node, (ast.Raise, ast.JoinedStr, ast.Import, ast.ImportFrom)) or _is_text(node):
+            continue
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in SILENT:
+            continue
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            function = f"{function}.{node.name}".lstrip(".")
+            if node.name == "__repr__":
+                continue
+            node.decorator_list = []
+        if isinstance(node, ast.FunctionDef):
+            node.returns = None
+            for argument in (*node.args.args, *node.args.kwonlyargs):
+                argument.annotation = None
+        if isinstance(node, ast.AnnAssign):
+            stack += [(node.value, function)] * (node.value is not None)
+            continue
+        yield function, node
+        stack += [(child, function) for child in ast.iter_child_nodes(node)]
+
+
+def _is_text(node):
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def mutants(module, source):
+    """Return all mutants of a module, in the order of its text.
+
+    >>> [one.change for one in mutants("toy", "scale = x.T / m")]
+    ['x.T -> x', 'x.T / m -> x.T * m']
+    """
+    starts = [0]
+    for line in source.splitlines(keepends=True):
+        starts.append(starts[-1] + len(line))
+    found = []
+    for function, node in formulas(ast.parse(source)):
+        for new in variants(node):
+            start = starts[node.lineno - 1] + _characters(source, starts, node.lineno, node.col_offset)
+            end = starts[node.end_lineno - 1] + _characters(source, starts, node.end_lineno, node.end_col_offset)
+            change = f"{ast.unparse(node)} -> {ast.unparse(new)}"
+            found.append(Mutant(module, function, change, start, end, f"({ast.unparse(new)})"))
+    return sorted(found, key=lambda one: (one.start, one.change))
+
+
+def _characters(source, starts, line, offset):
+    """Return an offset in characters: the parser counts bytes."""
+    return len(source[starts[line - 1] : starts[line]].encode()[:offset].decode())
+
+
+def run_tests(folder, tests, seconds):
+    """Return whether these tests fail, or do not end, in this copy of the repository."""
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *tests]
+    environment = os.environ | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    try:
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=seconds)
+    except subprocess.TimeoutExpired:
+        return True
+    if done.returncode not in (0, 1, 2):  # 2: the module cannot be imported any more
+        raise RuntimeError(done.stdout + done.stderr)
+    return done.returncode != 0
+
+
+def is_killed(mutant, scratch):
+    """Return whether some unit test notices the mutant, in a copy of the repository of its own."""
+    with tempfile.TemporaryDirectory(dir=scratch) as folder:
+        folder = Path(folder)
+        copy_repository(folder)
+        path = folder / "amptutorial" / f"{mutant.module}.py"
+        path.write_text(mutant.apply(path.read_text()))
+        own = MODULES[mutant.module]
+        batches = [[f"amptutorial/{mutant.module}.py", f"tests/{own}.py"]]
+        batches += [[f"tests/{name}.py"] for name in NEIGHBOURS if name != own]
+        return any(run_tests(folder, batch, 900) for batch in batches)
+
+
+def copy_repository(folder):
+    """Copy what the unit tests read."""
+    for name in ("amptutorial", "tests", "tools"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("book", "assignments", "solutions", "pyproject.toml", "README.md"):
+        (folder / name).symlink_to(ROOT / name)
+
+
+def known_survivors():
+    """Return the reasons of tests/mutants.yml by key."""
+    entries = yaml.safe_load(KNOWN.read_text()) or []
+    return {(one["module"], one["function"], one["change"]): one["reason"] for one in entries}
+
+
+def main():
+    """Draw mutants, run the tests on each, print who survives; exit with 1 below what is demanded."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--sample", type=int, default=300, metavar="N")
+    parser.add_argument("--seed", type=int, default=None, help="default: another one each time")
+    parser.add_argument("--module", nargs="+", choices=MODULES, default=list(MODULES))
+    parser.add_argument("--jobs", type=int, default=2)
+    options = parser.parse_args()
+    seed = int(time.time()) if options.seed is None else options.seed
+    sources = {name: (ROOT / "amptutorial" / f"{name}.py").read_text() for name in options.module}
+    everything = [one for name, source in sources.items() for one in mutants(name, source)]
+    drawn = random.Random(seed).sample(everything, min(options.sample, len(everything)))
+    known = known_survivors()
+    asked = [one for one in drawn if one.key not in known]
+    print(f"seed {seed}: {len(drawn)} of {len(everything)} mutants, {len(drawn) - len(asked)} of them known to survive")
+
+    with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(options.jobs) as pool:
+        killed = list(tqdm(pool.map(lambda one: is_killed(one, scratch), asked), total=len(asked), unit=" mutants"))
+    for one in drawn:
+        if one.key in known:
+            print(f"listed    {' '.join(one.key)}: {known[one.key]}")
+    for one, dead in zip(asked, killed, strict=True):
+        if not dead:
+            print(f"SURVIVED  {one.module} | {one.function} | {one.change}")
+    share = sum(killed) / max(len(asked), 1)
+    print(f"killed {sum(killed)} of {len(asked)}: {share:.1%} (demanded {DEMANDED:.0%})")
+    sys.exit(share < DEMANDED)
+
+
+if __name__ == "__main__":
+    main()
