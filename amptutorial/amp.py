@@ -1,8 +1,8 @@
 """Biased low-rank AMP: Algorithm 1 of the paper (`alg:low-ramp`), corrected.
 
-`amp_iterates` is the algorithm, line by line. `form_precision` is the one place where F
-is formed, and `half_step` the one where a denoiser is called: for both sides of AMP, for
-`amptutorial.state_evolution`, and for `amptutorial.reexpansion`.
+`amp_iterates` is the algorithm, line by line. `form_precision` is the one place where
+F is formed, and `half_step` the one where a denoiser is called: for both sides of AMP,
+for `amptutorial.state_evolution`, and for `amptutorial.reexpansion`.
 """
 
 import warnings
@@ -26,7 +26,7 @@ from ._validation import (
 )
 from .denoisers import Denoiser, as_pair
 
-# smallest eigenvalue of F plus the penalty's convexity, relative to Q plus the convexity
+# the smallest eigenvalue of F + c I relative to Q + c I, c the penalty's convexity
 FLOOR = 0.1
 
 
@@ -172,10 +172,10 @@ def half_step(P, r, Q, Gamma, denoiser):
     From a random start, Q - Gamma is nearly singular and often indefinite: the minimum
     that `eq:Gadef-row` asks for does not exist, and `floor_precision` steps in. The
     floor is a Lipschitz function of (Q, Gamma), so state evolution, which applies the
-    same one, stays valid. At a fixed point above the spectral threshold it is not active
-    for beta between 1/81 and 81 (without penalty, F >= Q / (1 + sqrt(beta)) or more
-    there), and the fixed points are those of the paper. A weak ridge may instead end in
-    a cycle through floored steps: look at all iterates.
+    same one, stays valid. At a fixed point above the spectral threshold it is not
+    active for beta between 1/81 and 81 (without penalty, F >= Q / (1 + sqrt(beta)) or
+    more there), and the fixed points are those of the paper. A weak ridge may instead
+    end in a cycle through floored steps: look at all iterates.
     """
     check_finite(Q=Q, P=P)
     F, floored = form_precision(Q, Gamma, r, denoiser)
@@ -237,8 +237,8 @@ def check_start(B0, m, n):
     B0 = check_matrix(B0, "B0", shape=(n, None))
     if not 1 <= B0.shape[1] <= min(m, n):
         raise ValueError(
-            f"B0 has d = {B0.shape[1]} columns; the embedding dimension must be between "
-            f"1 and min(m, n) = {min(m, n)}"
+            f"B0 has d = {B0.shape[1]} columns; the embedding dimension must be "
+            f"between 1 and min(m, n) = {min(m, n)}"
         )
     return B0
 

@@ -1,4 +1,4 @@
-"""Denoisers: what turns the noisy rows P = X M + noise into estimates of X (`eq:Gadef-row`, Section 6.1 of the paper).
+"""Denoisers turn noisy rows P = X M + noise into estimates of X (`eq:Gadef-row`).
 
 A denoiser sees rows `P` (N, d), their bias factors `r` (N,) and one precision matrix
 `F` (d, d) for all of them. It cannot tell whether the rows belong to A or to B, nor
@@ -31,10 +31,10 @@ class Denoiser(ABC):
     >>> class PositivePart(Denoiser):
     ...     def estimate(self, P, r, F):
     ...         return np.maximum(np.linalg.solve(F, P.T).T, 0)
-    >>> denoiser = PositivePart()
-    >>> denoiser.estimate(np.array([[1.0, -1.0]]), np.ones(1), 2 * np.eye(2))
+    >>> P, r, F = np.array([[1.0, -1.0]]), np.ones(1), 2 * np.eye(2)
+    >>> PositivePart().estimate(P, r, F)
     array([[0.5, 0. ]])
-    >>> denoiser.mean_jacobian(np.array([[1.0, -1.0]]), np.ones(1), 2 * np.eye(2)).round(6)
+    >>> PositivePart().mean_jacobian(P, r, F).round(6)
     array([[0.5, 0. ],
            [0. , 0. ]])
     """
@@ -42,17 +42,19 @@ class Denoiser(ABC):
     precision = "argmin"
 
     def __repr__(self):
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
+        given = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
+        return f"{type(self).__name__}({given})"
 
     @abstractmethod
     def estimate(self, P, r, F):
         """Return the estimated rows, shape (N, d)."""
 
     def mean_jacobian(self, P, r, F):
-        """Return the mean over the rows of d estimate_l / d P_k at [k, l], shape (d, d) (`eq:Gamma_abdef`).
+        """Return the mean over the rows of d estimate_l / d P_k at [k, l], (d, d).
 
-        The default differentiates `estimate` by central differences, one column of `P`
-        at a time.
+        Times the number of rows and divided by m it is Gamma (`eq:Gamma_abdef`). The
+        default differentiates `estimate` by central differences, one column of `P` at a
+        time.
         """
         P = np.asarray(P, dtype=np.float64)
         # balances truncation and round-off
@@ -60,41 +62,53 @@ class Denoiser(ABC):
         return self.difference_jacobian(P, r, F, step)
 
     def difference_jacobian(self, P, r, F, step):
-        """Return `mean_jacobian` by central differences of `estimate`, with this step in every entry of `P`."""
+        """Return `mean_jacobian` by central differences of `estimate`.
+
+        The step is the same in every entry of `P`.
+        """
+
+        def change(h):
+            return self.estimate(P + h, r, F) - self.estimate(P - h, r, F)
+
         shifts = step * np.eye(P.shape[1])
-        return np.array(
-            [
-                (self.estimate(P + h, r, F) - self.estimate(P - h, r, F)).mean(axis=0)
-                for h in shifts
-            ]
-        ) / (2 * step)
+        return np.array([change(h).mean(axis=0) for h in shifts]) / (2 * step)
 
     def denoise(self, P, r, F):
-        """Return `(estimate, mean_jacobian)`; override where one computation gives both."""
+        """Return `(estimate, mean_jacobian)`.
+
+        Override it where one computation gives both.
+        """
         X = self.estimate(P, r, F)
         if np.shape(X) != np.shape(P):
             raise ValueError(
-                f"{self!r} returned an estimate of shape {np.shape(X)}, expected {np.shape(P)}"
+                f"{self!r} returned an estimate of shape {np.shape(X)}, expected "
+                f"{np.shape(P)}"
             )
         return X, self.mean_jacobian(P, r, F)
 
     def penalty(self, X, r):
-        """Return the sum over the rows of g(x_i / sqrt(r_i)), the regulariser in `eq:LAB`; 0 if there is none."""
+        """Return the sum over the rows of g(x_i / sqrt(r_i)), the penalty in `eq:LAB`.
+
+        It is 0 for a denoiser that has none.
+        """
         return 0.0
 
     def convexity(self, r):
-        """Return c >= 0 such that x -> g(x / sqrt(r_i)) - c |x|^2 / 2 is convex for every row.
+        """Return c >= 0: in every row g(x / sqrt(r_i)) - c |x|^2 / 2 is convex.
 
         The minimum in `eq:Gadef-row` exists as long as the eigenvalues of F exceed -c.
         """
         return 0.0
 
     def refit(self, P, r, F):
-        """Return the denoiser to use on these rows: a copy with learned parameters, or itself."""
+        """Return the denoiser for these rows: itself, or a copy that has learned."""
         return self
 
     def frozen(self):
-        """Return the denoiser as it is now, no longer learning: what overrides `refit` overrides this too."""
+        """Return the denoiser as it is now, no longer learning.
+
+        A class that overrides `refit` overrides this method too.
+        """
         return self
 
 
@@ -108,12 +122,14 @@ def check_is_denoiser(denoiser, name):
     """
     if not isinstance(denoiser, Denoiser):
         raise TypeError(
-            f"{name} must be an instance of Denoiser, such as Ridge(1.0), got {denoiser!r}: "
-            "derive its class from amptutorial.Denoiser, and pass an instance"
+            f"{name} must be an instance of Denoiser, such as Ridge(1.0), got "
+            f"{denoiser!r}: derive its class from amptutorial.Denoiser, and pass an "
+            "instance"
         )
     if denoiser.precision not in ("argmin", "posterior"):
         raise ValueError(
-            f'{name}.precision must be "argmin" or "posterior", got {denoiser.precision!r}'
+            f'{name}.precision must be "argmin" or "posterior", got '
+            f"{denoiser.precision!r}"
         )
     return denoiser
 
@@ -143,13 +159,12 @@ def as_pair(denoiser):
     return (check_is_denoiser(denoiser, "denoiser"),) * 2
 
 
-# temporary arrays of at most 120 kB: they stay in the cache, and no memory is mapped
-# anew
+# temporary arrays of at most 120 kB stay in the cache, and no memory is mapped anew
 BLOCK_ENTRIES = 15_000
 
 
 def mode_gains(r, w):
-    """Return 1 / (w_k + 1 / r_i), shape (len(w), len(r)): by how much mode k of row i is multiplied.
+    """Return 1 / (w_k + 1 / r_i), (len(w), len(r)): the gain of mode k in row i.
 
     Examples
     --------
@@ -162,10 +177,11 @@ def mode_gains(r, w):
 
 
 class LinearDenoiser(Denoiser):
-    """x -> (F + C^-1 / r)^-1 p for a matrix C = L L^T: the minimiser for g(u) = u^T C^-1 u / 2, and a posterior mean.
+    """The estimate (F + C^-1 / r)^-1 p, linear in p, for a matrix C = L L^T.
 
-    With L^T F L = E diag(w) E^T and V = L E, the inverse is V diag(1 / (w + 1 / r))
-    V^T: one eigendecomposition serves all rows, and C may be singular.
+    It is the minimiser for g(u) = u^T C^-1 u / 2, and a posterior mean. With L^T F L =
+    E diag(w) E^T and V = L E, the inverse is V diag(1 / (w + 1 / r)) V^T: one
+    eigendecomposition serves all rows, and C may be singular.
     """
 
     @abstractmethod
@@ -173,16 +189,11 @@ class LinearDenoiser(Denoiser):
         """Return L, shape (d, d)."""
 
     def modes(self, F):
-        """Return `(V, w)` such that (F + C^-1 / r)^-1 = V diag(1 / (w + 1 / r)) V^T for every r."""
+        """Return `(V, w)` with V diag(1 / (w + 1 / r)) V^T = (F + C^-1 / r)^-1."""
         L = self._root(len(F))
         w, E = np.linalg.eigh(L.T @ check_symmetric(F, len(F)) @ L)
-        round_off = (
-            10
-            * len(w)
-            * np.finfo(float).eps
-            * np.linalg.norm(L) ** 2
-            * np.linalg.norm(F)
-        )
+        size = np.linalg.norm(L) ** 2 * np.linalg.norm(F)
+        round_off = 10 * len(w) * np.finfo(float).eps * size
         # the zero of a semidefinite F is zero
         return L @ E, np.where((w < 0) & (w > -round_off), 0.0, w)
 
@@ -194,8 +205,9 @@ class LinearDenoiser(Denoiser):
         V, w = self.modes(F)
         if len(r) and 1 + r.max() * w[0] <= 0:
             raise ValueError(
-                f"F + C^-1 / r is not positive definite for row {r.argmax()}: the minimum does not exist; "
-                "raise the eigenvalues of F first, with amptutorial.amp.floor_precision"
+                f"F + C^-1 / r is not positive definite for row {r.argmax()}: the "
+                "minimum does not exist; raise the eigenvalues of F first, with "
+                "amptutorial.amp.floor_precision"
             )
         return P, r, V, w
 
@@ -208,13 +220,13 @@ class LinearDenoiser(Denoiser):
         return self.denoise(P, r, F)[1]
 
     def denoise(self, P, r, F):
-        """Return `(estimate, mean_jacobian)`, a block of rows at a time: three times faster than all at once."""
+        """Return `(estimate, mean_jacobian)`.
+
+        A block of rows at a time is three times as fast as all at once.
+        """
         P, r, V, w = self._prepare(P, r, F)
-        X, total, to_modes = (
-            np.empty_like(P),
-            np.zeros_like(w),
-            np.ascontiguousarray(V.T, dtype=P.dtype),
-        )
+        X, total = np.empty_like(P), np.zeros_like(w)
+        to_modes = np.ascontiguousarray(V.T, dtype=P.dtype)
         size = max(1, BLOCK_ENTRIES // len(w))
         for start in range(0, len(P), size):
             rows = slice(start, start + size)
@@ -232,13 +244,13 @@ class LinearDenoiser(Denoiser):
         return float((coordinates**2).sum() / 2)
 
     def penalty_gradient(self, X, r):
-        """Return the derivative of `penalty` by the rows, C^-1 x_i / r_i, shape (N, d)."""
+        """Return the derivative of `penalty` by the rows, C^-1 x_i / r_i, (N, d)."""
         L = self._root(X.shape[1])
         return X @ np.linalg.pinv(L @ L.T, hermitian=True) / np.asarray(r)[:, None]
 
 
 class Ridge(LinearDenoiser):
-    """Minimiser for the squared norm g(u) = strength / 2 |u|^2 (`eq:regl2`): p (F + strength / r I)^-1.
+    """Minimiser p (F + strength / r I)^-1 for g(u) = strength / 2 |u|^2 (`eq:regl2`).
 
     Parameters
     ----------
@@ -271,7 +283,7 @@ class Ridge(LinearDenoiser):
 
 
 class GaussianPosterior(LinearDenoiser):
-    """Posterior mean of x = sqrt(r) u given p = x F + N(0, F), under u ~ N(0, covariance).
+    """Posterior mean of x = sqrt(r) u given p = x F + N(0, F), u ~ N(0, covariance).
 
     With it AMP is Bayes-optimal for Gaussian rows. The formula is that of `Ridge` with
     covariance^-1 for the strength; the difference is `precision`: F = Q, without the
@@ -291,7 +303,8 @@ class GaussianPosterior(LinearDenoiser):
 
     Examples
     --------
-    >>> GaussianPosterior(1.0).estimate(np.array([[3.0, 4.0]]), np.ones(1), np.diag([2.0, 3.0]))
+    >>> posterior = GaussianPosterior(1.0)
+    >>> posterior.estimate(np.array([[3.0, 4.0]]), np.ones(1), np.diag([2.0, 3.0]))
     array([[1., 1.]])
     """
 
@@ -307,7 +320,8 @@ class GaussianPosterior(LinearDenoiser):
             smallest = np.linalg.eigvalsh(self.covariance)[0]
             if smallest <= 0:
                 raise ValueError(
-                    f"covariance must be positive definite, its smallest eigenvalue is {smallest:.3g}"
+                    "covariance must be positive definite, its smallest eigenvalue is "
+                    f"{smallest:.3g}"
                 )
         self.learn = bool(learn)
 
@@ -324,21 +338,25 @@ class GaussianPosterior(LinearDenoiser):
             return np.eye(d) * np.sqrt(self.covariance)
         if len(self.covariance) != d:
             raise ValueError(
-                f"covariance has shape {self.covariance.shape}, the rows have {d} entries"
+                f"covariance has shape {self.covariance.shape}, the rows have {d} "
+                "entries"
             )
         w, E = np.linalg.eigh(self.covariance)
         return (E * np.sqrt(np.maximum(w, 0))) @ E.T
 
     def refit(self, P, r, F):
-        """Return a copy whose covariance is the posterior mean of u u^T, averaged over the rows, if `learn`."""
+        """Return a copy after one step of expectation-maximisation, if `learn`.
+
+        Its covariance is the posterior mean of u u^T, averaged over the rows.
+        """
         if not self.learn or not len(P):
             return self
         P, r, V, w = self._prepare(P, r, F)
         gains = mode_gains(r, w)
         coordinates = (V.T @ P.T) * gains / np.sqrt(r)
-        second_moment = coordinates @ coordinates.T / len(P) + np.diag(
-            (gains / r).mean(axis=1)
-        )
+        posterior_variances = (gains / r).mean(axis=1)
+        second_moment = coordinates @ coordinates.T / len(P)
+        second_moment += np.diag(posterior_variances)
         C = V @ second_moment @ V.T
         values, axes = np.linalg.eigh((C + C.T) / 2)
         # positive definite also after round-off
@@ -351,7 +369,7 @@ class GaussianPosterior(LinearDenoiser):
 
 
 class Lasso(Denoiser):
-    """Minimiser for the absolute norm g(u) = strength |u|_1 (`eq:regsparse`, `eq:l1-denoiserA`).
+    """Minimiser for g(u) = strength |u|_1 (`eq:regsparse`, `eq:l1-denoiserA`).
 
     Solved for all rows at once, in the form with F itself: the square root F^(1/2) of
     `eq:l1-denoiserA` is not needed.
@@ -379,7 +397,10 @@ class Lasso(Denoiser):
         return f"Lasso({self.strength:g})"
 
     def estimate(self, P, r, F):
-        """Return the minimisers of a^T F a / 2 - p_i^T a + strength / sqrt(r_i) |a|_1, shape (N, d)."""
+        """Return the rows a_i that minimise the penalised quadratic, shape (N, d).
+
+        It is a^T F a / 2 - p_i^T a + strength / sqrt(r_i) |a|_1.
+        """
         P = check_matrix(P, "P")
         r = check_rates(r, len(P), "r")
         F = check_symmetric(
@@ -388,13 +409,14 @@ class Lasso(Denoiser):
         smallest = np.linalg.eigvalsh(F)[0]
         if smallest <= 0:
             raise ValueError(
-                f"F must be positive definite, its smallest eigenvalue is {smallest:.3g}: "
-                "raise the eigenvalues first, with amptutorial.amp.floor_precision"
+                "F must be positive definite, its smallest eigenvalue is "
+                f"{smallest:.3g}: raise the eigenvalues first, with "
+                "amptutorial.amp.floor_precision"
             )
         return solve_lasso_rows(P, self.strength / np.sqrt(r), F)
 
     def mean_jacobian(self, P, r, F):
-        """Return the mean of (F_SS)^-1 on each row's support S, zero elsewhere, shape (d, d)."""
+        """Return the mean of (F_SS)^-1 on each row's support S, zero elsewhere."""
         return self.denoise(P, r, F)[1]
 
     def denoise(self, P, r, F):

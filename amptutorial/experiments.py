@@ -1,5 +1,6 @@
-"""The paper's experiments, one instance at a time (Section 6); `amptutorial.reproduce` runs and stores them all.
+"""The paper's experiments, one instance at a time (Section 6).
 
+`amptutorial.reproduce` runs and stores them all.
 An instance is drawn from its number alone, so that any of them can be computed again.
 Each function returns a dictionary of arrays; `AMP` in a name means measured, `SE`
 predicted by state evolution before any noise was drawn.
@@ -135,7 +136,8 @@ def amp_curves(embedding, score, denoiser, B0, n_iter):
     --------
     >>> rng = np.random.default_rng(0)
     >>> e = replace(L2, m=60, n=90, d=2).draw(rng)
-    >>> curves = amp_curves(e, observe(e, "true", rng), Ridge(1e-3), random_start(90, 2, rng), 8)
+    >>> score, B0 = observe(e, "true", rng), random_start(90, 2, rng)
+    >>> curves = amp_curves(e, score, Ridge(1e-3), B0, 8)
     >>> bool(curves["mse"][-1] < 0.05), curves["loss"].shape
     (True, (8,))
     """
@@ -177,7 +179,10 @@ def predict(embedding, laws, denoiser, B0, n_iter, rng, n_samples=20_000):
 
 
 def compare(embedding, laws, denoiser, n_iter, rng):
-    """Return AMP's curves through all `CHANNELS` from one random start, as ``AMP_mse_counted`` etc., and `predict`."""
+    """Return `predict` and AMP's curves through all `CHANNELS` from one random start.
+
+    The measured ones are named ``AMP_mse_counted`` and so on; see `amp_curves`.
+    """
     B0 = random_start(embedding.n, embedding.d, rng)
     result = predict(embedding, laws, denoiser, B0, n_iter, rng)
     for channel in CHANNELS:
@@ -228,7 +233,7 @@ def l2_instance(index, setting=L2):
 
 
 def l1_instance(index, setting=L1):
-    """One instance of the sparse experiment (`fig:sparse20runs-loss`, `fig:sparse20runs-mse`).
+    """One instance of the sparse experiment (`fig:sparse20runs-loss`, `-mse`).
 
     Returns
     -------
@@ -290,7 +295,7 @@ def fisher_instance(index, setting=L2, n_pairs=2000):
 
 
 def singular_instance(index, setting=SINGULAR):
-    """One instance of the spectrum at equal biases s_u + s_v = LOG_RATES[index] (`fig:singular`).
+    """One instance of the spectrum at s_u + s_v = LOG_RATES[index] (`fig:singular`).
 
     Returns
     -------
@@ -320,10 +325,11 @@ def singular_instance(index, setting=SINGULAR):
 
 @cache
 def learn_from_reviews(d=10, strength=1e-3, n_iter=10):
-    """Return `(U, V, r_u, r_v)`: what AMP with a ridge makes of 7,000 movie reviews, and the counted biases.
+    """Return `(U, V, r_u, r_v)`: rows that AMP learns from 7,000 movie reviews.
 
-    The paper's way to "true" embeddings of real text. So weak a ridge overfits rare
-    words: a few rows are a hundred times as long as the others.
+    The bias factors are the counted ones. This is the paper's way to "true" embeddings
+    of real text. So weak a ridge overfits rare words: a few rows are a hundred times as
+    long as the others.
     """
     Z, _, _ = drop_empty(load_movie_reviews().counts)
     r_u, r_v = estimate_bias(Z)
@@ -334,7 +340,7 @@ def learn_from_reviews(d=10, strength=1e-3, n_iter=10):
 
 
 def new_channel(U, V, r_u, r_v, largest=0.5, mean_count=1e6):
-    """Return the `PoissonEmbedding` of given rows, centred and scaled, with biases raised alike to a mean count.
+    """Return the `PoissonEmbedding` of given rows, centred, scaled and made frequent.
 
     The paper subtracts "the row mean" and divides by "the smallest element", which
     leaves a mean and makes the rates overflow (erratum 15), and is silent on the biases
@@ -345,7 +351,8 @@ def new_channel(U, V, r_u, r_v, largest=0.5, mean_count=1e6):
     Examples
     --------
     >>> rng = np.random.default_rng(0)
-    >>> e = new_channel(rng.standard_normal((20, 2)), rng.standard_normal((30, 2)), np.ones(20), np.ones(30))
+    >>> U, V = rng.standard_normal((20, 2)), rng.standard_normal((30, 2))
+    >>> e = new_channel(U, V, np.ones(20), np.ones(30))
     >>> M = e.U @ e.V.T / np.sqrt(20)
     >>> round(float(np.abs(M).max()), 6), bool(1e6 <= e.rates().mean() < 1.1e6)
     (0.5, True)
@@ -357,7 +364,7 @@ def new_channel(U, V, r_u, r_v, largest=0.5, mean_count=1e6):
 
 
 def real_instance(index, m=2000, n=3000, n_iter=15):
-    """One instance of the experiment on movie reviews (`fig:real-loss`, `fig:real-mse`).
+    """One instance of the experiment on reviews (`fig:real-loss`, `fig:real-mse`).
 
     Rows of the learned embeddings, drawn at random, are the truth of a `new_channel`,
     with the biases counted in the reviews.

@@ -1,4 +1,4 @@
-"""Distributions of biases and of embedding rows (Sections 4.2, 4.3 and 6.2 of the paper).
+"""Distributions of biases and of embedding rows (Sections 4.2, 4.3 and 6.2).
 
 A *bias law* describes the scalar s, a *row law* the vector u. State evolution needs
 their product, the law of the pair (r, x) = (exp(s), sqrt(r) u): that is `ScaledRows`,
@@ -32,7 +32,7 @@ class ScaledRowLaw(Protocol):
     """What a law of scaled rows must have; `ScaledRows` and `EmpiricalRows` are two."""
 
     def draw(self, N: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Return `(r, X)`: bias factors (N,) and scaled rows sqrt(r) u, shape (N, d)."""
+        """Return `(r, X)`: bias factors (N,) and scaled rows sqrt(r) u (N, d)."""
 
 
 class BiasLaw(ABC):
@@ -45,14 +45,14 @@ class BiasLaw(ABC):
 
     @abstractmethod
     def isf(self, q):
-        """Inverse survival function: the bias that is exceeded with probability `q` in (0, 1]."""
+        """Return the bias that is exceeded with probability `q` in (0, 1]."""
 
     def draw(self, size, rng):
-        """Return `size` independent biases s, drawn with the `numpy.random.Generator` `rng`."""
+        """Return `size` independent biases s, drawn with the generator `rng`."""
         return self.isf(1.0 - check_rng(rng).random(size))
 
     def atoms(self):
-        """Return `(r, weights)` such that E f(r) is close to `weights @ f(r)` for smooth f.
+        """Return `(r, weights)` such that E f(r) is near `weights @ f(r)` for smooth f.
 
         The quadrature is tanh-sinh in U: it converges exponentially although r may be
         infinite at U = 0.
@@ -152,7 +152,7 @@ class DiscreteBias(BiasLaw):
 
 @dataclass(frozen=True)
 class ShiftedExponential(BiasLaw):
-    """Biases s = shift + an exponential variable of mean `scale`: those of the paper's experiments.
+    """Biases s = shift + an exponential variable of mean `scale`, as in the paper.
 
     Parameters
     ----------
@@ -187,7 +187,9 @@ class ShiftedExponential(BiasLaw):
 
 @dataclass(frozen=True)
 class Zipf(BiasLaw):
-    """Zipf's law r = C0 / U^alpha of word frequencies (`eq:Ruzipf`), as biases s = log C0 - alpha log U.
+    """Zipf's law of frequencies, r = C0 / U^alpha with U uniform (`eq:Ruzipf`).
+
+    The biases are s = log C0 - alpha log U.
 
     Parameters
     ----------
@@ -268,7 +270,7 @@ class GaussianRows:
 
 @dataclass(frozen=True)
 class SparseGaussianRows:
-    """Gaussian rows of which a fraction `density` of the entries is kept, the others zero.
+    """Gaussian rows that keep a fraction `density` of their entries, the others zero.
 
     The paper sets half of each row to zero. Here each row keeps density * d entries at
     random places; where that is no whole number it is rounded up or down at random, so
@@ -283,7 +285,8 @@ class SparseGaussianRows:
 
     Examples
     --------
-    >>> u = SparseGaussianRows(0.1, density=0.5).draw((100, 10), np.random.default_rng(0))
+    >>> law = SparseGaussianRows(0.1, density=0.5)
+    >>> u = law.draw((100, 10), np.random.default_rng(0))
     >>> bool(((u != 0).sum(axis=1) == 5).all())
     True
     """
@@ -339,7 +342,7 @@ class ScaledRows:
 
 
 def scaled_rows(d, *, rows_u, rows_v, bias_u, bias_v):
-    """Return the laws of the rows of A and of B, normalised to E(R^u) = 1 (`eq:bias_norm`).
+    """Return the laws of the rows of A and B, with E(R^u) = 1 (`eq:bias_norm`).
 
     Parameters
     ----------
@@ -367,7 +370,8 @@ def scaled_rows(d, *, rows_u, rows_v, bias_u, bias_v):
     for bias in (bias_u, bias_v):
         if not np.isfinite(bias.moment(1)):
             raise ValueError(
-                f"{bias} has no finite mean rate: E(R^u) = 1 (eq:bias_norm) or E(B^T B) does not exist"
+                f"{bias} has no finite mean rate: E(R^u) = 1 (eq:bias_norm) or "
+                "E(B^T B) does not exist"
             )
     mean = bias_u.moment(1)
     d = check_integer(d, "d", minimum=1)

@@ -1,4 +1,7 @@
-"""Losses and errors: what AMP minimises, and what state evolution predicts; no m x n array of errors is formed."""
+"""Losses and errors: what AMP minimises, and what state evolution predicts.
+
+No m x n array of errors is formed.
+"""
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,12 +29,13 @@ def squared_norm(Y):
     if isinstance(Y, np.ndarray):
         return float(np.vdot(Y, Y))
     raise TypeError(
-        f"the norm of a {type(Y).__name__} is not known: pass a FisherScore, an array or a sparse array"
+        f"the norm of a {type(Y).__name__} is not known: pass a FisherScore, an array "
+        "or a sparse array"
     )
 
 
 class QuadraticLoss:
-    """L(A, B) = |Y~ - A B^T / sqrt(m)|^2 / 2 + phi_u + phi_v (`eq:LAB`), and its gradient.
+    """L(A, B) = |Y~ - A B^T / sqrt(m)|^2 / 2 + phi_u + phi_v (`eq:LAB`).
 
     Parameters
     ----------
@@ -79,7 +83,9 @@ class QuadraticLoss:
 
 
 def poisson_loss(Z, U, V, r_u, r_v):
-    """Return - sum_ij log Poisson(Z_ij | r_i r_j exp(u_i . v_j / sqrt(m))), the first term of `eq:loss_poisson`.
+    """Return the negative log-likelihood, the first term of `eq:loss_poisson`.
+
+    It is - sum_ij log Poisson(Z_ij | r_i r_j exp(u_i . v_j / sqrt(m))).
 
     Parameters
     ----------
@@ -106,8 +112,8 @@ def poisson_loss_and_gradient(Z, U, V, r_u, r_v):
 
     Examples
     --------
-    >>> loss, by_U, by_V = poisson_loss_and_gradient([[2]], np.ones((1, 1)), np.zeros((1, 1)), np.ones(1), np.ones(1))
-    >>> by_U, by_V
+    >>> U, V, one = np.ones((1, 1)), np.zeros((1, 1)), np.ones(1)
+    >>> poisson_loss_and_gradient([[2]], U, V, one, one)[1:]
     (array([[0.]]), array([[-1.]]))
     """
     Z = sp.csr_array(check_counts(Z))
@@ -134,7 +140,7 @@ def poisson_loss_and_gradient(Z, U, V, r_u, r_v):
 
 
 def normalised_mse(A, B, A_hat, B_hat):
-    """Return |A_hat B_hat^T - A B^T|^2 / |A B^T|^2, the paper's MSE_k (after `eq:mmhat`).
+    """Return |A_hat B_hat^T - A B^T|^2 / |A B^T|^2, the paper's MSE (after `eq:mmhat`).
 
     It does not depend on the rotation that A and B leave open. For the error of M = U
     V^T / sqrt(m), pass U and V.
@@ -197,7 +203,9 @@ def overlap(X, X_hat):
 
 
 def align(X_hat, X):
-    """Return `X_hat` turned by the orthogonal matrix that brings it closest to `X` (Procrustes).
+    """Return `X_hat` times the orthogonal matrix that brings it closest to `X`.
+
+    This is the Procrustes problem.
 
     Examples
     --------
@@ -211,7 +219,9 @@ def align(X_hat, X):
 
 
 def row_errors(X, X_hat):
-    """Return |x_i - x_hat_i|^2 for every row, shape (N,): average it over rows of like r for E(|A - A_k|^2 | R^u = r).
+    """Return |x_i - x_hat_i|^2 for every row, shape (N,).
+
+    Its average over rows with similar r estimates E(|A - A_k|^2 | R^u = r).
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The Fisher score of the counts: the matrix Y~ on which AMP works (`eq:score_ij` to `eq:abyscaled`)."""
+"""The Fisher score of the counts, the matrix Y~ on which AMP works (`eq:abyscaled`)."""
 
 import numpy as np
 import scipy.sparse as sp
@@ -8,7 +8,7 @@ from ._validation import check_counts, check_rates
 
 
 class FisherScore(LinearOperator):
-    """Y~ = R_u^(-1/2) (Z - r_u r_v^T) R_v^(-1/2), as a linear operator (`eq:abyscaled`).
+    """Y~ = R_u^(-1/2) (Z - r_u r_v^T) R_v^(-1/2) (`eq:score_ij` to `eq:abyscaled`).
 
     Z_ij - r_i r_j is the derivative of log Poisson(Z_ij | exp(w) r_i r_j) at w = 0, and
     r_i r_j its variance, so Y~ is the score in units of its standard deviation: Y~ = A
@@ -92,7 +92,8 @@ class FisherScore(LinearOperator):
         Examples
         --------
         >>> import scipy.sparse
-        >>> FisherScore(scipy.sparse.csr_array([[1, 3], [3, 9]]), np.ones(2), np.array([1.0, 9.0])).squared_norm()
+        >>> Z = scipy.sparse.csr_array([[1, 3], [3, 9]])
+        >>> FisherScore(Z, np.ones(2), np.array([1.0, 9.0])).squared_norm()
         8.0
         """
         if not self._rank_one:

@@ -2,9 +2,9 @@
 
 It has two forms, on random rows and in closed form, which run the same loop, `_evolve`.
 They differ in how one side takes its expectations: over sampled rows, through the very
-`amptutorial.amp.half_step` that AMP uses (`_SampledSide`), or exactly, for Gaussian rows
-and linear denoisers (`_ClosedFormSide`). The evolution is *two-time*: it also follows
-E(B_k^T B_(k+1)), which the training loss needs.
+`amptutorial.amp.half_step` that AMP uses (`_SampledSide`), or exactly, for Gaussian
+rows and linear denoisers (`_ClosedFormSide`). The evolution is *two-time*: it also
+follows E(B_k^T B_(k+1)), which the training loss needs.
 """
 
 from dataclasses import dataclass
@@ -85,7 +85,7 @@ class SERun:
 
 
 def start_overlap(B, B0, m):
-    """Return what state evolution has to know of a start, as keywords ``M0`` and ``Q0``.
+    """Return what state evolution has to know of a start: `M0` and `Q0`, as keywords.
 
     Parameters
     ----------
@@ -244,7 +244,7 @@ def _whiten(noise, known):
 
 
 def _square_root(Q):
-    """Return the symmetric root of a semidefinite matrix, clearing negative round-off."""
+    """Return the symmetric root of a semidefinite matrix; round-off below 0 is 0."""
     w, V = np.linalg.eigh((Q + Q.T) / 2)
     return (V * np.sqrt(np.maximum(w, 0))) @ V.T
 
@@ -267,16 +267,17 @@ def _evolve(side_u, side_v, *, beta, M0, Q0, n_iter):
         C = (beta * M0).T @ np.linalg.pinv(S, hermitian=True) @ b.M if k == 0 else b.C
         M_next, Q_next = b.M / beta, b.Q / beta
         error = signal - 2 * np.vdot(a.M, M_next) + np.vdot(a.Q, Q_next)
-        # The loss is |Y - X_hat|^2 / 2 + phi with X_hat = A_k B_(k+1)^T / sqrt(m), and
-        # Y^T A_k / sqrt(m) is the input P_b of the last denoiser plus its Onsager term
-        # B_k Gamma_b: so <Y, X_hat> / n has the limit b.fit + tr(C Gamma_b), with
-        # C = E(B_k^T B_(k+1)). Proposition "The training loss in the limit", chapter 13.
+        # The loss is |Y - X_hat|^2 / 2 + phi, X_hat = A_k B_(k+1)^T / sqrt(m). And
+        # Y^T A_k / sqrt(m) is the last denoiser's input P_b plus its Onsager term
+        # B_k Gamma_b: the limit of <Y, X_hat> / n is b.fit + tr(C Gamma_b), with
+        # C = E(B_k^T B_(k+1)). Chapter 13: "The training loss in the limit".
         squares = beta * signal / 2 + np.vdot(a.Q, b.Q) / 2
         product = b.fit + np.vdot(C, Gamma_b)
         excess_loss = squares - product + beta * a.penalty + b.penalty
         iterates.append(
             SEIterate(
-                k=k, M_a=a.M, Q_a=a.Q, M_b=M_b, Q_b=Q_b, M_b_next=M_next, Q_b_next=Q_next,
+                k=k, M_a=a.M, Q_a=a.Q, M_b=M_b, Q_b=Q_b,
+                M_b_next=M_next, Q_b_next=Q_next,
                 F_a=a.F, F_b=b.F, Gamma_a=Gamma_a, Gamma_b=Gamma_b,
                 floored_a=a.floored, floored_b=b.floored,
                 nmse=float(error / signal), excess_loss=float(excess_loss),
@@ -304,10 +305,10 @@ def state_evolution(
     beta : float
         m / n.
     M0, Q0 : arrays (d, d_hat), (d_hat, d_hat)
-        B^T B_0 / m and B_0^T B_0 / m of the start, see `start_overlap`. With M0 = 0, the
-        limit for a start that is independent of B, the prediction stays at zero overlap
-        for ever: start from the overlap of the instance at hand. The rows have d
-        entries, the estimates d_hat: the ranks of the truth and of the fit.
+        B^T B_0 / m and B_0^T B_0 / m of the start, see `start_overlap`. With M0 = 0,
+        the limit for a start that is independent of B, the prediction stays at zero
+        overlap for ever: start from the overlap of the instance at hand. The rows have
+        d entries, the estimates d_hat: the ranks of the truth and of the fit.
     n_iter, n_samples : int
     rng : numpy.random.Generator
 
@@ -368,7 +369,7 @@ def has_closed_form(law_u, law_v, denoiser):
 
 
 def gaussian_state_evolution(law_u, law_v, denoiser, *, beta, M0, Q0, n_iter) -> SERun:
-    """State evolution in closed form, for Gaussian rows and a linear denoiser (`alg:se`).
+    """State evolution in closed form: Gaussian rows, linear denoiser (`alg:se`).
 
     Given r, estimate and truth are jointly Gaussian, so that only the expectation over
     the bias is left: a quadrature of a few hundred points, exact for discrete biases.
