@@ -1,6 +1,7 @@
 """Settings of the whole suite."""
 
 import os
+import socket
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,19 @@ settings.load_profile("amptutorial")
 def rng():
     """Return a generator with a fixed seed, the same for every test."""
     return np.random.default_rng(2024)
+
+
+@pytest.fixture
+def offline(tmp_path, monkeypatch):
+    """No network, no data of the machine, no cache but an empty one."""
+
+    def blocked(*args, **kwargs):
+        raise OSError("the network is blocked in this test")
+
+    monkeypatch.setattr(socket, "getaddrinfo", blocked)
+    monkeypatch.setattr(socket.socket, "connect", blocked)
+    monkeypatch.setenv("AMPTUTORIAL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("AMPTUTORIAL_DATA", raising=False)
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -1,8 +1,4 @@
-"""From text to counts: movie reviews, docstrings, or texts of your own (`tab:nlp`).
-
-All three go one way: texts -> near-twins left out -> words -> lemmas -> counts Z,
-documents x words.
-"""
+"""The three sources of a corpus, and the one way from texts to counts (`tab:nlp`)."""
 
 import numbers
 from collections.abc import Iterable
@@ -12,11 +8,11 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-from ._archive import find_archive, read_reviews, sentiment, sha256
-from ._docstrings import docstrings, fingerprint, prose
-from ._store import stored
-from ._text import count_words, distinct, lemma, words
-from ._validation import check_counts, check_integer, check_positive
+from .._validation import check_counts, check_integer, check_positive
+from .archive import find_archive, read_reviews, sentiment, sha256
+from .docstrings import docstrings, fingerprint, prose
+from .store import stored
+from .words import count_words, distinct, lemma, words
 
 _SHORTEST_DOCSTRING = 20  # words: "Return the parameters." says nothing about its words
 # numerical terms that would turn into axe, smoothe, spin
@@ -50,8 +46,10 @@ class Corpus:
 
     Examples
     --------
-    >>> corpus_from_texts(["The cat sat.", "The cats sit!", "A dog sat.", "Dogs run."])
-    Corpus: 4 documents x 3 words, 7 of 12 pairs occur (58.3 %), 7 counts; left out: 0 near-twins, 0 empty
+    >>> texts = ["The cat sat.", "The cats sit!", "A dog sat.", "Dogs run."]
+    >>> corpus_from_texts(texts)  # doctest: +NORMALIZE_WHITESPACE
+    Corpus: 4 documents x 3 words, 7 of 12 pairs occur (58.3 %), 7 counts;
+    left out: 0 near-twins, 0 empty
     """
 
     counts: sp.csr_array
@@ -68,17 +66,19 @@ class Corpus:
             array = getattr(self, field)
             if array is not None and np.shape(array) != (size,):
                 raise ValueError(
-                    f"{field} must have shape ({size},) to go with counts {m, n}, got {np.shape(array)}"
+                    f"{field} must have shape ({size},) to go with counts {m, n},"
+                    f" got {np.shape(array)}"
                 )
         if not (Z.sum(axis=0).all() and Z.sum(axis=1).all()):
             raise ValueError("counts has an empty row or column: leave it out")
 
     def __repr__(self):
-        m, n = self.counts.shape
-        nnz = self.counts.nnz
+        (m, n), nnz = self.counts.shape, self.counts.nnz
+        share = 100 * nnz / (m * n)
         return (
-            f"Corpus: {m:,} documents x {n:,} words, {nnz:,} of {m * n:,} pairs occur ({100 * nnz / (m * n):.3g} %), "
-            f"{self.counts.sum():,} counts; left out: {self.n_twins:,} near-twins, {self.n_empty:,} empty"
+            f"Corpus: {m:,} documents x {n:,} words, {nnz:,} of {m * n:,} pairs occur"
+            f" ({share:.3g} %), {self.counts.sum():,} counts; left out:"
+            f" {self.n_twins:,} near-twins, {self.n_empty:,} empty"
         )
 
 
@@ -87,15 +87,15 @@ def corpus_from_texts(
 ):
     """Count the words of your own texts, as `tab:nlp` does for the movie reviews.
 
-    Texts are put in lower case, tags, digits and signs removed. Near-twins are left
-    out: a text at least half of whose runs of eight words occur in the texts kept
-    before it; a shorter text only if it repeats another.
+    Texts are put in lower case; tags, digits and signs are removed. Near-twins are left
+    out. A text is a near-twin if at least half of its runs of eight words occur in the
+    texts kept before it; a text of fewer words, only if it repeats another.
 
     Parameters
     ----------
     texts : iterable of str
     labels : array of shape (number of texts,), optional
-        What is known of each text: handed through, less those of texts left out.
+        What is known of each text. The corpus keeps the labels of its documents.
     min_df, max_df : int or float
         A word stays if it occurs in at least and at most so many texts (int) or this
         proportion of them (float).
@@ -118,7 +118,8 @@ def corpus_from_texts(
 
     Examples
     --------
-    >>> corpus = corpus_from_texts(["Good films, good actors", "A good film", "Bad film!"])
+    >>> texts = ["Good films, good actors", "A good film", "Bad film!"]
+    >>> corpus = corpus_from_texts(texts)
     >>> corpus.vocabulary.tolist(), corpus.counts.toarray().tolist()
     (['film', 'good'], [[1, 2], [1, 1], [1, 0]])
     """
@@ -126,22 +127,18 @@ def corpus_from_texts(
     labels = None if labels is None else np.asarray(labels)
     if labels is not None and labels.shape != (len(texts),):
         raise ValueError(
-            f"labels must hold one label for each of the {len(texts)} texts, got shape {labels.shape}"
+            f"labels must hold one label for each of the {len(texts)} texts,"
+            f" got shape {labels.shape}"
         )
     options = _check_options(min_df, max_df, stop_words)
-    return _corpus(
-        texts,
-        np.arange(len(texts)),
-        labels,
-        lemmatize=lemma if lemmatize else str,
-        **options,
-    )
+    options["lemmatize"] = lemma if lemmatize else str
+    return _corpus(texts, np.arange(len(texts)), labels, **options)
 
 
 def load_docstrings(
     packages=("numpy", "scipy", "sklearn", "matplotlib"), *, min_df=10, max_df=0.4
 ):
-    """Count the words of the docstrings of installed packages: a corpus that needs no download.
+    """Count the words of the docstrings of installed packages: no download is needed.
 
     The documents are the docstrings of public modules, classes, functions and methods
     that have at least 20 words without code, formulas, headings, references and types.
@@ -177,24 +174,17 @@ def load_docstrings(
     options = _check_options(min_df, max_df, "english")
 
     def count():
-        found = [
-            (name, prose(text))
-            for package in packages
-            for name, text in docstrings(package)
-        ]
-        found = [
-            (name, text)
-            for name, text in found
-            if len(words(text)) >= _SHORTEST_DOCSTRING
-        ]
-        names = np.array([name for name, _ in found])
-        return _corpus(
-            [text for _, text in found], names, None, lemmatize=_term_lemma, **options
-        )
+        names, texts = [], []
+        for package in packages:
+            for name, docstring in docstrings(package):
+                text = prose(docstring)
+                if len(words(text)) >= _SHORTEST_DOCSTRING:
+                    names.append(name)
+                    texts.append(text)
+        return _corpus(texts, np.array(names), None, lemmatize=_term_lemma, **options)
 
-    return _stored(
-        [packages, [fingerprint(package) for package in packages]], options, count
-    )
+    fingerprints = [fingerprint(package) for package in packages]
+    return _stored([packages, fingerprints], options, count)
 
 
 def load_movie_reviews(
@@ -207,12 +197,13 @@ def load_movie_reviews(
     stop_words="english",
     lemmatize=True,
 ):
-    """Count the words of movie reviews chosen at random from the Large Movie Review Dataset, as in `tab:nlp`.
+    """Count the words of movie reviews chosen at random, as in `tab:nlp`.
 
-    The archive is looked for at `path`, then where the environment variable
-    ``AMPTUTORIAL_DATA`` points, then in the cache, and at last downloaded (84 MB) and
-    checked. It is read as a stream and never unpacked. A file of your own may be any
-    archive of the same layout; downloads must have a known checksum.
+    The reviews are those of the Large Movie Review Dataset. Its archive is looked for
+    at `path`, then where the environment variable ``AMPTUTORIAL_DATA`` points, then in
+    the cache, and at last downloaded (84 MB) and checked. It is read as a stream and
+    never unpacked. A file of your own may be any archive of the same layout; downloads
+    must have a known checksum.
 
     The counts are kept in the cache: ``AMPTUTORIAL_CACHE``, else
     ``pooch.os_cache("amptutorial")``. Set ``TQDM_DISABLE=1`` for no progress bars.
@@ -238,11 +229,11 @@ def load_movie_reviews(
     Raises
     ------
     FileNotFoundError, ConnectionError
-        If the archive is not where you say, or is nowhere and cannot be downloaded.
+        If the archive is not where you say, or is nowhere and cannot be downloaded
+        whole.
     ValueError
-        If the archive is truncated, altered or of another layout, has a member that
-        points outside it, or has fewer than `n_documents` distinct reviews; if no word
-        is left.
+        If the archive is truncated, altered or of another layout, or has fewer than
+        `n_documents` distinct reviews; if no word is left.
 
     Examples
     --------
@@ -261,39 +252,22 @@ def load_movie_reviews(
         names = np.random.default_rng(random_state).permutation(list(reviews))
         labels = np.array([sentiment(name) for name in names])
         texts = [reviews[name] for name in names]
-        lemmatizer = lemma if lemmatize else str
-        return _corpus(
-            texts,
-            names,
-            labels,
-            n_documents=n_documents,
-            lemmatize=lemmatizer,
-            **options,
-        )
+        how = options | {"lemmatize": lemma if lemmatize else str}
+        return _corpus(texts, names, labels, n_documents=n_documents, **how)
 
-    return _stored(
-        [sha256(archive), int(n_documents), int(random_state), bool(lemmatize)],
-        options,
-        count,
-    )
+    choices = [sha256(archive), int(n_documents), int(random_state), bool(lemmatize)]
+    return _stored(choices, options, count)
 
 
 def _corpus(texts, names, labels, *, n_documents=None, **options):
-    """Leave out near-twins, count the words of the rest, and leave out what is empty then."""
+    """Leave out near-twins, count the words of the rest, and leave out empty texts."""
     kept, n_twins = distinct(texts, n_documents)
     _check_enough(n_documents or 0, len(kept), "distinct reviews")
     counts, vocabulary = count_words([texts[k] for k in kept], **options)
     full = np.flatnonzero(counts.sum(axis=1))
-    kept = np.array(kept)[full]
+    kept, n_empty = np.array(kept)[full], counts.shape[0] - full.size
     labels = None if labels is None else labels[kept]
-    return Corpus(
-        counts[full],
-        vocabulary,
-        labels,
-        names[kept],
-        n_twins,
-        counts.shape[0] - full.size,
-    )
+    return Corpus(counts[full], vocabulary, labels, names[kept], n_twins, n_empty)
 
 
 def _term_lemma(word):
@@ -301,53 +275,43 @@ def _term_lemma(word):
 
 
 def _stored(choices, options, count):
-    choices = [
-        *choices,
-        options["min_df"],
-        options["max_df"],
-        sorted(options["stop_words"]),
-    ]
+    """Return the corpus that `count` makes, kept under `choices` and `options`."""
+    frequencies = [options["min_df"], options["max_df"]]
+    choices = [*choices, *frequencies, sorted(options["stop_words"])]
     arrays = stored(choices, lambda: _to_arrays(count()))
-    Z = sp.csr_array(
-        (arrays["data"], arrays["indices"], arrays["indptr"]),
-        shape=tuple(arrays["shape"]),
-    )
-    left_out = (int(arrays[field]) for field in ("n_twins", "n_empty"))
+    parts = [arrays[name] for name in ("data", "indices", "indptr")]
     return Corpus(
-        Z, arrays["vocabulary"], arrays.get("labels"), arrays["names"], *left_out
+        sp.csr_array(tuple(parts), shape=tuple(arrays["shape"])),
+        arrays["vocabulary"],
+        arrays.get("labels"),
+        arrays["names"],
+        n_twins=int(arrays["n_twins"]),
+        n_empty=int(arrays["n_empty"]),
     )
 
 
 def _to_arrays(corpus):
-    Z = corpus.counts
-    arrays = {
-        "data": Z.data,
-        "indices": Z.indices,
-        "indptr": Z.indptr,
-        "shape": Z.shape,
-    }
-    fields = {
-        field: value
-        for field, value in vars(corpus).items()
-        if field != "counts" and value is not None
-    }
-    return arrays | fields
+    Z, fields = corpus.counts, vars(corpus)
+    arrays = {"data": Z.data, "indices": Z.indices, "indptr": Z.indptr}
+    others = {name: fields[name] for name in fields if name != "counts"}
+    known = {name: value for name, value in others.items() if value is not None}
+    return {**arrays, "shape": Z.shape, **known}
 
 
 def _check_strings(values, name):
     """Return `values` as a list of strings that is not empty."""
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise TypeError(
-            f"{name} must be a list of strings, got {type(values).__name__}: put it in a list, [...]"
+            f"{name} must be a list of strings, got {type(values).__name__}:"
+            " put it in a list, [...]"
         )
     values = list(values)
-    wrong = next(
-        (k for k, value in enumerate(values) if not isinstance(value, str)), None
-    )
-    if wrong is not None:
-        raise TypeError(
-            f"{name} must hold strings: {name}[{wrong}] is of type {type(values[wrong]).__name__}"
-        )
+    for k, value in enumerate(values):
+        if not isinstance(value, str):
+            raise TypeError(
+                f"{name} must hold strings: {name}[{k}] is of type"
+                f" {type(value).__name__}"
+            )
     if not values:
         raise ValueError(f"{name} is empty: give at least one string")
     return values
@@ -366,7 +330,8 @@ def _check_df(value, name):
         return check_integer(value, name, minimum=1)
     if check_positive(value, name, zero=True) > 1:
         raise ValueError(
-            f"{name} must be a number of documents (an integer) or a proportion up to 1.0, got {value}"
+            f"{name} must be a number of documents (an integer) or a proportion up to"
+            f" 1.0, got {value}"
         )
     return float(value)
 
@@ -377,18 +342,17 @@ def _check_stop_words(stop_words):
     if isinstance(stop_words, str):
         if stop_words != "english":
             raise ValueError(
-                f'stop_words must be "english", None or a list of words, got {stop_words!r}'
+                'stop_words must be "english", None or a list of words,'
+                f" got {stop_words!r}"
             )
         return ENGLISH_STOP_WORDS
-    return frozenset(
-        word
-        for text in _check_strings(stop_words, "stop_words")
-        for word in words(text)
-    )
+    texts = _check_strings(stop_words, "stop_words")
+    return frozenset(word for text in texts for word in words(text))
 
 
 def _check_enough(n_documents, found, what):
     if found < n_documents:
         raise ValueError(
-            f"n_documents={n_documents} is more than there are: the archive holds {found} {what}"
+            f"n_documents={n_documents} is more than there are: the archive holds"
+            f" {found} {what}"
         )

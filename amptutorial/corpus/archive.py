@@ -5,46 +5,53 @@ and some bytes.
 """
 
 import gzip
-import hashlib
 import os
 import re
 import tarfile
 import zlib
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path
 
 import pooch
 from tqdm import tqdm
 
-URL = "http://ai.stanford.edu/~amaas/data/sentiment/aclImdb_v1.tar.gz"
+URL = "https://ai.stanford.edu/~amaas/data/sentiment/aclImdb_v1.tar.gz"
 SHA256 = {
     # the official archive
-    "aclImdb_v1.tar.gz": "c40f74a18d3b61f90feba1e17730e0d38e8b97c05fde7008942e91923d1658fe",
+    "aclImdb_v1.tar.gz": (
+        "c40f74a18d3b61f90feba1e17730e0d38e8b97c05fde7008942e91923d1658fe"
+    ),
     # its labelled half
-    "aclImdb_labelled.tar.gz": "be944c6863d0848463795f09d7370ad897cd7dbc929a8594639dc0333c82ded6",
+    "aclImdb_labelled.tar.gz": (
+        "be944c6863d0848463795f09d7370ad897cd7dbc929a8594639dc0333c82ded6"
+    ),
 }
 _OFFICIAL = "aclImdb_v1.tar.gz"
 _REVIEW = re.compile(r"aclImdb/(?:train|test)/(pos|neg)/\d+_\d+\.txt")
 
 
 def cache_folder():
-    """Return the folder for downloads and counts: `AMPTUTORIAL_CACHE`, else pooch's place for this package."""
+    """Return the folder for downloads and counts.
+
+    It is `AMPTUTORIAL_CACHE`, else pooch's place for this package.
+    """
     return Path(os.environ.get("AMPTUTORIAL_CACHE") or pooch.os_cache("amptutorial"))
 
 
 def find_archive(path=None):
-    """Return the archive: from `path`, else `AMPTUTORIAL_DATA`, else the cache, else by downloading it.
+    """Return the path of the archive, downloading it where need be.
 
-    A file or folder of the user's own is taken as it is; what the cache holds must have
-    a known checksum.
+    It is looked for at `path`, else where `AMPTUTORIAL_DATA` points, else in the cache,
+    and at last downloaded into the cache. A file or folder of the user's own is taken
+    as it is; what the cache holds must have a known checksum.
 
     Raises
     ------
     FileNotFoundError
         If `path` or `AMPTUTORIAL_DATA` names nothing, or a folder without the archive.
     ValueError
-        If the cached or downloaded file has another checksum than the known ones.
+        If the cached file has another checksum than the known ones.
     ConnectionError
-        If the archive is nowhere and cannot be downloaded.
+        If the archive is nowhere and cannot be downloaded whole.
     """
     if path is not None:
         return _supplied(path, "path")
@@ -56,28 +63,27 @@ def find_archive(path=None):
 
 def sha256(path):
     """Return the SHA-256 of the file, in hexadecimal."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return pooch.file_hash(str(path))
 
 
 def read_reviews(path):
-    """Return the labelled reviews of the archive, as a dictionary from member name to text, sorted by name.
+    """Return the texts of the labelled reviews by member name, sorted by name.
 
     Raises
     ------
     ValueError
-        If the archive is truncated or damaged, has a member that points outside it, or
-        holds no review.
+        If the archive is truncated or damaged, or holds no review.
     """
     try:
         reviews = dict(_stream(path))
     except (EOFError, OSError, tarfile.TarError, zlib.error) as error:
-        raise ValueError(
-            _refusal(path, f"is truncated or damaged ({error})")
-        ) from error
+        fault = f"is truncated or damaged ({error})"
+        fate = "The file is left where it is: replace it with a whole copy."
+        raise ValueError(_refusal(path, fault, fate)) from error
     if not reviews:
         raise ValueError(
-            f"{path} holds no review: its members should be named aclImdb/{{train,test}}/{{pos,neg}}/<id>_<rating>.txt"
+            f"{path} holds no review: its members should be named"
+            " aclImdb/{train,test}/{pos,neg}/<id>_<rating>.txt"
         )
     return {name: reviews[name] for name in sorted(reviews)}
 
@@ -107,79 +113,61 @@ def _in_folder(folder):
 
 def _download():
     target = cache_folder() / _OFFICIAL
-    # two processes may download at once
-    part = target.with_name(f"{_OFFICIAL}.{os.getpid()}.part")
     try:
-        part.parent.mkdir(parents=True, exist_ok=True)
-        pooch.HTTPDownloader(progressbar=True)(URL, str(part), None)
-        part.replace(target)
+        file = pooch.retrieve(
+            URL, SHA256[_OFFICIAL], _OFFICIAL, target.parent, progressbar=True
+        )
     # whatever the network stack raises, the reader's way out is the same
     except Exception as error:
         raise ConnectionError(_no_archive(target, error)) from error
-    finally:
-        part.unlink(missing_ok=True)
-    return _verified(target)
+    return Path(file)
 
 
 def _no_archive(target, error):
     return (
-        f"the movie reviews are not on this machine and could not be downloaded from {URL} ({error}). Get the file "
-        f"elsewhere and supply it in one of three ways: pass its path, load_movie_reviews('{_OFFICIAL}'); set the "
-        f"environment variable AMPTUTORIAL_DATA to the file or its folder; or save it as {target}. "
-        "load_docstrings() needs no download."
+        f"the movie reviews are not on this machine and could not be downloaded from"
+        f" {URL} ({error}). Get the file elsewhere and supply it in one of three ways:"
+        f" pass its path, load_movie_reviews('{_OFFICIAL}'); set the environment"
+        f" variable AMPTUTORIAL_DATA to the file or its folder; or save it as {target}."
+        " load_docstrings() needs no download."
     )
 
 
 def _verified(path):
-    """Return `path` if its checksum is known; otherwise set the file aside (it is in our own folder) and say so."""
+    """Return `path`, in our own folder, or set it aside if its checksum is unknown."""
     if sha256(path) in SHA256.values():
         return path
     aside = path.with_name(f"{path.name}.rejected")
-    message = _refusal(
-        path,
-        "is truncated or altered",
-        f"It is kept aside as {aside}; call again to download.",
-    )
+    fate = f"It is kept aside as {aside}; call again to download."
+    message = _refusal(path, "is truncated or altered", fate)
     path.replace(aside)
     raise ValueError(message)
 
 
-def _refusal(
-    path, fault, fate="The file is left where it is: replace it with a whole copy."
-):
+def _refusal(path, fault, fate):
     known = " or ".join(f"{digest} ({name})" for name, digest in SHA256.items())
     return f"{path} {fault}: found sha256 {sha256(path)}, expected {known}. {fate}"
 
 
 def _stream(path):
-    """Yield (member name, text) of each labelled review."""
+    """Yield (member name, text) of each labelled review.
+
+    Only a plain file with the name of a review is read: a link, a device, or a name
+    that points elsewhere is passed over.
+    """
     # gzip, unlike tarfile's own decompression of a stream, refuses a truncated file and
     # checks the sum at its end
     with gzip.open(path) as stream:
         with tarfile.open(fileobj=stream, mode="r|") as archive:
-            for member in tqdm(
+            members = tqdm(
                 archive, desc="Reading the archive", unit=" files", leave=False
-            ):
-                name = _safe_name(member, path)
+            )
+            for member in members:
+                name = member.name.removeprefix("./")
                 if member.isfile() and _REVIEW.fullmatch(name):
                     yield name, _text(archive.extractfile(member).read(), name, path)
         while stream.read(1 << 20):
             pass
-
-
-def _safe_name(member, path):
-    name = member.name.removeprefix("./")
-    # a name may be harmless on one system alone
-    both = (PurePosixPath(name), PureWindowsPath(name))
-    if any(p.anchor or ".." in p.parts for p in both):
-        raise ValueError(
-            f"{path} is refused: its member {member.name!r} points outside the archive"
-        )
-    if not (member.isfile() or member.isdir()):
-        raise ValueError(
-            f"{path} is refused: its member {member.name!r} is a link or device, not a file or folder"
-        )
-    return name
 
 
 def _text(data, name, path):

@@ -1,4 +1,4 @@
-"""The words of a text, the near-twins among texts, and the counting of words (`tab:nlp`)."""
+"""The words of a text, near-twins among texts, and counting words (`tab:nlp`)."""
 
 import functools
 import re
@@ -30,21 +30,23 @@ def words(text):
 
 @functools.cache
 def lemma(word):
-    """Return the dictionary form of an English word, or the word itself where that is no plain word."""
+    """Return the dictionary form of an English word.
+
+    Where that form is not a word of at least two letters, return the word itself.
+    """
     form = simplemma.lemmatize(word, lang="en").lower()
     return form if len(form) > 1 and form.isalpha() else word
 
 
 def distinct(texts, limit=None):
-    """Return the positions of the first `limit` texts that are no near-twins, and how many near-twins were met.
+    """Return the positions of the first `limit` texts left once near-twins are out.
 
     A text is a near-twin if at least half of its runs of eight words occur in the texts
-    kept before it.
+    kept before it. The number of near-twins met is returned second.
     """
     kept, seen, n_twins = [], set(), 0
-    for k, text in enumerate(
-        tqdm(texts, total=limit, desc="Comparing documents", leave=False)
-    ):
+    watched = tqdm(texts, total=limit, desc="Comparing documents", leave=False)
+    for k, text in enumerate(watched):
         if len(kept) == limit:
             break
         runs = _runs(words(text))
@@ -91,13 +93,10 @@ def count_words(texts, *, min_df, max_df, stop_words, lemmatize):
 
     # Stop words are looked up before lemmatisation here and after it by
     # CountVectorizer: "having" is one by its lemma "have", "made" by itself, whereas
-    # "make" is none.
+    # "make" is not a stop word.
     def tokens(text):
-        return [
-            lemmatize(word)
-            for word in text.split()
-            if len(word) > 1 and word not in stop_words
-        ]
+        found = (word for word in text.split() if len(word) > 1)
+        return [lemmatize(word) for word in found if word not in stop_words]
 
     vectorizer = CountVectorizer(
         min_df=min_df,
@@ -107,13 +106,13 @@ def count_words(texts, *, min_df, max_df, stop_words, lemmatize):
         tokenizer=tokens,
         token_pattern=None,
     )
+    watched = tqdm(texts, desc="Counting words", leave=False)
     try:
-        counts = vectorizer.fit_transform(
-            tqdm(texts, desc="Counting words", leave=False)
-        )
+        counts = vectorizer.fit_transform(watched)
     except ValueError as error:
         raise ValueError(
-            f"no word is left: of {len(texts)} documents, at least min_df={min_df} and at most max_df={max_df} must "
-            "hold it, and stop words do not count. Lower min_df, raise max_df, pass stop_words=None, or give more text"
+            f"no word is left: of {len(texts)} documents, at least min_df={min_df} and"
+            f" at most max_df={max_df} must hold it, and stop words do not count. Lower"
+            " min_df, raise max_df, pass stop_words=None, or give more text"
         ) from error
     return sp.csr_array(counts), vectorizer.get_feature_names_out().astype(str)

@@ -34,11 +34,12 @@ _CODE = re.compile(
 
 
 def docstrings(package):
-    """Yield (dotted name, docstring) of the public modules, classes, functions and methods of `package`.
+    """Yield (dotted name, docstring) of what is public in `package`.
 
-    Private steps of the dotted name are left out (``sklearn.linear_model._ridge.Ridge``
-    is found as ``sklearn.linear_model.Ridge``), since packages often keep public
-    objects in private modules.
+    These are modules, classes, functions and methods. Private steps of the dotted name
+    are left out (``sklearn.linear_model._ridge.Ridge`` is found as
+    ``sklearn.linear_model.Ridge``), since packages often keep public objects in private
+    modules.
 
     Raises
     ------
@@ -46,19 +47,24 @@ def docstrings(package):
         If the package is not installed.
     """
     for file, steps in _sources(package):
-        yield from _in_file(
-            file, package, [step for step in steps if step != "__init__"]
-        )
+        named = [step for step in steps if step != "__init__"]
+        yield from _in_file(file, package, named)
 
 
 def fingerprint(package):
-    """Return names, sizes and times of change of the files that `docstrings` reads: they change with the package."""
+    """Return names, sizes and times of change of the files that `docstrings` reads.
+
+    They change whenever the package does.
+    """
     facts = ((steps, file.stat()) for file, steps in _sources(package))
     return [["/".join(steps), stat.st_size, stat.st_mtime_ns] for steps, stat in facts]
 
 
 def prose(docstring):
-    """Return the sentences of a docstring, without code, formulas, headings, references and types."""
+    """Return the sentences of a docstring.
+
+    Code, formulas, headings, references and types are left out.
+    """
     text = _MARKUP.sub(" ", _LINES.sub(" ", _SECTIONS.sub(" ", docstring)))
     return " ".join(word for word in text.split() if not _CODE.search(word))
 
@@ -68,9 +74,8 @@ def _sources(package):
     root = _folder(package)
     for file in sorted(root.rglob("*.py")):
         steps = file.relative_to(root).with_suffix("").parts
-        if _LEFT_OUT.isdisjoint(steps) and not steps[-1].startswith(
-            ("test_", "conftest")
-        ):
+        is_test = steps[-1].startswith(("test_", "conftest"))
+        if _LEFT_OUT.isdisjoint(steps) and not is_test:
             yield file, steps
 
 
@@ -78,7 +83,8 @@ def _folder(package):
     spec = importlib.util.find_spec(package) if package.isidentifier() else None
     if spec is None or not spec.submodule_search_locations:
         raise ModuleNotFoundError(
-            f"packages names {package!r}, which is no installed top-level package: install it, or leave it out"
+            f"packages names {package!r}, which is not an installed top-level package:"
+            " install it, or leave it out"
         )
     return Path(spec.submodule_search_locations[0])
 
@@ -105,11 +111,10 @@ def _in_file(file, package, steps):
 
 
 def _public(node, name):
-    """Yield the docstrings of the public functions and classes in the body of `node`, a module or class."""
+    """Yield the docstrings of public functions and classes in a module or class."""
     for child in node.body:
-        if isinstance(
-            child, ast.FunctionDef | ast.ClassDef
-        ) and not child.name.startswith("_"):
+        defined = isinstance(child, ast.FunctionDef | ast.ClassDef)
+        if defined and not child.name.startswith("_"):
             path = f"{name}.{child.name}"
             if text := ast.get_docstring(child):
                 yield path, text
@@ -118,23 +123,23 @@ def _public(node, name):
 
 
 def _added(call, module):
-    """Yield the docstring that ``add_newdoc(..., name, text)`` gives to a compiled object, as in NumPy and SciPy."""
+    """Yield the docstring that a call of ``add_newdoc(..., name, text)`` carries.
+
+    NumPy and SciPy document compiled objects in this way.
+    """
     if getattr(call.func, "id", None) != "add_newdoc" or len(call.args) < 2:
         return
     name, text = map(_literal, call.args[-2:])
     if isinstance(text, tuple):  # (method, text)
         name, text = f"{name}.{text[0]}", text[1]
-    if (
-        isinstance(name, str)
-        and isinstance(text, str)
-        and not re.search(r"(^|\.)_", name)
-    ):
+    literal = isinstance(name, str) and isinstance(text, str)
+    if literal and not re.search(r"(^|\.)_", name):
         yield f"{module}.{name}", inspect.cleandoc(text)
 
 
 def _literal(node):
     try:
         return ast.literal_eval(node)
-    # a name or a formatted string: only running the module would tell
+    # a name or a formatted string: its value is known only when the module runs
     except ValueError:
         return None

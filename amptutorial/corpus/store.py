@@ -3,19 +3,18 @@
 import hashlib
 import io
 import json
-import os
-import tempfile
 import warnings
 from importlib.metadata import version
 
 import numpy as np
 
-from ._archive import cache_folder
-from ._text import PIPELINE
+from .._files import write_atomically
+from .archive import cache_folder
+from .words import PIPELINE
 
 
 def stored(choices, compute):
-    """Return the arrays stored under `choices`; where there are none, compute and store them.
+    """Return the arrays stored under `choices`, computed first where there are none.
 
     Parameters
     ----------
@@ -31,8 +30,8 @@ def stored(choices, compute):
     Warns
     -----
     UserWarning
-        If the stored file is damaged, or none can be written: the arrays are then
-        computed.
+        If the stored file is damaged and the arrays are computed again, or if they
+        cannot be stored.
     """
     file = cache_folder() / f"{_key(choices)}.counts"
     if file.is_file():
@@ -70,15 +69,7 @@ def _load(file):
 
 
 def _save(file, arrays):
-    """Write under another name first, so that a reader never meets half a file."""
     data = io.BytesIO()
     np.savez_compressed(data, **arrays)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, part = tempfile.mkstemp(suffix=".part", dir=file.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as target:
-            target.write(hashlib.sha256(data.getvalue()).digest() + data.getvalue())
-        os.replace(part, file)
-    except BaseException:
-        os.unlink(part)
-        raise
+    digest = hashlib.sha256(data.getvalue()).digest()
+    write_atomically(file, digest + data.getvalue())

@@ -1,0 +1,342 @@
+"""The movie reviews: which are chosen, where the archive is found, and what is refused."""
+
+import hashlib
+import os
+import tarfile
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pooch
+import pytest
+from sample_archives import (
+    OFFICIAL,
+    SMALL,
+    as_counters,
+    cached_files,
+    loaded_word,
+    make_archive,
+    member,
+    one_review,
+    review_texts,
+    same,
+    small_archive,
+    split,
+)
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+from amptutorial.corpus import archive, load_movie_reviews
+from amptutorial.corpus.words import lemma
+
+REAL = os.environ.get("AMPTUTORIAL_DATA")  # before any test hides it
+pytestmark = pytest.mark.usefixtures("offline")
+
+
+@pytest.fixture
+def small(tmp_path):
+    return small_archive(tmp_path / "small.tar.gz")
+
+
+# The choice of reviews
+
+
+def test_reviews_are_counted_with_their_labels(small):
+    result = load_movie_reviews(small, **SMALL)
+    texts = review_texts()
+    assert result.counts.shape == (5, 6)
+    assert np.issubdtype(result.counts.dtype, np.integer)
+    assert as_counters(result) == [Counter(split(texts[name])) for name in result.names.tolist()]
+    assert result.labels.tolist() == [int("/pos/" in name) for name in result.names]
+
+
+def test_choice_depends_on_the_seed_alone(small, tmp_path):
+    shuffled = make_archive(tmp_path / "b.tar.gz", [member(n, t) for n, t in reversed(review_texts().items())])
+    first = load_movie_reviews(small, **SMALL)
+    assert same(first, load_movie_reviews(shuffled, **SMALL))
+    assert first.names.tolist() != load_movie_reviews(small, **SMALL, random_state=1).names.tolist()
+    more = load_movie_reviews(small, **{**SMALL, "n_documents": 9})
+    assert more.names[:5].tolist() == first.names.tolist()
+
+
+def test_every_review_is_equally_likely(small):
+    order = [load_movie_reviews(small, **{**SMALL, "n_documents": 1}, random_state=k).names[0] for k in range(240)]
+    counts = np.array(list(Counter(order).values()))
+    # 20 expected each; chi-square with 11 degrees of freedom exceeds 38.6 once in 16,000 (the seeds are fixed)
+    assert counts.size == 12 and ((counts - 20) ** 2 / 20).sum() < 38.6
+
+
+def test_other_members_are_passed_over(tmp_path):
+    extra = [
+        member("aclImdb", type=tarfile.DIRTYPE),
+        member("aclImdb/README", "aclImdb/train/pos/0_9.txt"),
+        member("aclImdb/train/unsup/0_0.txt", "shared unsup"),
+        member("./aclImdb/train/pos/7_9.txt", "shared dotted"),
+        member("aclImdb/train/pos/._8_9.txt", "\x00"),
+    ]
+    path = make_archive(tmp_path / "a.tar.gz", extra + [member(n, t) for n, t in review_texts().items()])
+    result = load_movie_reviews(path, **{**SMALL, "n_documents": 13})
+    assert sorted(result.names.tolist()) == sorted([*review_texts(), "aclImdb/train/pos/7_9.txt"])
+
+
+def test_more_reviews_than_there_are(small, tmp_path):
+    with pytest.raises(ValueError, match="n_documents=13 is more than there are: the archive holds 12 reviews"):
+        load_movie_reviews(small, **{**SMALL, "n_documents": 13})
+    twins = [member(f"aclImdb/train/pos/{k}_9.txt", "Shared words!" if k else "other") for k in range(6)]
+    path = make_archive(tmp_path / "twins.tar.gz", twins)
+    with pytest.raises(ValueError, match="the archive holds 2 distinct reviews"):
+        load_movie_reviews(path, **SMALL)
+    result = load_movie_reviews(path, **{**SMALL, "n_documents": 2})
+    assert result.counts.shape[0] == 2 and result.n_twins <= 4
+
+
+@pytest.mark.parametrize(
+    ("option", "error", "message"),
+    [
+        ({"n_documents": 0}, ValueError, "n_documents must be at least 1"),
+        ({"n_documents": 2.5}, TypeError, "n_documents must be an integer"),
+        ({"random_state": "0"}, TypeError, "random_state must be an integer"),
+        ({"random_state": np.random.default_rng(0)}, TypeError, "random_state must be an integer"),
+        ({"random_state": -1}, ValueError, "random_state must be at least 0"),
+    ],
+)
+def test_bad_choices_are_refused(small, option, error, message):
+    with pytest.raises(error, match=message):
+        load_movie_reviews(small, **{**SMALL, **option})
+
+
+# Archives that must not be trusted
+
+LINK = {"type": tarfile.SYMTYPE, "linkname": "/etc/passwd"}
+HARD = {"type": tarfile.LNKTYPE, "linkname": "aclImdb/train/pos/0_9.txt"}
+
+
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [
+        ("../evil.txt", {}),
+        ("aclImdb/train/pos/../../../../evil.txt", {}),
+        ("aclImdb/train/pos/../pos/1_9.txt", {}),
+        ("../aclImdb/train/pos/1_9.txt", {}),
+        ("/aclImdb/train/pos/1_9.txt", {}),
+        ("aclImdb\\..\\..\\evil.txt", {}),
+        ("C:\\evil.txt", {}),
+        ("aclImdb/train/pos/1_9.txt\n", {}),
+        ("aclImdb/train/pos/11_9.txt", LINK),
+        ("aclImdb/train/pos/12_9.txt", HARD),
+        ("aclImdb/train/pos/13_9.txt", {"type": tarfile.FIFOTYPE}),
+        ("aclImdb/train/pos/14_9.txt", {"type": tarfile.CHRTYPE}),
+        ("aclImdb/train/pos/15_9.txt", {"type": tarfile.DIRTYPE}),
+    ],
+)
+def test_members_that_point_elsewhere_are_passed_over(tmp_path, name, fields):
+    good = [member(n, t) for n, t in review_texts().items()]
+    path = make_archive(tmp_path / "evil.tar.gz", [*good, member(name, "" if fields else "evil", **fields)])
+    result = load_movie_reviews(path, **{**SMALL, "n_documents": 12})
+    assert sorted(result.names.tolist()) == sorted(review_texts())
+    assert "evil" not in result.vocabulary
+    assert not list(tmp_path.parent.rglob("evil.txt"))
+    with pytest.raises(ValueError, match="holds 12 reviews"):
+        load_movie_reviews(path, **{**SMALL, "n_documents": 13})
+
+
+def test_nothing_is_unpacked(small, tmp_path):
+    load_movie_reviews(small, **SMALL)
+    assert not list(tmp_path.rglob("*_9.txt")) and not list(tmp_path.rglob("aclImdb"))
+
+
+def damaged_message(path):
+    with pytest.raises(ValueError, match="is truncated or damaged") as caught:
+        load_movie_reviews(path, **SMALL)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("keep", [0.0, 0.03, 0.3, 0.7, 0.99])
+def test_truncated_archive_is_refused_with_its_checksum(small, keep):
+    data = small.read_bytes()[: int(keep * small.stat().st_size)]
+    small.write_bytes(data)
+    message = damaged_message(small)
+    assert hashlib.sha256(data).hexdigest() in message
+    assert all(f"{known} ({name})" in message for name, known in archive.SHA256.items())
+    assert "left where it is" in message and small.read_bytes() == data
+
+
+def test_altered_archive_is_refused_with_its_checksum(small):
+    data = bytearray(small.read_bytes())
+    data[-6] ^= 1  # the sum that gzip writes at the end
+    small.write_bytes(data)
+    assert hashlib.sha256(data).hexdigest() in damaged_message(small)
+
+
+@pytest.mark.parametrize("position", range(0, 100, 7))
+def test_altered_bytes_never_pass_unnoticed(small, position):
+    # a flipped bit is refused, or lies in gzip's header, where it changes no review
+    whole = load_movie_reviews(small, **SMALL)
+    data = bytearray(small.read_bytes())
+    data[position * len(data) // 100] ^= 16
+    small.write_bytes(data)
+    try:
+        assert same(whole, load_movie_reviews(small, **SMALL))
+    except ValueError as error:
+        assert str(small) in str(error)
+
+
+def test_file_that_is_not_an_archive(tmp_path):
+    path = tmp_path / "text.tar.gz"
+    path.write_text("not an archive")
+    assert "gzip" in damaged_message(path)
+
+
+def test_archive_of_another_layout(tmp_path):
+    path = make_archive(tmp_path / "a.tar.gz", [member("reviews/pos/0_9.txt", "text")])
+    with pytest.raises(ValueError, match=r"holds no review: .*aclImdb/\{train,test\}/\{pos,neg\}/<id>_<rating>.txt"):
+        load_movie_reviews(path, **SMALL)
+
+
+def test_review_that_is_not_text(tmp_path):
+    path = make_archive(tmp_path / "a.tar.gz", [member("aclImdb/test/neg/0_1.txt", b"caf\xe9")])
+    with pytest.raises(ValueError, match="'aclImdb/test/neg/0_1.txt' is not UTF-8 text"):
+        load_movie_reviews(path, **SMALL)
+
+
+# Where the archive is looked for
+
+
+def trust(monkeypatch, path):
+    monkeypatch.setitem(archive.SHA256, OFFICIAL, hashlib.sha256(path.read_bytes()).hexdigest())
+
+
+def test_argument_then_variable_then_cache(tmp_path, monkeypatch):
+    argument = one_review(tmp_path / "argument.tar.gz", "argument")
+    variable = one_review(tmp_path / "variable.tar.gz", "variable")
+    cached = one_review(tmp_path / "cache" / OFFICIAL, "cached")
+    trust(monkeypatch, cached)
+    assert loaded_word() == ["cached"]
+    monkeypatch.setenv("AMPTUTORIAL_DATA", str(variable))
+    assert loaded_word() == ["variable"]
+    assert loaded_word(str(argument)) == ["argument"]
+
+
+@pytest.mark.parametrize("name", [OFFICIAL, "aclImdb_labelled.tar.gz"])
+def test_folder_may_stand_for_the_archive(tmp_path, monkeypatch, name):
+    folder = one_review(tmp_path / "folder" / name, "inside").parent
+    assert loaded_word(folder) == ["inside"]
+    monkeypatch.setenv("AMPTUTORIAL_DATA", str(folder))
+    assert loaded_word() == ["inside"]
+
+
+def test_cache_is_poochs_without_a_variable(tmp_path, monkeypatch):
+    monkeypatch.delenv("AMPTUTORIAL_CACHE")
+    monkeypatch.setattr(pooch, "os_cache", lambda project: tmp_path / "os" / project)
+    trust(monkeypatch, one_review(tmp_path / "os" / "amptutorial" / OFFICIAL, "pooch"))
+    assert loaded_word() == ["pooch"]
+
+
+def test_missing_archive_is_named(tmp_path, monkeypatch):
+    with pytest.raises(FileNotFoundError, match="path is .*nowhere.tar.gz, but there is no such file"):
+        load_movie_reviews(tmp_path / "nowhere.tar.gz")
+    with pytest.raises(FileNotFoundError, match=f"path is the folder .*, which holds none of {OFFICIAL}"):
+        load_movie_reviews(tmp_path)
+    monkeypatch.setenv("AMPTUTORIAL_DATA", str(tmp_path / "gone"))
+    with pytest.raises(FileNotFoundError, match="AMPTUTORIAL_DATA is .*gone, but there is no such file"):
+        load_movie_reviews()
+
+
+def test_cached_archive_must_have_a_known_checksum(tmp_path):
+    cached = one_review(tmp_path / "cache" / OFFICIAL, "altered")
+    data = cached.read_bytes()
+    with pytest.raises(ValueError, match="is truncated or altered") as caught:
+        load_movie_reviews()
+    aside = cached.with_name(OFFICIAL + ".rejected")
+    assert aside.read_bytes() == data and not cached.exists()
+    for part in (hashlib.sha256(data).hexdigest(), *archive.SHA256.values(), str(aside), "call again"):
+        assert part in str(caught.value)
+
+
+def fake_download(monkeypatch, data, error=None):
+    class Downloader:
+        def __init__(self, progressbar):
+            assert progressbar is True
+
+        def __call__(self, url, output, pooch):
+            assert url == archive.URL
+            Path(output).write_bytes(data)
+            if error:
+                raise error
+
+    monkeypatch.setattr(pooch.downloaders, "HTTPDownloader", Downloader)
+
+
+def test_download_is_kept_for_the_next_time(tmp_path, monkeypatch):
+    source = one_review(tmp_path / "source.tar.gz", "downloaded")
+    trust(monkeypatch, source)
+    fake_download(monkeypatch, source.read_bytes())
+    assert loaded_word() == ["downloaded"]
+    assert (tmp_path / "cache" / OFFICIAL).read_bytes() == source.read_bytes()
+    assert {p.suffix for p in cached_files(tmp_path)} == {".gz", ".counts"}
+    fake_download(monkeypatch, b"", error=AssertionError("downloaded twice"))
+    assert loaded_word() == ["downloaded"]
+
+
+def test_truncated_download_is_refused_and_not_kept(tmp_path, monkeypatch):
+    source = one_review(tmp_path / "source.tar.gz", "downloaded")
+    trust(monkeypatch, source)
+    data = source.read_bytes()[:-20]
+    fake_download(monkeypatch, data)
+    with pytest.raises(ConnectionError, match="could not be downloaded") as caught:
+        load_movie_reviews()
+    for digest in (archive.SHA256[OFFICIAL], hashlib.sha256(data).hexdigest()):
+        assert digest in str(caught.value)
+    assert not cached_files(tmp_path)
+    fake_download(monkeypatch, source.read_bytes())
+    assert loaded_word() == ["downloaded"]
+
+
+def test_no_network_names_the_ways_out(tmp_path):
+    with pytest.raises(ConnectionError) as caught:
+        load_movie_reviews()
+    for part in (
+        "could not be downloaded",
+        "load_movie_reviews('aclImdb_v1.tar.gz')",
+        "AMPTUTORIAL_DATA",
+        str(tmp_path / "cache" / OFFICIAL),
+        "load_docstrings() needs no download",
+    ):
+        assert part in str(caught.value)
+    assert not list((tmp_path / "cache").iterdir())
+
+
+def test_broken_download_leaves_nothing(tmp_path, monkeypatch):
+    fake_download(monkeypatch, b"half", error=OSError("connection lost"))
+    with pytest.raises(ConnectionError, match="connection lost"):
+        load_movie_reviews()
+    assert not list((tmp_path / "cache").iterdir())
+
+
+# The real reviews
+
+
+@pytest.mark.reviews
+@pytest.mark.skipif(REAL is None, reason="the movie reviews are not here: set AMPTUTORIAL_DATA to them or their folder")
+def test_real_reviews_are_counted_as_by_hand():
+    result = load_movie_reviews(REAL, n_documents=400, min_df=3, max_df=200)
+    rows = dict(zip(result.names.tolist(), as_counters(result), strict=True))
+    vocabulary = set(result.vocabulary.tolist())
+    assert len(rows) == 400 - result.n_empty
+    assert result.labels.tolist() == ["/pos/" in name for name in rows]
+    with tarfile.open(archive.find_archive(REAL)) as members:
+        for info in members:
+            if info.name in rows:
+                text = members.extractfile(info).read().decode().replace("<br />", " ")
+                tokens = [lemma(w) for w in split(text) if w not in ENGLISH_STOP_WORDS]
+                assert Counter(w for w in tokens if w in vocabulary) == rows.pop(info.name)
+    assert not rows
+
+
+@pytest.mark.reviews
+@pytest.mark.skipif(REAL is None, reason="the movie reviews are not here: set AMPTUTORIAL_DATA to them or their folder")
+def test_truncated_real_archive_is_refused(tmp_path):
+    whole = archive.find_archive(REAL)
+    path = tmp_path / OFFICIAL
+    with open(whole, "rb") as source:
+        path.write_bytes(source.read(3_000_000))
+    assert hashlib.sha256(path.read_bytes()).hexdigest() in damaged_message(path)
