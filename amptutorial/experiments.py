@@ -11,7 +11,6 @@ from functools import cache
 
 import numpy as np
 
-from ._validation import check_integer, check_matrix
 from .amp import biased_low_rank_amp, random_start
 from .baselines import gradient_descent, singular_values, svd
 from .bias import drop_empty, estimate_bias
@@ -391,51 +390,3 @@ def real_instance(index, m=2000, n=3000, n_iter=15):
         * np.sqrt(mean_count_text / (e.r_u.mean() * e.r_v.mean())),
         "mean_count_text": mean_count_text,
     }
-
-
-def nearest_words(X, vocabulary, word, k=5):
-    """Return the `k` words whose embeddings have the largest cosine with that of `word`, nearest first.
-
-    Parameters
-    ----------
-    X : array (n, d)
-        One embedding a word.
-    vocabulary : array of str (n,)
-    word : str
-    k : int
-
-    Returns
-    -------
-    list of str
-
-    Raises
-    ------
-    KeyError
-        If `word` is not in the vocabulary.
-
-    Examples
-    --------
-    >>> nearest_words(np.array([[1.0, 0.1], [0.0, 1.0], [1.0, 0.0]]), ["film", "tree", "movie"], "film", 1)
-    ['movie']
-    """
-    X = check_matrix(X, "X", shape=(len(vocabulary), None))
-    found = np.flatnonzero(np.asarray(vocabulary) == word)
-    if not found.size:
-        raise KeyError(f"{word!r} is not in the vocabulary of {len(vocabulary)} words")
-    cosines = normalise_rows(X) @ normalise_rows(X)[found[0]]
-    cosines[found[0]] = -np.inf
-    order = np.argsort(-cosines, kind="stable")[: check_integer(k, "k", minimum=1)]
-    return [str(vocabulary[j]) for j in order]
-
-
-def normalise_rows(X):
-    """Return the rows divided by their lengths; a zero row stays zero.
-
-    Examples
-    --------
-    >>> normalise_rows(np.array([[3.0, 4.0], [0.0, 0.0]]))
-    array([[0.6, 0.8],
-           [0. , 0. ]])
-    """
-    lengths = np.linalg.norm(X, axis=1, keepdims=True)
-    return X / np.where(lengths > 0, lengths, 1)

@@ -1,9 +1,12 @@
-"""How the book draws: one style, and the figures that more than one place needs (matplotlib is in the `book` extra)."""
+"""How the book draws: one style, and the figures that more than one place needs.
+
+Matplotlib is in the `book` extra.
+"""
 
 import matplotlib.pyplot as plt
 import numpy as np
 
-from .experiments import normalise_rows
+from .neighbours import normalise_rows
 
 # After the palette of Okabe and Ito, told apart by colour-blind readers; darkened until
 # text in it stands out on white
@@ -28,7 +31,9 @@ def use_style():
 
 
 def word_map(ax, X, vocabulary, groups):
-    """Draw the words of `groups` in the plane that shows the directions of their embeddings best.
+    """Draw the words of `groups` in a plane, by the directions of their embeddings.
+
+    The plane is the one that shows these directions best.
 
     Parameters
     ----------
@@ -51,25 +56,32 @@ def word_map(ax, X, vocabulary, groups):
     )
     plane = left[:, :2] * sigma[:2]
     labels = spread_labels(plane)
-    start = 0
-    for (topic, group), colour, marker in zip(
-        groups.items(), COLOURS, MARKERS, strict=False
+    ends = np.cumsum([len(group) for group in groups.values()])[:-1]
+    for topic, colour, marker, own in zip(
+        groups, COLOURS, MARKERS, np.split(np.arange(len(words)), ends), strict=False
     ):
-        own = slice(start, start + len(group))
         ax.scatter(*plane[own].T, color=colour, marker=marker, s=36, label=topic)
-        for word, point, label in zip(group, plane[own], labels[own], strict=True):
-            ax.annotate(
-                word, point, xytext=label, color=colour, fontsize=12, va="center",
-                arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.5},
-            )  # fmt: skip
-        start += len(group)
+        line = {"arrowstyle": "-", "color": colour, "linewidth": 0.5}
+        written = {"color": colour, "fontsize": 12, "va": "center", "arrowprops": line}
+        for k in own:
+            ax.annotate(words[k], plane[k], xytext=labels[k], **written)
     ax.margins(0.12)
     ax.set(xticks=[], yticks=[], xlabel="first direction", ylabel="second direction")
     return plane
 
 
 def spread_labels(points, width=0.27, height=0.06):
-    """Return places right of the `points` for labels of that size (relative to the extent), none on another.
+    """Return places right of the `points` for labels that do not cover each other.
+
+    Parameters
+    ----------
+    points : array (N, 2)
+    width, height : float
+        Size of a label, relative to the extent of the points.
+
+    Returns
+    -------
+    array (N, 2)
 
     Examples
     --------

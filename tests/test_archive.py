@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pooch
 import pytest
-from sample_archives import (
+from samples import (
     OFFICIAL,
     SMALL,
     as_counters,

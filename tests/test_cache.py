@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from sample_archives import SMALL, cached_files, loaded_word, one_review, same, small_archive
+from samples import SMALL, cached_files, loaded_word, one_review, same, small_archive
 
 from amptutorial.corpus import load_movie_reviews, loaders
 

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
-from sample_archives import as_counters, split
+from samples import as_counters, split
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 from amptutorial.corpus import Corpus, corpus_from_texts, load_docstrings, loaders

@@ -12,8 +12,8 @@ import numpy as np
 
 from amptutorial import AMPEmbedding
 from amptutorial.corpus import load_movie_reviews
-from amptutorial.experiments import nearest_words
 from amptutorial.heldout import heldout_gain, split_counts
+from amptutorial.neighbours import nearest_words
 
 RESULTS = Path(__file__).parents[1] / "book/results/reviews.json"
 WORDS = ("awful", "horror", "detective", "song", "soldier", "cartoon")

@@ -1,10 +1,14 @@
-"""Small archives of made-up reviews, and the plain counting that tests compare with."""
+"""Made-up archives of reviews and counts of topics, and the plain counting that tests compare with."""
 
 import io
 import tarfile
 from collections import Counter
 
-from amptutorial.corpus import load_movie_reviews
+import numpy as np
+import scipy.sparse as sp
+
+from amptutorial.bias import drop_empty
+from amptutorial.corpus import Corpus, load_movie_reviews
 
 OFFICIAL = "aclImdb_v1.tar.gz"
 SMALL = {"n_documents": 5, "min_df": 1, "max_df": 1.0, "stop_words": None, "lemmatize": False}
@@ -74,3 +78,13 @@ def as_counters(corpus):
     words = corpus.vocabulary.tolist()
     dense = corpus.counts.toarray().tolist()
     return [Counter({word: z for word, z in zip(words, row, strict=True) if z}) for row in dense]
+
+
+def topics(rng, m=200, n=150, per_pair=1.0):
+    """Return a corpus of three topics, M_ij of order one, labelled by the first coordinate of U, and its truth."""
+    U, V = (1.3 * m**0.25 * rng.choice([-1.0, 0.0, 1.0], (size, 2)) for size in (m, n))
+    r_u, r_v = rng.uniform(0.5, 1.5, m), per_pair * rng.uniform(0.5, 1.5, n)
+    Z = sp.csr_array(rng.poisson(r_u[:, None] * r_v * np.exp(U @ V.T / np.sqrt(m))))
+    Z, rows, columns = drop_empty(Z)
+    vocabulary = np.array([f"w{j:03d}" for j in columns])
+    return Corpus(Z, vocabulary, (U[rows, 0] > 0).astype(int)), U[rows], V[columns]
