@@ -1,8 +1,8 @@
-"""Run an experiment in parallel, store its results as JSON, and read them back: `python -m amptutorial reproduce`.
+"""Run an experiment in parallel, store its results, and read them back.
 
-A stored result says how it was made (seeds are the instance numbers, versions, seconds)
-and carries a checksum, so that a number changed by hand is found out. Every instance
-can be computed again by itself.
+`python -m amptutorial reproduce NAME` does it from the command line. A stored result
+says how it was made (seeds, versions, seconds) and carries a checksum, so that a number
+changed by hand is found out. Every instance can be computed again by itself.
 """
 
 import argparse
@@ -19,19 +19,35 @@ import numpy as np
 from joblib import Parallel, delayed, parallel_config
 from tqdm import tqdm
 
-from . import comparison, experiments
+from . import comparison, experiments, race
+from ._files import write_atomically
 
-RESULTS = Path(__file__).parents[1] / "book/results"
-DIGITS = 8  # significant ones that are stored
+RESULTS = Path(__file__).parent / "results"  # installed with the package
 
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What to run: ``run(index)`` for index below `n_instances`, and which figures of the paper it is for."""
+    """How to compute a stored result.
+
+    Attributes
+    ----------
+    run : callable
+        ``run(index)`` returns one instance as a dictionary.
+    n_instances : int
+        The indices are those below it.
+    figures : tuple of str
+        The figures of the paper that it is for.
+    seeds : str
+        What an instance draws from, in words; k is its index.
+    digits : int
+        Significant digits that are stored.
+    """
 
     run: Callable
     n_instances: int
-    figures: tuple
+    figures: tuple = ()
+    seeds: str = "instance k draws everything from numpy.random.default_rng([k, m])"
+    digits: int = 8
 
 
 REPRODUCTIONS = {
@@ -54,13 +70,25 @@ REPRODUCTIONS = {
     "real": Reproduction(
         experiments.real_instance, 5, ("fig:real-loss", "fig:real-mse", "fig:real")
     ),
-    # what the paper does not compare
-    "text": Reproduction(comparison.text_instance, 3, ()),
+    # what the paper does not show
+    "text": Reproduction(comparison.text_instance, 3),
+    "reviews": Reproduction(
+        comparison.reviews_instance,
+        1,
+        seeds="instance k chooses the reviews, splits counts and fits with the seed k",
+    ),
+    # losses that differ in the eleventh digit are what the race is about
+    "race": Reproduction(
+        race.race_instance,
+        1,
+        seeds="instance k draws everything from numpy.random.default_rng(k)",
+        digits=17,
+    ),
 }
 
 
 def reproduce(name, *, folder=RESULTS, n_jobs=2):
-    """Run all instances of an experiment, `n_jobs` at a time, and store them in ``folder / name.json``.
+    """Run all instances of an experiment and store them in ``folder / name.json``.
 
     Parameters
     ----------
@@ -82,8 +110,7 @@ def reproduce(name, *, folder=RESULTS, n_jobs=2):
     FileNotFoundError
         If there is no such folder.
     """
-    plan = _plan(name)
-    path = Path(folder) / f"{name}.json"
+    plan, path = _plan(name), Path(folder) / f"{name}.json"
     if not path.parent.is_dir():
         raise FileNotFoundError(
             f"there is no folder {path.parent}: make it, or name another with --to"
@@ -93,42 +120,48 @@ def reproduce(name, *, folder=RESULTS, n_jobs=2):
         jobs = Parallel(n_jobs=n_jobs, return_as="generator")(
             delayed(plan.run)(k) for k in range(plan.n_instances)
         )
-        instances = list(
-            tqdm(jobs, total=plan.n_instances, desc=name, unit=" instances")
-        )
+        watched = tqdm(jobs, total=plan.n_instances, desc=name, unit=" instances")
+        instances = list(watched)
+    record = make_record(name, instances, time.perf_counter() - start, n_jobs)
+    write_atomically(path, json.dumps(record, separators=(",", ":")) + "\n")
+    return path
+
+
+def make_record(name, instances, seconds, n_jobs):
+    """Return what is stored of the `instances` of an experiment, as JSON holds it."""
+    plan = _plan(name)
+    indices = " ... ".join(map(str, sorted({0, plan.n_instances - 1})))
     record = {
         "experiment": name,
         "figures": plan.figures,
         "command": f"python -m amptutorial reproduce {name}",
-        "seeds": f"instance k draws everything from numpy.random.default_rng([k, m]), k = 0 ... {plan.n_instances - 1}",
+        "seeds": f"{plan.seeds}, k = {indices}",
         "versions": {"python": platform.python_version()}
         | {p: version(p) for p in ("numpy", "scipy", "scikit-learn")},
-        "seconds": round(time.perf_counter() - start),
+        "seconds": round(seconds),
         "processes": n_jobs,
         "instances": [
-            {key: _rounded(value) for key, value in instance.items()}
+            {key: _rounded(value, plan.digits) for key, value in instance.items()}
             for instance in instances
         ],
     }
-    path.write_text(
-        json.dumps(record | {"checksum": checksum(record)}, separators=(",", ":"))
-        + "\n"
-    )
-    return path
+    return record | {"checksum": checksum(record)}
 
 
 def load_results(name, folder=RESULTS):
-    """Return what `reproduce` stored: the record, whose ``"instances"`` is a dict of arrays, instances first.
+    """Return what `reproduce` stored of an experiment.
 
     Parameters
     ----------
     name : str
     folder : path
+        Where it is stored; the results of the book come with the package.
 
     Returns
     -------
     dict
-        ``record["instances"]["AMP_mse_counted"]`` has shape (instances, iterations).
+        The record. Its ``"instances"`` is a dictionary of arrays, whose first axis
+        counts the instances.
 
     Raises
     ------
@@ -154,7 +187,8 @@ def load_results(name, folder=RESULTS):
     stored = record.pop("checksum", None)
     if stored != checksum(record):
         raise ValueError(
-            f"{path} is not as it was stored: python -m amptutorial reproduce {name} computes it anew"
+            f"{path} is not as it was stored:"
+            f" python -m amptutorial reproduce {name} computes it anew"
         )
     instances = record["instances"]
     arrays = {key: np.array([one[key] for one in instances]) for key in instances[0]}
@@ -162,16 +196,15 @@ def load_results(name, folder=RESULTS):
 
 
 def checksum(record):
-    """Return the SHA-256 of a record, whatever the order of its keys.
+    """Return the SHA-256 of a record; the order of its keys does not matter.
 
     Examples
     --------
     >>> checksum({"a": 1, "b": [2]}) == checksum({"b": [2], "a": 1})
     True
     """
-    return hashlib.sha256(
-        json.dumps(record, sort_keys=True, separators=(",", ":")).encode()
-    ).hexdigest()
+    text = json.dumps(record, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _plan(name):
@@ -182,13 +215,13 @@ def _plan(name):
     return REPRODUCTIONS[name]
 
 
-def _rounded(value):
-    """Return numbers as JSON holds them, to `DIGITS` significant digits; strings stay."""
+def _rounded(value, digits):
+    """Return numbers as JSON holds them, to so many digits; strings stay."""
     if isinstance(value, str):
         return value
     if np.ndim(value):
-        return [_rounded(v) for v in value]
-    number = float(f"{value:.{DIGITS}g}")
+        return [_rounded(v, digits) for v in value]
+    number = float(f"{value:.{digits}g}")
     return int(number) if number.is_integer() else number
 
 
@@ -200,12 +233,12 @@ def main(arguments=None):
     commands = parser.add_subparsers(dest="command", required=True)
     command = commands.add_parser(
         "reproduce",
-        help="the figures of the paper and the comparison on text, at full size",
+        help="the stored results of the book, at full size",
     )
     command.add_argument(
         "experiment",
         choices=[*REPRODUCTIONS, "all"],
-        help="all: every figure of the paper, not text",
+        help="all: every figure of the paper",
     )
     command.add_argument("--jobs", type=int, default=2, help="processes (default: 2)")
     command.add_argument(
@@ -213,16 +246,14 @@ def main(arguments=None):
         type=Path,
         default=RESULTS,
         metavar="FOLDER",
-        help="default: book/results",
+        help="default: where load_results looks",
     )
     options = parser.parse_args(arguments)
     drawn = [name for name, plan in REPRODUCTIONS.items() if plan.figures]
     names = drawn if options.experiment == "all" else [options.experiment]
     try:
         for name in names:
-            print(
-                f"Stored in {reproduce(name, folder=options.to, n_jobs=options.jobs)}",
-                flush=True,
-            )
+            path = reproduce(name, folder=options.to, n_jobs=options.jobs)
+            print(f"Stored in {path}", flush=True)
     except (FileNotFoundError, ConnectionError) as error:
         parser.exit(1, f"{error}\n")

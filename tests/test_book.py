@@ -3,7 +3,6 @@
 import ast
 import importlib
 import json
-import os
 import re
 from pathlib import Path
 
@@ -15,9 +14,6 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from normalise import WIDGETS, normalise
 from quiz import split_answers
 from render_pages import STATUSES, pages
-from store_reviews import fit_reviews
-
-from amptutorial.corpus import load_movie_reviews
 
 ROOT = Path(__file__).parents[1]
 BOOK = ROOT / "book"
@@ -344,19 +340,6 @@ def test_a_failing_cell_is_named_and_nothing_is_stored(tmp_path, capsys):
     report = capsys.readouterr().err
     assert f"{path}, cell 2" in report and "ZeroDivisionError" in report
     assert path.read_text() == before
-
-
-@pytest.mark.slow
-@pytest.mark.reviews
-@pytest.mark.skipif(not os.environ.get("AMPTUTORIAL_DATA"), reason="AMPTUTORIAL_DATA does not name the movie reviews")
-def test_the_stored_reviews_are_what_a_fit_gives():
-    """To the third digit of the gain; of the words, round-off may exchange two neighbours of like distance."""
-    stored = json.loads((BOOK / "results/reviews.json").read_text())
-    fitted = fit_reviews(load_movie_reviews())
-    assert fitted["heldout_gain"] == pytest.approx(stored["heldout_gain"], abs=0.005)
-    assert all(fitted[key] == stored[key] for key in ("documents", "words", "nonzeros", "n_components"))
-    for word, near in stored["nearest"].items():
-        assert len(set(near) & set(fitted["nearest"][word])) >= 3
 
 
 def test_the_times_of_the_chapters_are_told_rightly():

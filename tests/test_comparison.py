@@ -13,6 +13,7 @@ from amptutorial.bias import estimate_bias
 from amptutorial.comparison import (
     compare_methods,
     largest_singular_values,
+    reviews_instance,
     score_moments,
     sentiment_accuracy,
     without_embedding,
@@ -96,9 +97,14 @@ def test_amp_takes_a_fraction_of_the_time_of_the_minimiser():
     assert (stored["lbfgs_seconds"] > 3 * stored["amp_seconds"]).all()
 
 
+needs_reviews = pytest.mark.skipif(
+    not os.environ.get("AMPTUTORIAL_DATA"), reason="AMPTUTORIAL_DATA does not name the movie reviews"
+)
+
+
 @pytest.mark.slow
 @pytest.mark.reviews
-@pytest.mark.skipif(not os.environ.get("AMPTUTORIAL_DATA"), reason="AMPTUTORIAL_DATA does not name the movie reviews")
+@needs_reviews
 def test_the_stored_gain_is_what_a_fit_gives():
     """To the third digit: AMP computes in single precision, and stops by a comparison."""
     corpus, stored = load_movie_reviews(), load_results("text")["instances"]
@@ -107,3 +113,17 @@ def test_the_stored_gain_is_what_a_fit_gives():
     found = compare_methods(corpus, rng, methods=methods, dimensions=(10,), words=())
     for name in methods:
         assert found[f"{name}_gain"][0] == pytest.approx(stored[f"{name}_gain"][0, 0], abs=0.002)
+
+
+@pytest.mark.slow
+@pytest.mark.reviews
+@needs_reviews
+def test_the_stored_reviews_are_what_a_fit_gives():
+    """To the third digit of the gain; of the words, round-off may exchange two neighbours of like distance."""
+    stored = load_results("reviews")["instances"]
+    fitted = reviews_instance(0)
+    assert fitted["gain"] == pytest.approx(stored["gain"][0], abs=0.005)
+    for key in ("m", "n", "nonzeros", "d", "words"):
+        assert np.array_equal(fitted[key], stored[key][0])
+    for near, again in zip(stored["nearest"][0], fitted["nearest"], strict=True):
+        assert len(set(near) & set(again)) >= 3

@@ -85,8 +85,9 @@ def test_the_wheel_holds_the_package_alone(tmp_path):
     (wheel,) = tmp_path.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     info = f"amptutorial-{PROJECT['version']}.dist-info/"
-    modules = {str(path.relative_to(ROOT)) for path in (ROOT / "amptutorial").rglob("*.py")}
-    assert {name for name in names if not name.startswith(info)} == modules
+    package = ROOT / "amptutorial"
+    expected = {str(path.relative_to(ROOT)) for path in (*package.rglob("*.py"), *package.glob("results/*.json"))}
+    assert {name for name in names if not name.startswith(info)} == expected
 
 
 def test_the_example_in_the_readme_runs(capsys):

@@ -14,7 +14,7 @@ DATA_FLOW = (
     *("laws", "model", "bias", "score", "denoisers", "amp", "state_evolution"),
     *("metrics", "baselines", "spectrum"),
     *("corpus", "poisson", "heldout", "reexpansion", "estimator"),
-    *("experiments", "neighbours", "methods", "comparison", "reproduce", "figures", "widgets"),
+    *("experiments", "neighbours", "methods", "comparison", "race", "reproduce", "figures", "widgets"),
     *("beliefs", "checks", "assignments", "grading"),
 )
 GENERATED = "% Written by tools/render_pages.py.\n\n"
