@@ -1,4 +1,11 @@
-"""How well can embeddings be learned? Biased low-rank AMP and its state evolution, verified formula by formula."""
+"""How well can embeddings be learned? Biased low-rank AMP and its state evolution.
+
+The formulas are verified one by one. What needs scikit-learn and pandas is loaded when
+it is first asked for: they take longer to load than all the rest.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from ._validation import AMPWarning
 from .amp import (
@@ -10,10 +17,7 @@ from .amp import (
 )
 from .baselines import spectral_start
 from .bias import drop_empty, estimate_bias
-from .checks import check_denoiser
-from .corpus import Corpus, corpus_from_texts, load_docstrings, load_movie_reviews
 from .denoisers import Denoiser, GaussianPosterior, Lasso, Ridge
-from .estimator import AMPEmbedding
 from .laws import (
     ConstantBias,
     DiscreteBias,
@@ -37,19 +41,20 @@ from .state_evolution import (
     state_evolution,
 )
 
+if TYPE_CHECKING:
+    from .checks import check_denoiser
+    from .corpus import Corpus, corpus_from_texts, load_docstrings, load_movie_reviews
+    from .estimator import AMPEmbedding
+
 __version__ = "0.1.0"
 
 __all__ = [
-    "load_movie_reviews",
-    "load_docstrings",
-    "corpus_from_texts",
-    "check_denoiser",
-    "Corpus",
     "AMPEmbedding",
     "AMPIterate",
     "AMPRun",
     "AMPWarning",
     "ConstantBias",
+    "Corpus",
     "Denoiser",
     "DiscreteBias",
     "EmpiricalRows",
@@ -67,11 +72,15 @@ __all__ = [
     "SparseGaussianRows",
     "Zipf",
     "biased_low_rank_amp",
+    "check_denoiser",
+    "corpus_from_texts",
     "draw_embedding",
     "drop_empty",
     "estimate_bias",
     "gaussian_state_evolution",
     "has_closed_form",
+    "load_docstrings",
+    "load_movie_reviews",
     "normalised_mse",
     "random_start",
     "scaled_rows",
@@ -79,3 +88,22 @@ __all__ = [
     "start_overlap",
     "state_evolution",
 ]
+
+_ON_DEMAND = {
+    "AMPEmbedding": "estimator",
+    "Corpus": "corpus",
+    "check_denoiser": "checks",
+    "corpus_from_texts": "corpus",
+    "load_docstrings": "corpus",
+    "load_movie_reviews": "corpus",
+}
+
+
+def __getattr__(name):
+    if name not in _ON_DEMAND:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_ON_DEMAND[name]}", __name__), name)
+
+
+def __dir__():
+    return sorted({*globals(), *__all__})

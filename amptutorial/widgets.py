@@ -1,16 +1,16 @@
-"""Experiments for the reader's own hands: sliders that redraw with a kernel, and stored pictures where there is none.
+"""Experiments for the reader's own hands: sliders, and pictures that follow them.
 
 On a page without a kernel only what lies in the page can change. So every combination
 of the *stored* parameters is drawn when the chapter runs, and the browser itself links
 their sliders to the pictures. With a kernel the same sliders redraw, and those of the
 *live* parameters join them. The style sheet of the book decides which of the two is
-seen: it shows `.amp-page` and hides `.amp-live`, and a notebook does the opposite
-(ipywidgets are in the `book` extra).
+seen: it shows `.amp-page` and hides `.amp-live`, and a notebook does the opposite.
+The `book` extra brings ipywidgets.
 """
 
 import inspect
 from base64 import b64encode
-from functools import cache
+from functools import cache, partial
 from html import escape
 from io import BytesIO
 from itertools import product
@@ -32,10 +32,10 @@ def explore(draw, *, stored, live=None, size=STYLE["figure.figsize"]):
     ----------
     draw : callable
         `draw(figure, **parameters) -> str` draws into an empty matplotlib figure, with
-        axes that do not move with the parameters, and returns one sentence that says in
-        numbers what is to be seen. The first line of its docstring describes the
-        picture to those who do not see it. The defaults of its parameters are where the
-        sliders begin.
+        axes that do not move with the parameters, and returns one sentence with the
+        numbers that the picture shows. The first line of its docstring describes the
+        picture to readers who do not see it. The defaults of its parameters are where
+        the sliders begin.
     stored : dict of str to sequence
         The values of the parameters that move on a page without a kernel too: one
         picture is drawn, and stored in the page, for each combination.
@@ -86,7 +86,7 @@ def explore(draw, *, stored, live=None, size=STYLE["figure.figsize"]):
     def redraw(change=None):
         try:
             picture.value, _ = frame(*(slider.value for slider in sliders.values()))
-        # else the last picture would stay, and the error be in a log that nobody opens
+        # or the last picture would stay, and the error be in a log that nobody opens
         except Exception as error:
             picture.value = f"<pre>{escape(repr(error))}</pre>"
             raise
@@ -102,7 +102,11 @@ def explore(draw, *, stored, live=None, size=STYLE["figure.figsize"]):
 
 
 class Experiment(VBox):
-    """Sliders and pictures; in a notebook not yet run, what the pictures show: with these words tests compare a run."""
+    """Sliders and pictures.
+
+    In a notebook that was not run yet, a text says what the pictures show; tests
+    compare a run with this text.
+    """
 
     def __init__(self, children, texts):
         super().__init__(children)
@@ -119,7 +123,7 @@ class Experiment(VBox):
 
 
 def check_experiment(draw, stored, live, values):
-    """Raise a ValueError that says what an experiment lacks."""
+    """Raise a ValueError if something is missing from an experiment."""
     if not stored:
         raise ValueError(
             "stored is empty: name at least one parameter whose pictures the page keeps"
@@ -130,7 +134,8 @@ def check_experiment(draw, stored, live, values):
         )
     if not inspect.getdoc(draw):
         raise ValueError(
-            f"{draw.__name__} has no docstring: its first line is the picture's alternative text"
+            f"{draw.__name__} has no docstring: its first line is the picture's"
+            " alternative text"
         )
     parameters = inspect.signature(draw).parameters
     for name, options in values.items():
@@ -138,7 +143,8 @@ def check_experiment(draw, stored, live, values):
             raise ValueError(f"{draw.__name__} has no parameter {name!r}")
         if parameters[name].default not in options:
             raise ValueError(
-                f"give {name} of {draw.__name__} a default that is one of {options}: its slider begins there"
+                f"give {name} of {draw.__name__} a default that is one of {options}:"
+                " its slider begins there"
             )
 
 
@@ -159,11 +165,14 @@ def make_slider(name, options, start):
 
 
 def stack(sliders, frames):
-    """Return what the first of the sliders turns over: the next `frames`, or a stack of them for each of its values."""
+    """Return the pages that the first of the sliders turns over.
+
+    There is one for each of its values: the next of the `frames`, or a stack that the
+    other sliders turn over.
+    """
     first, *others = sliders
-    pages = [
-        stack(others, frames) if others else HTML(next(frames)) for _ in first.options
-    ]
+    next_page = partial(stack, others, frames) if others else lambda: HTML(next(frames))
+    pages = [next_page() for _ in first.options]
     stacked = Stack(pages, selected_index=first.index)
     jslink((first, "index"), (stacked, "selected_index"))
     return page_only(stacked)
@@ -176,7 +185,7 @@ def page_only(widget):
 
 
 def render(draw, size, parameters):
-    """Return the picture of `parameters` as HTML, with what it shows in words below it, and these words alone."""
+    """Return the picture of `parameters` and its caption as HTML, and the caption."""
     with plt.rc_context(STYLE):
         figure = Figure(size)
         text = draw(figure, **parameters)
@@ -184,10 +193,8 @@ def render(draw, size, parameters):
         figure.savefig(buffer, format="png")
     alt = escape(inspect.getdoc(draw).splitlines()[0], quote=True)
     source = f"data:image/png;base64,{b64encode(reduce_colours(buffer)).decode()}"
-    return (
-        f'<figure><img src="{source}" alt="{alt}"><figcaption>{escape(text)}</figcaption></figure>',
-        text,
-    )
+    caption = f"<figcaption>{escape(text)}</figcaption>"
+    return f'<figure><img src="{source}" alt="{alt}">{caption}</figure>', text
 
 
 def reduce_colours(png):
@@ -202,11 +209,12 @@ def reduce_colours(png):
 def note(n_pictures, live):
     """Return the line that tells a reader without a kernel what a kernel adds."""
     names = " and ".join(name.replace("_", " ") for name in live)
-    more = (
-        f"adds {'sliders' if len(live) > 1 else 'a slider'} for {names}, and "
-        if live
-        else ""
-    )
+    sliders = "sliders" if len(live) > 1 else "a slider"
+    more = f"adds {sliders} for {names}, and " if live else ""
     where = '<a href="howto.html#howto-run">on Binder or on your own computer</a>'
-    text = f"This page keeps {n_pictures} stored pictures. Running the chapter {where} {more}lets you change the drawing."
-    return page_only(HTML(f"<p>{text}</p>"))
+    return page_only(
+        HTML(
+            f"<p>This page keeps {n_pictures} stored pictures. Running the chapter"
+            f" {where} {more}lets you change the drawing.</p>"
+        )
+    )

@@ -25,7 +25,7 @@ def counting(monkeypatch):
     monkeypatch.setitem(REPRODUCTIONS, "count", Reproduction(count, 3, ("fig:none",)))
 
 
-# The other two are computed again in `test_comparison`: "text" in part, and "reviews" up to words that round-off exchanges
+# The other two in `test_comparison`: "text" in part, and "reviews" up to neighbours that round-off exchanges
 @pytest.mark.parametrize("name", ["l2", "l1", "fisher", "singular", REAL, "race"])
 def test_a_stored_instance_is_computed_again(name):
     """Which one is decided by the checksum, so by nobody."""

@@ -1,0 +1,62 @@
+"""What importing the package loads, and what it offers."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import amptutorial
+
+LATER = ("scipy.stats", "sklearn", "pandas", "joblib", "matplotlib", "pooch", "simplemma")
+ON_DEMAND = ("AMPEmbedding", "Corpus", "check_denoiser", "corpus_from_texts", "load_docstrings", "load_movie_reviews")
+
+
+def run(code):
+    """Return what a fresh interpreter prints."""
+    answer = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    return answer.stdout.strip()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "from amptutorial import Ridge, biased_low_rank_amp, state_evolution",
+        "import amptutorial; dir(amptutorial)",
+        "import amptutorial.neighbours, amptutorial.spectrum, amptutorial.checks",
+    ],
+)
+def test_the_core_loads_neither_statistics_nor_scikit_learn(statement):
+    assert run(f"{statement}; import sys; print([name for name in {LATER} if name in sys.modules])") == "[]"
+
+
+def test_what_is_loaded_on_demand_is_there_when_asked_for():
+    names = ", ".join(ON_DEMAND)
+    code = f"from amptutorial import {names}; print(*(found.__name__ for found in ({names})))"
+    assert run(code).split() == list(ON_DEMAND)
+    assert set(ON_DEMAND) <= set(dir(amptutorial)) and set(ON_DEMAND) <= set(amptutorial.__all__)
+
+
+def test_a_star_brings_every_public_name():
+    code = "from amptutorial import *; import amptutorial; print(sorted(set(amptutorial.__all__) - set(globals())))"
+    assert run(code) == "[]"
+
+
+def test_what_is_not_there_is_named():
+    with pytest.raises(AttributeError, match="module 'amptutorial' has no attribute 'Posterior'"):
+        amptutorial.Posterior  # noqa: B018
+    with pytest.raises(ImportError, match="cannot import name 'Posterior'"):
+        from amptutorial import Posterior  # noqa: F401
+
+
+def test_a_type_checker_sees_what_is_loaded_on_demand():
+    """The imports that only it reads name the objects that are returned."""
+    tree = ast.parse(Path(amptutorial.__file__).read_text())
+    (block,) = (node for node in tree.body if isinstance(node, ast.If))
+    seen = {alias.name: node.module for node in block.body for alias in node.names}
+    assert seen == amptutorial._ON_DEMAND and set(seen) == set(ON_DEMAND)
+
+
+def test_the_public_names_are_listed_once_and_in_order():
+    assert amptutorial.__all__ == sorted(set(amptutorial.__all__))
