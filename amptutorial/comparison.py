@@ -174,12 +174,12 @@ def text_instance(index):
     -------
     dict
         As `compare_methods`, by the dimensions in ``d``; ``all_words_sentiment``, the
-        accuracy with every word as a feature, from all counts, of which the embeddings
-        have seen four fifths; ``more_d`` and ``more_gain``, the gain of `AMPEmbedding`
-        by dimension; ``singular`` and ``control_singular``, the largest singular values
-        of Y~ and of that of `without_embedding`; ``variance``, ``kurtosis``,
-        ``control_variance`` and ``control_kurtosis`` of the entries; ``m``, ``n``,
-        ``nonzeros``, ``counts``.
+        accuracy with every word as a feature, from all counts (the embeddings have seen
+        four fifths of them); ``more_d`` and ``more_gain``, the gain of `AMPEmbedding`
+        by dimension; ``singular``, the largest singular values of Y~, and ``variance``
+        and ``kurtosis`` of its entries; ``control_singular``, ``control_variance`` and
+        ``control_kurtosis``, the same of the control, `without_embedding`; ``m``,
+        ``n``, ``nonzeros``, ``counts``.
     """
     corpus = load_movie_reviews(random_state=index)
     Z = corpus.counts

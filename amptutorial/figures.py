@@ -8,8 +8,8 @@ import numpy as np
 
 from .neighbours import normalise_rows
 
-# After the palette of Okabe and Ito, told apart by colour-blind readers; darkened until
-# text in it stands out on white
+# After the palette of Okabe and Ito, which colour-blind readers can distinguish;
+# darkened until text in it stands out on white
 COLOURS = ("#0072B2", "#BF5000", "#007A5A", "#A0457F", "#5B5B5B", "#1B6E91")
 MARKERS = "osD^vP"
 

@@ -5,7 +5,7 @@ the dimension `d` and a generator for what it draws; it returns `Exponential` or
 `Mixture` rates. Its free parameter is chosen by counts that it sets aside from `kept`
 (`choose_by_validation`; `AMPEmbedding` does the same to stop), then it is fitted to all
 of them. `minimise_poisson_loss` alone chooses nothing: its ridge and its number of
-steps were set by hand, and its seconds are those of one fit.
+steps were set by hand, so it is fitted only once.
 """
 
 import warnings
@@ -258,7 +258,7 @@ def positive_pmi(counts):
 def nmf(kept, d, rng):
     """Fit scikit-learn's non-negative factors; choose the share of independence.
 
-    The loss is that of Poisson counts.
+    The factors minimise the Poisson loss.
     """
     seed = int(rng.integers(2**31))
 

@@ -216,7 +216,7 @@ def _plan(name):
 
 
 def _rounded(value, digits):
-    """Return numbers as JSON holds them, to so many digits; strings stay."""
+    """Return numbers as JSON holds them, to `digits` digits; strings stay."""
     if isinstance(value, str):
         return value
     if np.ndim(value):

@@ -46,7 +46,7 @@ def explore(draw, *, stored, live=None, size=STYLE["figure.figsize"]):
 
     Returns
     -------
-    Experiment
+    Explorer
 
     Raises
     ------
@@ -94,14 +94,14 @@ def explore(draw, *, stored, live=None, size=STYLE["figure.figsize"]):
     for slider in sliders.values():
         slider.observe(redraw, "value")
     redraw()
-    box = Experiment(
+    box = Explorer(
         [*sliders.values(), page, picture, note(len(drawn), live)],
         [text for _, text in drawn],
     )
     return box.add_class("amp-explore")
 
 
-class Experiment(VBox):
+class Explorer(VBox):
     """Sliders and pictures.
 
     In a notebook that was not run yet, a text says what the pictures show; tests
@@ -207,7 +207,7 @@ def reduce_colours(png):
 
 
 def note(n_pictures, live):
-    """Return the line that tells a reader without a kernel what a kernel adds."""
+    """Return a line for readers without a kernel: what a kernel would add."""
     names = " and ".join(name.replace("_", " ") for name in live)
     sliders = "sliders" if len(live) > 1 else "a slider"
     more = f"adds {sliders} for {names}, and " if live else ""

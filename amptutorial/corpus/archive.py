@@ -117,7 +117,7 @@ def _download():
         file = pooch.retrieve(
             URL, SHA256[_OFFICIAL], _OFFICIAL, target.parent, progressbar=True
         )
-    # whatever the network stack raises, the reader's way out is the same
+    # the network stack raises many errors; the reader's way out is the same
     except Exception as error:
         raise ConnectionError(_no_archive(target, error)) from error
     return Path(file)

@@ -36,8 +36,8 @@ class Corpus:
         What each document is: the archive's member, the dotted name of the object, or
         its position in your texts.
     n_twins, n_empty : int
-        Number of documents left out as near-twins of others, and because none of their
-        words is in the vocabulary.
+        Number of documents left out as near-twins of others, and of those without a
+        word of the vocabulary.
 
     Raises
     ------
@@ -97,8 +97,8 @@ def corpus_from_texts(
     labels : array of shape (number of texts,), optional
         What is known of each text. The corpus keeps the labels of its documents.
     min_df, max_df : int or float
-        A word stays if it occurs in at least and at most so many texts (int) or this
-        proportion of them (float).
+        Bounds on the number of texts (int), or on the proportion of texts (float), in
+        which a word occurs; a word outside them is left out.
     stop_words : "english", None or iterable of str
         Words left out, as they stand or as lemmas.
     lemmatize : bool
@@ -143,7 +143,7 @@ def load_docstrings(
     The documents are the docstrings of public modules, classes, functions and methods
     that have at least 20 words without code, formulas, headings, references and types.
     They are read from the source: nothing is imported, and the same versions give the
-    same counts. These are kept in the cache, as those of `load_movie_reviews` are.
+    same counts. The counts are kept in the cache, as in `load_movie_reviews`.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ from .words import PIPELINE
 
 
 def stored(choices, compute):
-    """Return the arrays stored under `choices`, computed first where there are none.
+    """Return the arrays stored under `choices`; compute and store them if need be.
 
     Parameters
     ----------

@@ -72,8 +72,8 @@ def count_words(texts, *, min_df, max_df, stop_words, lemmatize):
     ----------
     texts : list of str, length m
     min_df, max_df : int or float
-        A word stays if it occurs in at least and at most so many texts (int) or this
-        proportion of them (float).
+        Bounds on the number of texts (int), or on the proportion of texts (float), in
+        which a word occurs; a word outside them is left out.
     stop_words : frozenset of str
         Words left out, as they stand in the text or as lemmas.
     lemmatize : callable
