@@ -87,14 +87,15 @@ REPRODUCTIONS = {
 }
 
 
-def reproduce(name, *, folder=RESULTS, n_jobs=2):
+def reproduce(name, *, folder=None, n_jobs=2):
     """Run all instances of an experiment and store them in ``folder / name.json``.
 
     Parameters
     ----------
     name : str
         A key of `REPRODUCTIONS`.
-    folder : path
+    folder : path, optional
+        The default is where `load_results` looks, in the package itself.
     n_jobs : int
         Processes, each with one thread.
 
@@ -110,7 +111,7 @@ def reproduce(name, *, folder=RESULTS, n_jobs=2):
     FileNotFoundError
         If there is no such folder.
     """
-    plan, path = _plan(name), Path(folder) / f"{name}.json"
+    plan, path = _plan(name), _path(name, folder)
     if not path.parent.is_dir():
         raise FileNotFoundError(
             f"there is no folder {path.parent}: make it, or name another with --to"
@@ -148,14 +149,15 @@ def make_record(name, instances, seconds, n_jobs):
     return record | {"checksum": checksum(record)}
 
 
-def load_results(name, folder=RESULTS):
+def load_results(name, folder=None):
     """Return what `reproduce` stored of an experiment.
 
     Parameters
     ----------
     name : str
-    folder : path
-        Where it is stored; the results of the book come with the package.
+    folder : path, optional
+        Where it is stored. The default is the package itself, which comes with the
+        results that the book shows.
 
     Returns
     -------
@@ -178,7 +180,7 @@ def load_results(name, folder=RESULTS):
     (20, 15)
     """
     _plan(name)
-    path = Path(folder) / f"{name}.json"
+    path = _path(name, folder)
     if not path.exists():
         raise FileNotFoundError(
             f"{path} is missing: python -m amptutorial reproduce {name} computes it"
@@ -215,6 +217,10 @@ def _plan(name):
     return REPRODUCTIONS[name]
 
 
+def _path(name, folder):
+    return Path(folder or RESULTS) / f"{name}.json"
+
+
 def _rounded(value, digits):
     """Return numbers as JSON holds them, to `digits` digits; strings stay."""
     if isinstance(value, str):
@@ -244,7 +250,6 @@ def main(arguments=None):
     command.add_argument(
         "--to",
         type=Path,
-        default=RESULTS,
         metavar="FOLDER",
         help="default: where load_results looks",
     )
