@@ -53,11 +53,8 @@ class FisherScore(LinearOperator):
         if self._rank_one:
             # stored twice: products with a CSC array are the faster ones, and the
             # transpose of a CSR array is one
-            scaled = (
-                sp.diags_array(1 / self._u)
-                @ Z.astype(dtype)
-                @ sp.diags_array(1 / self._v)
-            ).tocsr()
+            per_u, per_v = sp.diags_array(1 / self._u), sp.diags_array(1 / self._v)
+            scaled = (per_u @ Z.astype(dtype) @ per_v).tocsr()
             self._Y, self._Yt = scaled.tocsc(), scaled.T
         else:
             self._Y = Z / self._u[:, None] / self._v - np.outer(self._u, self._v)
