@@ -86,6 +86,16 @@ def check_rates(r, size, name):
     return r
 
 
+def check_vector(x, size, name):
+    """Return `x` as a float64 vector of `size` finite numbers."""
+    x = np.asarray(x, dtype=np.float64)
+    if x.shape != (size,):
+        raise ValueError(f"{name} must have shape ({size},), got {x.shape}")
+    if not np.isfinite(x).all():
+        raise ValueError(f"{name} holds NaN or infinite values")
+    return x
+
+
 def check_symmetric(F, d, name="F"):
     """Return `F` as a symmetric float64 matrix (d, d)."""
     F = check_matrix(np.asarray(F, dtype=np.float64), name, shape=(d, d))

@@ -1,14 +1,14 @@
-"""The Poisson embedding model (Section 2 of the paper): rates, distribution, and samples of the counts Z."""
+"""The Poisson embedding model (Section 2 of the paper): rates, pmf and samples."""
 
 import numpy as np
 import scipy.sparse as sp
 
-from ._validation import check_integer, check_matrix, check_rng
+from ._validation import check_integer, check_matrix, check_rng, check_vector
 
 # sparse sampling holds two (PAIRS_AT_ONCE, d) arrays, whatever m and n
 PAIRS_AT_ONCE = 2**20
-# rows and columns whose bound on M_ij alone would multiply the proposals by exp(LONG)
-# are drawn densely
+# rows and columns whose bound on M_ij alone would multiply the proposals by more than
+# exp(LONG) are drawn densely
 LONG = 3.0
 
 
@@ -37,11 +37,13 @@ class PoissonEmbedding:
     ValueError
         If the shapes do not fit or an entry is not finite.
     OverflowError
-        If a bias factor exp(s) is no positive float.
+        If a bias factor exp(s) is zero or infinite, or an entry of U or V so large that
+        its square is infinite.
 
     Examples
     --------
-    >>> model = PoissonEmbedding(np.zeros((2, 1)), np.zeros((3, 1)), np.log([1.0, 3.0]), np.zeros(3))
+    >>> U, V = np.zeros((2, 1)), np.zeros((3, 1))
+    >>> model = PoissonEmbedding(U, V, np.log([1.0, 3.0]), np.zeros(3))
     >>> model.r_u, model.r_v
     (array([0.5, 1.5]), array([2., 2., 2.]))
     >>> model.rates()[1]
@@ -50,30 +52,21 @@ class PoissonEmbedding:
 
     def __init__(self, U, V, s_u, s_v):
         self.U = check_matrix(U, "U").copy()
-        self.V = check_matrix(V, "V", shape=(None, self.U.shape[1])).copy()
+        self.V = check_matrix(V, "V", shape=(None, self.d)).copy()
         if 0 in self.U.shape or 0 in self.V.shape:
-            raise ValueError(
-                f"U and V must not be empty, got shapes {self.U.shape} and {self.V.shape}"
-            )
-        s_u, s_v = _check_bias(s_u, self.m, "s_u"), _check_bias(s_v, self.n, "s_v")
+            shapes = f"{self.U.shape} and {self.V.shape}"
+            raise ValueError(f"U and V must not be empty, got shapes {shapes}")
+        for name, X in (("U", self.U), ("V", self.V)):
+            _check_squares(X, name)
+        s_u, s_v = check_vector(s_u, self.m, "s_u"), check_vector(s_v, self.n, "s_v")
         shift = np.logaddexp.reduce(s_u) - np.log(self.m)
         self.s_u, self.s_v = s_u - shift, s_v + shift
-        with np.errstate(over="ignore"):
-            self.r_u, self.r_v = np.exp(self.s_u), np.exp(self.s_v)
-        for name, r in (("s_u", self.r_u), ("s_v", self.r_v)):
-            if not (np.isfinite(r).all() and (r > 0).all()):
-                raise OverflowError(
-                    f"after normalisation exp({name}) is zero or infinite: the biases differ too much"
-                )
+        self.r_u, self.r_v = _factors(self.s_u, "s_u"), _factors(self.s_v, "s_v")
         self.A = np.sqrt(self.r_u)[:, None] * self.U
         self.B = np.sqrt(self.r_v)[:, None] * self.V
 
-    m = property(
-        lambda self: self.U.shape[0], doc="Number of values of X_1 (rows of Z)."
-    )
-    n = property(
-        lambda self: self.V.shape[0], doc="Number of values of X_2 (columns of Z)."
-    )
+    m = property(lambda self: len(self.U), doc="Number of values of X_1 (rows).")
+    n = property(lambda self: len(self.V), doc="Number of values of X_2 (columns).")
     d = property(lambda self: self.U.shape[1], doc="Embedding dimension.")
 
     def __repr__(self):
@@ -95,8 +88,8 @@ class PoissonEmbedding:
             rates = np.exp(self.log_rates())
         if not np.isfinite(rates).all():
             raise OverflowError(
-                f"the largest log rate is {self.log_rates().max():.0f}, its exponential is not a float: "
-                "scale down U and V, or the biases"
+                f"the largest log rate is {self.log_rates().max():.0f}, its "
+                "exponential is not a float: scale down U and V, or the biases"
             )
         return rates
 
@@ -121,9 +114,15 @@ class PoissonEmbedding:
         -------
         array of int64, or csr_array of int64 if `sparse`, shape (m, n)
 
+        Raises
+        ------
+        OverflowError
+            If a rate is too large for a count.
+
         Examples
         --------
-        >>> model = PoissonEmbedding(np.zeros((2, 1)), np.zeros((3, 1)), np.zeros(2), np.zeros(3))
+        >>> U, V = np.zeros((2, 1)), np.zeros((3, 1))
+        >>> model = PoissonEmbedding(U, V, np.zeros(2), np.zeros(3))
         >>> model.sample(np.random.default_rng(0)).shape
         (2, 3)
         """
@@ -133,7 +132,7 @@ class PoissonEmbedding:
 
 
 def draw_embedding(m, n, d, *, rows_u, rows_v, bias_u, bias_v, rng):
-    """Draw a random instance: rows and biases are independent draws from their laws (Section 4.1).
+    """Draw an instance: independent rows and biases from their laws (Section 4.1).
 
     Parameters
     ----------
@@ -152,14 +151,13 @@ def draw_embedding(m, n, d, *, rows_u, rows_v, bias_u, bias_v, rng):
     --------
     >>> from amptutorial.laws import GaussianRows, ShiftedExponential
     >>> rows, bias = GaussianRows(0.1), ShiftedExponential(0.25, 5)
-    >>> draw_embedding(20, 30, 2, rows_u=rows, rows_v=rows, bias_u=bias, bias_v=bias, rng=np.random.default_rng(0))
+    >>> draw_embedding(20, 30, 2, rows_u=rows, rows_v=rows, bias_u=bias, bias_v=bias,
+    ...                rng=np.random.default_rng(0))
     PoissonEmbedding(m=20, n=30, d=2)
     """
     check_rng(rng)
-    m, n, d = (
-        check_integer(value, name, minimum=1)
-        for value, name in ((m, "m"), (n, "n"), (d, "d"))
-    )
+    for size, name in ((m, "m"), (n, "n"), (d, "d")):
+        check_integer(size, name, minimum=1)
     return PoissonEmbedding(
         rows_u.draw((m, d), rng),
         rows_v.draw((n, d), rng),
@@ -168,15 +166,27 @@ def draw_embedding(m, n, d, *, rows_u, rows_v, bias_u, bias_v, rng):
     )
 
 
-def _check_bias(s, size, name):
-    s = np.asarray(s, dtype=np.float64)
-    if s.shape != (size,):
-        raise ValueError(f"{name} must have shape ({size},), got {s.shape}")
-    if not np.isfinite(s).all():
-        raise ValueError(
-            f"{name} holds NaN or infinite values: a term that never occurs must be left out"
+def _check_squares(X, name):
+    """Refuse rows whose squared lengths, which bound M_ij, are not finite floats."""
+    with np.errstate(over="ignore"):
+        squares = (X**2).sum(axis=1)
+    if not np.isfinite(squares).all():
+        raise OverflowError(
+            f"row {squares.argmax()} of {name} is so long that its square overflows: "
+            f"scale {name} down"
         )
-    return s
+
+
+def _factors(s, name):
+    """Return the bias factors r = exp(s) as positive floats."""
+    with np.errstate(over="ignore", under="ignore"):
+        r = np.exp(s)
+    if not (np.isfinite(r).all() and (r > 0).all()):
+        raise OverflowError(
+            f"after normalisation exp({name}) is zero or infinite: "
+            "the biases differ too much"
+        )
+    return r
 
 
 def thinning_bounds(U, V, root_m):
@@ -194,22 +204,18 @@ def thinning_bounds(U, V, root_m):
 
 
 def _sample_by_thinning(model, rng):
-    """Draw most pairs by thinning, and densely the few rows and columns where that would be wasteful."""
-    root_m = np.sqrt(model.m)
-    c_u, c_v = thinning_bounds(model.U, model.V, root_m)
-    rows, columns = (np.flatnonzero(c <= LONG).astype(np.int32) for c in (c_u, c_v))
+    """Draw pairs by thinning, and densely those where thinning would be wasteful."""
+    c_u, c_v = thinning_bounds(model.U, model.V, np.sqrt(model.m))
+    rows, columns = _index(c_u <= LONG), _index(c_v <= LONG)
     if rows.size and columns.size:
         log_v = np.logaddexp.reduce(model.s_v[columns] + c_v[columns])
         # else more proposals than columns
         rows = rows[model.s_u[rows] + c_u[rows] + log_v <= np.log(len(columns))]
-    other_rows, other_columns = (
-        _complement(rows, model.m),
-        _complement(columns, model.n),
-    )
+    other_rows = _index(~np.isin(np.arange(model.m), rows))
     parts = [
         *_draw_by_thinning(model, rng, rows, columns, c_u, c_v),
         *_draw_densely(model, rng, other_rows, np.arange(model.n, dtype=np.int32)),
-        *_draw_densely(model, rng, rows, other_columns),
+        *_draw_densely(model, rng, rows, _index(c_v > LONG)),
     ]
     i, j, z = (np.concatenate([part[k] for part in parts]) for k in range(3))
     Z = sp.coo_array((z, (i, j)), shape=(model.m, model.n)).tocsr()
@@ -217,18 +223,18 @@ def _sample_by_thinning(model, rng):
     return Z
 
 
-def _complement(index, size):
-    mask = np.ones(size, dtype=bool)
-    mask[index] = False
+def _index(mask):
+    """Return where `mask` holds, in 32 bits: the sample then has small indices."""
     return np.flatnonzero(mask).astype(np.int32)
 
 
 def _draw_by_thinning(model, rng, rows, columns, c_u, c_v):
-    """Propose pairs from the dominating rates r_i r_j exp(c_i + c_j), keep each with probability exp(M - c_i - c_j).
+    """Draw pairs at the dominating rates and keep some; yields arrays (i, j, counts).
 
-    The proposals of a row are Poisson, their columns independent; what is kept is
-    Poisson with rate r_i r_j exp(M_ij), independently over the pairs: the law of
-    `eq:z_ij`, exactly. Yields arrays (i, j, counts).
+    Pairs are proposed at the rates r_i r_j exp(c_i + c_j), a Poisson number for each
+    row and the columns independently, and kept with probability exp(M_ij - c_i - c_j).
+    What is kept is Poisson with rate r_i r_j exp(M_ij), independently over the pairs:
+    the law of `eq:z_ij`, exactly.
     """
     if not rows.size or not columns.size:
         return
@@ -236,7 +242,9 @@ def _draw_by_thinning(model, rng, rows, columns, c_u, c_v):
     total_v = np.logaddexp.reduce(log_v)
     p_v = np.exp(log_v - total_v)
     proposals = rng.poisson(np.exp(model.s_u[rows] + c_u[rows] + total_v))
-    chunk = np.cumsum(proposals) // PAIRS_AT_ONCE
+    # np.repeat takes integers of the width of an index: 32 bits in WebAssembly
+    proposals = proposals.astype(np.intp)
+    chunk = np.cumsum(proposals, dtype=np.int64) // PAIRS_AT_ONCE
     for some in np.split(np.arange(len(rows)), np.flatnonzero(np.diff(chunk)) + 1):
         i = np.repeat(rows[some], proposals[some])
         j = columns[rng.choice(len(columns), size=len(i), p=p_v)]
@@ -246,12 +254,14 @@ def _draw_by_thinning(model, rng, rows, columns, c_u, c_v):
 
 
 def _draw_densely(model, rng, rows, columns):
-    """Draw all pairs of some rows and columns, a block of rows at a time; yields arrays (i, j, counts)."""
+    """Draw all pairs of some rows and columns; yields blocks (i, j, counts)."""
     size = max(1, PAIRS_AT_ONCE // max(len(columns), 1))
     for start in range(0, len(rows) if len(columns) else 0, size):
         block = rows[start : start + size]
         M = model.U[block] @ model.V[columns].T / np.sqrt(model.m)
-        Z = _poisson(np.exp(M + model.s_u[block, None] + model.s_v[columns]), rng)
+        with np.errstate(over="ignore"):
+            rates = np.exp(M + model.s_u[block, None] + model.s_v[columns])
+        Z = _poisson(rates, rng)
         i, j = Z.nonzero()
         yield block[i], columns[j], Z[i, j]
 
@@ -260,6 +270,7 @@ def _poisson(rates, rng):
     """Return Poisson counts, or say why there are none."""
     if not rates.max(initial=0) <= 9e18:
         raise OverflowError(
-            f"the largest rate is {rates.max():.1e}: such counts do not fit an int64; scale down U, V or the biases"
+            f"the largest rate is {rates.max():.1e}: such counts do not fit an int64; "
+            "scale down U, V or the biases"
         )
     return rng.poisson(rates)

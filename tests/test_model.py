@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import sparse as sp
 from scipy import stats
 
+from amptutorial import model as model_module
 from amptutorial.laws import ConstantBias, DiscreteBias, GaussianRows, ShiftedExponential
-from amptutorial.model import PoissonEmbedding, draw_embedding, thinning_bounds
+from amptutorial.model import LONG, PoissonEmbedding, draw_embedding, thinning_bounds
 
 
 def make(m, n, d, rng, variance=1.0, shift=1.0):
@@ -58,16 +60,30 @@ def test_marginal_error_is_of_order_one_over_sqrt_m_for_rows_with_a_mean(rng):
     assert order == pytest.approx(0.5, abs=0.15)
 
 
-@pytest.mark.parametrize("sparse", [False, True])
-def test_samples_follow_the_law_of_each_count(sparse, rng):
-    """Every Z_ij is Poisson(lambda_ij), independently: one chi-square over cells and values, strong correlations
-    included."""
-    model = PoissonEmbedding(*(2 * rng.standard_normal((4, 2)) for _ in range(2)), *rng.standard_normal((2, 4)))
-    draws = 4000
-    samples = [model.sample(rng, sparse=sparse) for _ in range(draws)]
-    Z = np.array([z.toarray() if sparse else z for z in samples])
-    rates = model.rates()
-    statistic = degrees = 0
+@pytest.fixture
+def densely_drawn(monkeypatch):
+    """Return a list to which every block that the sparse sampler draws densely adds its number of pairs."""
+    sizes, draw = [], model_module._draw_densely
+
+    def spy(model, rng, rows, columns):
+        sizes.append(len(rows) * len(columns))
+        return draw(model, rng, rows, columns)
+
+    monkeypatch.setattr(model_module, "_draw_densely", spy)
+    return sizes
+
+
+def spread_model(rng, *, longer=1.0):
+    """Return a 6 x 8 model whose rates differ 100-fold by their embeddings and biases; one row and column `longer`."""
+    U, V = 1.2 * rng.standard_normal((6, 2)), 1.2 * rng.standard_normal((8, 2))
+    U[0] *= longer
+    V[2] *= longer
+    return PoissonEmbedding(U, V, rng.normal(0, 0.5, 6), rng.normal(-2, 0.7, 8))
+
+
+def chi_square(Z, rates):
+    """Return the p-value of counts `Z` (draws, m, n) under independent Poisson(rates), over all cells and values."""
+    draws, statistic, degrees = len(Z), 0.0, 0
     for i, j in np.ndindex(rates.shape):
         top = int(stats.poisson.ppf(0.999, rates[i, j])) + 1
         observed = np.bincount(np.minimum(Z[:, i, j], top), minlength=top + 1)
@@ -75,10 +91,32 @@ def test_samples_follow_the_law_of_each_count(sparse, rng):
         keep = draws * pmf >= 5
         statistic += (((observed - draws * pmf) ** 2 / (draws * pmf))[keep]).sum()
         degrees += keep.sum() - 1
-    assert stats.chi2.sf(statistic, degrees) > 1e-3
-    frequent = Z.reshape(draws, -1)[:, rates.ravel() > 0.5]  # a correlation of rare events is not close to normal
+    return stats.chi2.sf(statistic, degrees)
+
+
+@pytest.mark.parametrize("how", ["dense", "thinned", "partly thinned"])
+def test_samples_follow_the_law_of_each_count(how, rng, densely_drawn):
+    """Every Z_ij is Poisson(lambda_ij), independently: one chi-square over cells and values, and all correlations."""
+    model, draws = spread_model(rng, longer=4.0 if how == "partly thinned" else 1.0), 3000
+    Z = np.array([sp.csr_array(model.sample(rng, sparse=how != "dense")).toarray() for _ in range(draws)])
+    assert densely_drawn[:2] == {"dense": [], "thinned": [0, 0], "partly thinned": [8, 5]}[how]
+    assert chi_square(Z, model.rates()) > 1e-3
+    frequent = Z.reshape(draws, -1)[:, model.rates().ravel() > 0.2]  # a correlation of rare events is not normal
     correlation = np.corrcoef(frequent.T)[np.triu_indices(frequent.shape[1], 1)]
-    assert len(correlation) >= 10 and np.abs(correlation).max() < 4.5 / np.sqrt(draws)
+    # the largest of fewer than 1000 normal deviates exceeds 4.5 once in 150 times
+    assert 10 <= len(correlation) < 1000 and np.abs(correlation).max() < 4.5 / np.sqrt(draws)
+
+
+@pytest.mark.parametrize("wrong", ["-M", "M = 0", "M / m", "uniform columns", "uniform rows"])
+def test_the_chi_square_tells_a_wrong_law(wrong, rng):
+    """Counts drawn from the model are refused under each law that a slip in the sampler would produce."""
+    model = spread_model(rng)
+    s_u, s_v, M = model.s_u, model.s_v, model.U @ model.V.T / np.sqrt(model.m)
+    M = {"-M": -M, "M = 0": 0 * M, "M / m": M / np.sqrt(model.m)}.get(wrong, M)
+    s_u = 0 * s_u if wrong == "uniform rows" else s_u
+    s_v = np.full_like(s_v, np.log(model.r_v.mean())) if wrong == "uniform columns" else s_v
+    Z = np.array([model.sample(rng) for _ in range(3000)])
+    assert chi_square(Z, np.exp(M + s_u[:, None] + s_v)) < 1e-12
 
 
 def test_thinning_bounds_dominate(rng):
@@ -87,16 +125,21 @@ def test_thinning_bounds_dominate(rng):
     assert (model.U @ model.V.T / np.sqrt(model.m) <= c_u[:, None] + c_v + 1e-12).all()
 
 
-def test_thinning_many_chunks_gives_the_same_law(rng, monkeypatch):
-    monkeypatch.setattr("amptutorial.model.PAIRS_AT_ONCE", 50)
-    model = make(40, 30, 2, rng)
-    Z = sum(model.sample(rng, sparse=True).toarray() for _ in range(200))
-    standardised = (Z - 200 * model.rates()) / np.sqrt(200 * model.rates())
-    assert stats.kstest(standardised.ravel(), "norm").pvalue > 1e-3
+def test_thinning_in_many_chunks_gives_the_same_law(rng, monkeypatch, densely_drawn):
+    """Rows whose proposals fill a chunk each: the sums of 2000 draws are chi-square about their rates."""
+    monkeypatch.setattr(model_module, "PAIRS_AT_ONCE", 2)
+    model = spread_model(rng)
+    Z = sum(model.sample(rng, sparse=True).toarray() for _ in range(2000))
+    assert not any(densely_drawn)
+    statistic = ((Z - 2000 * model.rates()) ** 2 / (2000 * model.rates())).sum()
+    assert stats.chi2.sf(statistic, Z.size) > 1e-3
 
 
-@pytest.mark.parametrize(("long_rows", "long_columns", "level"), [(1, 0, -3), (0, 1, -3), (2, 2, -3), (0, 0, 3)])
-def test_long_rows_and_frequent_pairs_are_drawn_densely(long_rows, long_columns, level, rng):
+@pytest.mark.parametrize(
+    ("long_rows", "long_columns", "level", "dense"),
+    [(1, 0, -3, [40, 0]), (0, 1, -3, [0, 50]), (2, 2, -3, [80, 96]), (0, 0, 3, [2000, 0])],
+)
+def test_only_long_rows_and_frequent_pairs_are_drawn_densely(long_rows, long_columns, level, dense, rng, densely_drawn):
     """One long row must not make every other pair expensive: sums against their Poisson law, over 100 draws."""
     U, V = 0.3 * rng.standard_normal((50, 3)), 0.3 * rng.standard_normal((40, 3))
     U[:long_rows] *= 40
@@ -105,10 +148,36 @@ def test_long_rows_and_frequent_pairs_are_drawn_densely(long_rows, long_columns,
     V[:long_columns, 0] *= -np.sign(U[0, 0] * V[0, 0]) if long_rows and long_columns else 1
     model = PoissonEmbedding(U, V, np.full(50, float(level)), np.zeros(40))
     Z = sum(model.sample(rng, sparse=True) for _ in range(100)).toarray()
+    assert densely_drawn == 100 * dense
     rates = 100 * model.rates()
     for axis in (0, 1, None):
         expected = rates.sum(axis=axis)
         assert (np.abs(Z.sum(axis=axis) - expected) < 5 * np.sqrt(expected) + 5).all()
+
+
+def test_rows_with_more_proposals_than_columns_are_drawn_densely(rng, densely_drawn):
+    """The cost of a thinned row is its proposals, that of another one its columns: the sampler takes the smaller."""
+    U, V = rng.standard_normal((30, 2)), rng.standard_normal((20, 2))
+    model = PoissonEmbedding(U, V, np.linspace(-3, 3, 30), np.linspace(-2, 0, 20))
+    c_u, c_v = thinning_bounds(U, V, np.sqrt(30))
+    proposals = np.exp(np.add.outer(model.s_u + c_u, model.s_v + c_v)).sum(axis=1)
+    assert max(c_u.max(), c_v.max()) < LONG and 5 < (proposals > 20).sum() < 25
+    model.sample(rng, sparse=True)
+    assert densely_drawn == [(proposals > 20).sum() * 20, 0]
+
+
+def test_thinning_needs_indices_of_32_bits_alone(rng, monkeypatch, densely_drawn):
+    """Where indices have 32 bits, as in WebAssembly, NumPy refuses numbers of repeats with 64."""
+
+    def repeat_on_32_bits(values, repeats):
+        assert np.can_cast(repeats.dtype, np.int32, "safe")
+        repeated = [value for value, times in zip(values, repeats, strict=True) for _ in range(times)]
+        return np.array(repeated, dtype=values.dtype)
+
+    monkeypatch.setattr(np, "repeat", repeat_on_32_bits)
+    monkeypatch.setattr(np, "intp", np.int32)
+    Z = spread_model(rng).sample(rng, sparse=True)
+    assert Z.nnz and not any(densely_drawn) and Z.indices.dtype == np.int32
 
 
 def test_the_model_keeps_its_own_arrays():
@@ -136,11 +205,24 @@ def test_draw_embedding_is_reproducible():
     assert np.array_equal(one.U, two.U) and np.array_equal(one.s_v, two.s_v) and (one.m, one.n, one.d) == (5, 6, 2)
 
 
-def test_overflow_is_reported(rng):
+@pytest.mark.parametrize("draw", [PoissonEmbedding.rates, lambda model: model.sample(np.random.default_rng(0))])
+def test_overflow_is_reported(draw):
     model = PoissonEmbedding(np.full((2, 1), 100.0), np.full((2, 1), 100.0), np.zeros(2), np.zeros(2))
     with pytest.raises(OverflowError, match="scale down U and V"):
-        model.rates()
+        draw(model)
     assert np.allclose(model.joint_pmf(), 0.25)  # the distribution itself does not overflow
+
+
+@pytest.mark.parametrize("log_rate", [44, 710])
+def test_counts_beyond_64_bits_are_refused(log_rate, rng):
+    model = PoissonEmbedding(np.full((2, 1), log_rate**0.5), np.full((2, 1), (2 * log_rate) ** 0.5), *np.zeros((2, 2)))
+    with pytest.raises(OverflowError, match="scale down U"):
+        model.sample(rng, sparse=True)
+
+
+def test_embeddings_whose_squares_overflow_are_refused():
+    with pytest.raises(OverflowError, match="row 1 of V is so long that its square overflows: scale V down"):
+        PoissonEmbedding(np.ones((2, 1)), [[1.0], [1e200]], np.zeros(2), np.zeros(2))
 
 
 @pytest.mark.parametrize(
