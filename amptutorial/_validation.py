@@ -86,16 +86,6 @@ def check_rates(r, size, name):
     return r
 
 
-def check_vector(x, size, name):
-    """Return `x` as a float64 vector of `size` finite numbers."""
-    x = np.asarray(x, dtype=np.float64)
-    if x.shape != (size,):
-        raise ValueError(f"{name} must have shape ({size},), got {x.shape}")
-    if not np.isfinite(x).all():
-        raise ValueError(f"{name} holds NaN or infinite values")
-    return x
-
-
 def check_symmetric(F, d, name="F"):
     """Return `F` as a symmetric float64 matrix (d, d)."""
     F = check_matrix(np.asarray(F, dtype=np.float64), name, shape=(d, d))
@@ -163,3 +153,53 @@ def check_finite(**values):
                 "the signal (amptutorial.spectral_start), a larger strength, a smaller "
                 "prior covariance, or a bias law with a finite second moment"
             )
+
+
+def check_values(x, name, *, shape=None):
+    """Return `x` as a finite float64 array, of any shape or of this one.
+
+    Raises
+    ------
+    ValueError
+        If it has another shape, or holds NaN or infinity.
+    """
+    x = np.asarray(x).astype(np.float64)
+    if shape is not None and x.shape != shape:
+        raise ValueError(f"{name} must have shape {shape}, got {x.shape}")
+    if not np.isfinite(x).all():
+        raise ValueError(f"{name} holds NaN or infinite values")
+    return x
+
+
+def check_result(value, name, remedy):
+    """Return the result `value` if it is finite.
+
+    Raises
+    ------
+    OverflowError
+        Which says that `name` is too large, and the `remedy`.
+    """
+    if not np.isfinite(value).all():
+        raise OverflowError(f"{name} is too large for a float: {remedy}")
+    return value
+
+
+def check_covariance(C, name):
+    """Return `C` as a symmetric positive semidefinite float64 matrix (d, d), d >= 1.
+
+    Raises
+    ------
+    ValueError
+        If it is empty, not symmetric, or has a negative eigenvalue beyond round-off.
+    """
+    d = len(check_matrix(C, name))
+    if d == 0:
+        raise ValueError(f"{name} must not be empty")
+    C = check_symmetric(C, d, name)
+    smallest = np.linalg.eigvalsh(C)[0]
+    if smallest < -1e-12 * np.trace(C):
+        raise ValueError(
+            f"{name} must be positive semidefinite, its smallest eigenvalue is "
+            f"{smallest:.3g}"
+        )
+    return C

@@ -3,7 +3,7 @@
 import numpy as np
 import scipy.sparse as sp
 
-from ._validation import check_integer, check_matrix, check_rng, check_vector
+from ._validation import check_integer, check_matrix, check_rng, check_values
 
 # sparse sampling holds two (PAIRS_AT_ONCE, d) arrays, whatever m and n
 PAIRS_AT_ONCE = 2**20
@@ -58,7 +58,8 @@ class PoissonEmbedding:
             raise ValueError(f"U and V must not be empty, got shapes {shapes}")
         for name, X in (("U", self.U), ("V", self.V)):
             _check_squares(X, name)
-        s_u, s_v = check_vector(s_u, self.m, "s_u"), check_vector(s_v, self.n, "s_v")
+        s_u = check_values(s_u, "s_u", shape=(self.m,))
+        s_v = check_values(s_v, "s_v", shape=(self.n,))
         shift = np.logaddexp.reduce(s_u) - np.log(self.m)
         self.s_u, self.s_v = s_u - shift, s_v + shift
         self.r_u, self.r_v = _factors(self.s_u, "s_u"), _factors(self.s_v, "s_v")

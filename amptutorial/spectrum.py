@@ -1,27 +1,34 @@
-"""What random-matrix theory says of the singular values of Y~ = X + W, W with independent entries of variance 1.
+"""The singular values of Y~ = X + W, by random-matrix theory.
 
-X = A B^T / sqrt(m) has few singular values theta; those of Y~ that stand out of the
-noise are shifted versions of them (Baik, Ben Arous and Peche; Benaych-Georges and
-Nadakuditi 2012). All formulas are at finite m and n.
+The entries of the noise W are independent and have variance 1. X = A B^T / sqrt(m) has
+few singular values theta; those of Y~ that stand out of the noise are shifted versions
+of them (Baik, Ben Arous and Peche; Benaych-Georges and Nadakuditi 2012). All formulas
+are at finite m and n.
 """
 
 import numpy as np
 
-from ._validation import check_integer, check_matrix, check_positive, check_symmetric
+from ._validation import (
+    check_covariance,
+    check_integer,
+    check_matrix,
+    check_positive,
+    check_rates,
+    check_result,
+    check_values,
+)
 
 
 def bulk_edge(m, n):
-    """Return sqrt(m) + sqrt(n), the largest singular value of W (Marchenko-Pastur edge).
+    """Return sqrt(m) + sqrt(n), the largest singular value of W (Marchenko-Pastur).
 
     Examples
     --------
     >>> bulk_edge(1600, 2500)
     90.0
     """
-    return float(
-        np.sqrt(check_integer(m, "m", minimum=1))
-        + np.sqrt(check_integer(n, "n", minimum=1))
-    )
+    m, n = _check_size(m, n)
+    return float(np.sqrt(m) + np.sqrt(n))
 
 
 def signal_singular_values(A, B):
@@ -32,10 +39,28 @@ def signal_singular_values(A, B):
     >>> signal_singular_values(np.eye(4)[:, :1] * 6, np.eye(3)[:, :1])
     array([3.])
     """
-    A, B = check_matrix(A, "A"), check_matrix(B, "B", shape=(None, np.shape(A)[1]))
-    return np.linalg.svd(
-        np.linalg.qr(A)[1] @ np.linalg.qr(B)[1].T, compute_uv=False
-    ) / np.sqrt(len(A))
+    A = check_matrix(A, "A")
+    B = check_matrix(B, "B", shape=(None, A.shape[1]))
+    if 0 in (*A.shape, *B.shape):
+        raise ValueError(f"A and B must not be empty, got {A.shape} and {B.shape}")
+    with np.errstate(over="ignore", invalid="ignore"):
+        product = np.linalg.qr(A)[1] @ np.linalg.qr(B)[1].T
+    check_result(product, "A B^T", "scale down A and B")
+    return np.linalg.svd(product, compute_uv=False) / np.sqrt(len(A))
+
+
+def _check_size(m, n):
+    """Return `m` and `n` as floats: products of NumPy integers may overflow."""
+    m, n = check_integer(m, "m", minimum=1), check_integer(n, "n", minimum=1)
+    return float(m), float(n)
+
+
+def _check_spectrum(values, name, m, n):
+    """Return singular values whose fourth power is a float, and `m` and `n`."""
+    values = check_values(values, name)
+    if not ((values >= 0) & (values < 1e75)).all():
+        raise ValueError(f"{name} must be singular values from 0 to 1e75")
+    return values, *_check_size(m, n)
 
 
 def outlier(theta, m, n):
@@ -60,15 +85,15 @@ def outlier(theta, m, n):
     >>> outlier(np.sqrt(300.0), 100, 100).round(3)
     np.float64(23.094)
     """
-    theta = np.asarray(theta, dtype=float)
-    edge = bulk_edge(m, n)
+    theta, m, n = _check_spectrum(theta, "theta", m, n)
     seen = theta > (m * n) ** 0.25
     t = np.where(seen, theta, 1.0)
-    return np.where(seen, np.sqrt((t**2 + m) * (t**2 + n)) / t, edge)[()]
+    position = np.sqrt((t**2 + m) * (t**2 + n)) / t
+    return np.where(seen, position, np.sqrt(m) + np.sqrt(n))[()]
 
 
 def overlaps(theta, m, n):
-    """Return the squared cosines between the outlier's singular vectors and those of the signal.
+    """Return the squared cosines between singular vectors of outlier and signal.
 
     Parameters
     ----------
@@ -85,8 +110,7 @@ def overlaps(theta, m, n):
     >>> overlaps(20.0, 100, 100)
     (np.float64(0.75), np.float64(0.75))
     """
-    theta = np.asarray(theta, dtype=float)
-    bulk_edge(m, n)  # checks m and n
+    theta, m, n = _check_spectrum(theta, "theta", m, n)
     seen = theta > (m * n) ** 0.25
     t2 = np.where(seen, theta, 1.0) ** 2
     left = 1 - m * (t2 + n) / (t2 * (t2 + m))
@@ -95,7 +119,9 @@ def overlaps(theta, m, n):
 
 
 def shrink(sigma, m, n):
-    """Return the optimally shrunken singular values (Gavish and Donoho 2017, Frobenius loss, noise of variance 1).
+    """Return the optimally shrunken singular values, for noise of variance 1.
+
+    Optimal in the Frobenius norm (Gavish and Donoho 2017).
 
     Parameters
     ----------
@@ -114,20 +140,19 @@ def shrink(sigma, m, n):
     >>> shrink([20.0, outlier(20.0, 100, 100)], 100, 100)
     array([ 0., 15.])
     """
-    sigma = np.asarray(sigma, dtype=float)
-    seen = sigma > bulk_edge(m, n)
+    sigma, m, n = _check_spectrum(sigma, "sigma", m, n)
+    seen = sigma > np.sqrt(m) + np.sqrt(n)
     s = np.where(seen, sigma, 1.0)
-    return np.where(
-        seen, np.sqrt(np.maximum((s**2 - m - n) ** 2 - 4.0 * m * n, 0)) / s, 0.0
-    )[()]
+    shrunken = np.sqrt(np.maximum((s**2 - m - n) ** 2 - 4 * m * n, 0)) / s
+    return np.where(seen, shrunken, 0.0)[()]
 
 
 def critical_delta(covariance_u, covariance_v, beta, *, printed=False):
-    """Return the Delta above which the strongest direction leaves no outlier (`eq:delta-critical`, corrected).
+    """Return the Delta above which nothing is seen (`eq:delta-critical`, corrected).
 
-    For equal biases 1 / Delta = r_u r_v, and the signal singular values are sqrt(n
-    lambda / Delta), lambda the eigenvalues of Sigma_u Sigma_v. They exceed (m n)^(1/4)
-    as long as Delta < lambda / sqrt(beta).
+    No direction leaves an outlier there. For equal biases 1 / Delta = r_u r_v, and the
+    signal singular values are sqrt(n lambda / Delta), lambda the eigenvalues of Sigma_u
+    Sigma_v. They exceed (m n)^(1/4) as long as Delta < lambda / sqrt(beta).
 
     Parameters
     ----------
@@ -142,31 +167,44 @@ def critical_delta(covariance_u, covariance_v, beta, *, printed=False):
     Returns
     -------
     float
-        For lambda_max. All d directions are visible only below the same formula with
-        the smallest eigenvalue.
+        lambda_max / sqrt(beta): below it the strongest direction is visible. All d
+        directions are visible below lambda_min / sqrt(beta).
+
+    Raises
+    ------
+    ValueError
+        If a covariance is not positive semidefinite, or beta not positive.
 
     Examples
     --------
     >>> C = 0.1 * np.eye(10)
-    >>> round(critical_delta(C, C, 0.5), 5), round(critical_delta(C, C, 0.5, printed=True), 5)
-    (0.01414, 0.00343)
+    >>> round(critical_delta(C, C, 0.5), 5)
+    0.01414
+    >>> round(critical_delta(C, C, 0.5, printed=True), 5)
+    0.00343
     """
-    d = len(np.atleast_2d(covariance_u))
-    C_u, C_v = (
-        check_symmetric(covariance_u, d, "covariance_u"),
-        check_symmetric(covariance_v, d, "covariance_v"),
-    )
-    largest = np.linalg.eigvals(C_u @ C_v).real.max()
+    C_u, C_v = _check_covariances(covariance_u, covariance_v)
     root = np.sqrt(check_positive(beta, "beta"))
+    largest = np.linalg.eigvals(C_u @ C_v).real.max()
     return float(largest / (1 + root) ** 2 if printed else largest / root)
 
 
-def detection_ratio(rates_u, rates_v, variance_u, variance_v, beta):
-    """Return kappa = var_u^2 var_v^2 E(R_u^2) E(R_v^2) / beta: a direction can be found (in the limit) if it exceeds 1.
+def _check_covariances(covariance_u, covariance_v):
+    C_u = check_covariance(covariance_u, "covariance_u")
+    check_matrix(covariance_v, "covariance_v", shape=C_u.shape)
+    C_v = check_covariance(covariance_v, "covariance_v")
+    with np.errstate(over="ignore", invalid="ignore"):
+        check_result(C_u @ C_v, "covariance_u covariance_v", "scale them down")
+    return C_u, C_v
 
-    Unequal frequencies raise it at equal means: they make an embedding *easier* to
-    detect. For constant rates it is rho^2, with rho = var_u var_v r_u r_v / sqrt(beta)
-    the strength of the signal in units of the spectral threshold.
+
+def detection_ratio(rates_u, rates_v, variance_u, variance_v, beta):
+    """Return kappa; in the limit, a direction can be found if it exceeds 1.
+
+    kappa = var_u^2 var_v^2 E(R_u^2) E(R_v^2) / beta. Unequal frequencies raise it at
+    equal means: they make an embedding *easier* to detect. For constant rates it is
+    rho^2, where rho = var_u var_v r_u r_v / sqrt(beta) is the strength of the signal in
+    units of the spectral threshold.
 
     Parameters
     ----------
@@ -175,6 +213,7 @@ def detection_ratio(rates_u, rates_v, variance_u, variance_v, beta):
     variance_u, variance_v : float
         Variances of the embedding entries in that direction.
     beta : float
+        m / n.
 
     Returns
     -------
@@ -182,16 +221,25 @@ def detection_ratio(rates_u, rates_v, variance_u, variance_v, beta):
 
     Examples
     --------
-    >>> detection_ratio([1.0, 1.0], [1.0], 1.0, 1.0, beta=1.0), detection_ratio([0.5, 1.5], [1.0], 1.0, 1.0, beta=1.0)
-    (1.0, 1.25)
+    >>> detection_ratio([1.0, 1.0], [1.0], 1.0, 1.0, beta=1.0)
+    1.0
+    >>> detection_ratio([0.5, 1.5], [1.0], 1.0, 1.0, beta=1.0)
+    1.25
     """
-    second_u, second_v = (
-        np.mean(np.square(rates_u, dtype=float)),
-        np.mean(np.square(rates_v, dtype=float)),
-    )
-    return float(
-        (variance_u * variance_v) ** 2
-        * second_u
-        * second_v
-        / check_positive(beta, "beta")
-    )
+    second_u = _second_moment(rates_u, "rates_u")
+    second_v = _second_moment(rates_v, "rates_v")
+    variance_u = check_positive(variance_u, "variance_u", zero=True)
+    variance_v = check_positive(variance_v, "variance_v", zero=True)
+    beta = check_positive(beta, "beta")
+    with np.errstate(over="ignore"):
+        kappa = np.square(variance_u * variance_v) * second_u * second_v / beta
+    return float(check_result(kappa, "kappa", "scale down the rates or the variances"))
+
+
+def _second_moment(rates, name):
+    """Return E(R^2)."""
+    rates = check_rates(rates, np.size(rates), name).astype(float)
+    if not rates.size:
+        raise ValueError(f"{name} must not be empty")
+    with np.errstate(over="ignore"):
+        return check_result(np.mean(rates**2), f"E({name}^2)", f"scale down {name}")
