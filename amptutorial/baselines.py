@@ -1,4 +1,4 @@
-"""What AMP is compared with: the SVD of Y~, alternating least squares, gradient descent and L-BFGS.
+"""What AMP is compared with: the SVD of Y~, least squares, gradient descent, L-BFGS.
 
 All of them return A (m, d) and B (n, d) with A B^T / sqrt(m) in place of Y~. The last
 three minimise `eq:LAB` with the squared norm as regulariser, the loss whose critical
@@ -9,25 +9,26 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse.linalg
 from scipy.optimize import minimize
+from scipy.sparse.linalg import ArpackError, svds
 
 from ._validation import (
     AMPWarning,
     check_integer,
     check_matrix,
     check_positive,
+    check_result,
     check_rng,
 )
 from .amp import as_operator, check_start
 from .denoisers import Ridge
-from .metrics import QuadraticLoss, poisson_loss_and_gradient
+from .metrics import QuadraticLoss, poisson_objective
 from .spectrum import bulk_edge
 from .spectrum import shrink as shrink_singular_values
 
 
 class BelowThresholdWarning(AMPWarning):
-    """No leading singular value exceeds the edge of the noise: the spectrum shows no signal."""
+    """No singular value exceeds the edge of the noise: the spectrum shows no signal."""
 
 
 class NotConvergedWarning(AMPWarning):
@@ -55,27 +56,26 @@ def svd(Y, d, *, rng, shrink=False):
     B : array (n, d)
         Balanced: A^T A / m and B^T B / m are the same diagonal matrix.
 
+    Raises
+    ------
+    ValueError
+        If d does not fit, or if Y~ is zero or not finite.
+
     Examples
     --------
     >>> A, B = svd(np.diag([3.0, 2.0, 1.0]), 1, rng=np.random.default_rng(0))
     >>> bool(np.allclose(A @ B.T / np.sqrt(3), np.diag([3.0, 0.0, 0.0])))
     True
     """
-    Y, _ = as_operator(Y)
-    m, n = Y.shape
-    d = check_integer(d, "d", minimum=1)
-    if d >= min(m, n):
-        raise ValueError(f"d must be below min(m, n) = {min(m, n)}, got {d}")
-    start = check_rng(rng).standard_normal(min(m, n))
-    left, sigma, right = scipy.sparse.linalg.svds(Y, k=d, v0=start)
-    order = np.argsort(sigma)[::-1]
-    sigma = shrink_singular_values(sigma[order], m, n) if shrink else sigma[order]
+    left, sigma, right = _leading(Y, d, "d", rng)
+    m, n = len(left), len(right)
+    sigma = shrink_singular_values(sigma, m, n) if shrink else sigma
     scale = m**0.25 * np.sqrt(sigma)
-    return left[:, order] * scale, right[order].T * scale
+    return left * scale, right * scale
 
 
 def singular_values(Y, k, *, rng):
-    """Return the `k` leading singular values of Y~, largest first, without their vectors.
+    """Return the `k` leading singular values of Y~, largest first, without vectors.
 
     Parameters
     ----------
@@ -89,19 +89,39 @@ def singular_values(Y, k, *, rng):
     -------
     array (k,)
 
+    Raises
+    ------
+    ValueError
+        As for `svd`.
+
     Examples
     --------
-    >>> singular_values(np.diag([3.0, 2.0, 1.0]), 2, rng=np.random.default_rng(0)).round(6)
+    >>> Y, rng = np.diag([3.0, 2.0, 1.0]), np.random.default_rng(0)
+    >>> singular_values(Y, 2, rng=rng).round(6)
     array([3., 2.])
     """
-    start = check_rng(rng).standard_normal(min(Y.shape))
-    return np.sort(
-        scipy.sparse.linalg.svds(Y, k=k, v0=start, return_singular_vectors=False)
-    )[::-1]
+    return np.sort(_lanczos(Y, k, "k", rng, return_singular_vectors=False))[::-1]
 
 
 def spectral_start(Y, d, *, rng):
-    """Return a start B_0 (n, d) for AMP: the right singular vectors, scaled by the shrunken singular values.
+    """Return a start B_0 (n, d) for AMP: right singular vectors, scaled.
+
+    Their scale is that of the shrunken singular values. A direction inside the noise is
+    noise as far as the spectrum can tell; a little of it is kept for AMP to work on.
+
+    Parameters
+    ----------
+    Y, d, rng
+        As for `svd`.
+
+    Returns
+    -------
+    array (n, d)
+
+    Raises
+    ------
+    ValueError
+        As for `svd`.
 
     Warns
     -----
@@ -113,33 +133,65 @@ def spectral_start(Y, d, *, rng):
     >>> spectral_start(np.diag([30.0, 2.0, 1.0]), 1, rng=np.random.default_rng(0)).shape
     (3, 1)
     """
-    B = svd(Y, d, rng=rng)[1]
-    sigma = (B**2).sum(axis=0) / np.sqrt(Y.shape[0])
-    shrunken = shrink_singular_values(sigma, *Y.shape)
+    left, sigma, right = _leading(Y, d, "d", rng)
+    m, n = len(left), len(right)
+    shrunken = shrink_singular_values(sigma, m, n)
     if not shrunken.any():
         warnings.warn(
-            f"the largest singular value, {sigma[0]:.4g}, is inside the noise, "
-            f"which ends at {bulk_edge(*Y.shape):.4g}: "
-            "this start is uninformed, and below the threshold no spectral estimate does better than zero",
+            f"the largest singular value, {sigma[0]:.4g}, is inside the noise, which "
+            f"ends at {bulk_edge(m, n):.4g}: this start is uninformed, and below the "
+            "threshold no spectral estimate does better than zero",
             BelowThresholdWarning,
             stacklevel=2,
         )
-    # a direction inside the bulk is noise as far as the spectrum can tell; a little of
-    # it is kept for AMP to work on
-    return B * np.sqrt(np.maximum(shrunken, 0.1 * sigma[0]) / sigma)
+    return right * (m**0.25 * np.sqrt(np.maximum(shrunken, 0.1 * sigma[0])))
+
+
+def _leading(Y, d, name, rng):
+    """Return the `d` leading left vectors, singular values and right vectors of Y~."""
+    left, sigma, right = _lanczos(Y, d, name, rng)
+    order = np.argsort(sigma)[::-1]
+    return left[:, order], sigma[order], right[order].T
+
+
+def _lanczos(Y, k, name, rng, **options):
+    """Return what SciPy's Lanczos iteration finds of `k` singular values of Y~."""
+    Y, _ = as_operator(Y)
+    k = check_integer(k, name, minimum=1)
+    if k >= min(Y.shape):
+        raise ValueError(f"{name} must be below min(m, n) = {min(Y.shape)}, got {k}")
+    start = check_rng(rng).standard_normal(min(Y.shape))
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return svds(Y, k=k, v0=start, **options)
+    except ArpackError as error:
+        raise ValueError(
+            "the singular vectors of Y cannot be computed: Y is zero, not finite, or "
+            f"so large that its squares overflow ({error})"
+        ) from None
 
 
 @dataclass(frozen=True)
 class Fit:
-    """Result of an iterative baseline: the factors, `eq:LAB` after each iteration, and whether it converged."""
+    """Result of an iterative baseline.
+
+    Attributes
+    ----------
+    A, B : arrays (m, d), (n, d)
+    losses : list of float
+        `eq:LAB` after each iteration.
+    converged : bool
+    """
 
     A: np.ndarray
     B: np.ndarray
-    losses: list
+    losses: list[float]
     converged: bool
 
 
 def _finish(A, B, losses, converged):
+    for name, value in (("A", A), ("B", B), ("the loss", losses)):
+        check_result(value, name, "start nearer to zero, or raise the strength")
     if not converged:
         warnings.warn(
             f"not converged after {len(losses)} iterations: raise n_iter or tol",
@@ -149,14 +201,14 @@ def _finish(A, B, losses, converged):
     return Fit(A, B, losses, bool(converged))
 
 
-def _ridge_loss(Y, r_u, r_v, strength):
-    ridge = Ridge(strength)
-    return QuadraticLoss(Y, r_u, r_v, ridge)
-
-
 def _check_factors(m, n, A0, B0):
     B0 = check_start(B0, m, n)
     return check_matrix(A0, "A0", shape=(m, B0.shape[1])), B0
+
+
+def _check_stopping(n_iter, tol):
+    n_iter = check_integer(n_iter, "n_iter", minimum=1)
+    return n_iter, check_positive(tol, "tol", zero=True)
 
 
 def alternating_least_squares(Y, r_u, r_v, *, strength, B0, n_iter=100, tol=1e-10):
@@ -177,14 +229,28 @@ def alternating_least_squares(Y, r_u, r_v, *, strength, B0, n_iter=100, tol=1e-1
     -------
     Fit
 
+    Raises
+    ------
+    ValueError, TypeError
+        For arguments that do not fit.
+    OverflowError
+        If the loss is too large for a float.
+
+    Warns
+    -----
+    NotConvergedWarning
+        If `n_iter` iterations were not enough.
+
     Examples
     --------
-    >>> fit = alternating_least_squares(np.diag([3.0, 2.0]), np.ones(2), np.ones(2), strength=0.1, B0=np.ones((2, 1)))
-    >>> fit.converged
+    >>> Y, r, start = np.diag([3.0, 2.0]), np.ones(2), np.ones((2, 1))
+    >>> alternating_least_squares(Y, r, r, strength=0.1, B0=start).converged
     True
     """
-    loss = _ridge_loss(Y, r_u, r_v, strength)
-    m, ridge, B = loss.m, loss.denoiser_u, check_start(B0, loss.m, loss.n)
+    ridge = Ridge(strength)
+    loss = QuadraticLoss(Y, r_u, r_v, ridge)
+    m, B = loss.m, check_start(B0, loss.m, loss.n)
+    n_iter, tol = _check_stopping(n_iter, tol)
     losses, converged = [], False
     while len(losses) < n_iter and not converged:
         A = ridge.estimate(loss.Y @ B / np.sqrt(m), loss.r_u, B.T @ B / m)
@@ -195,7 +261,9 @@ def alternating_least_squares(Y, r_u, r_v, *, strength, B0, n_iter=100, tol=1e-1
 
 
 def gradient_descent(Y, r_u, r_v, *, strength, A0, B0, n_iter=5000, tol=1e-10):
-    """Minimise `eq:LAB` by gradient descent, the paper's reference, with a backtracking step.
+    """Minimise `eq:LAB` by gradient descent with a backtracking step.
+
+    The paper's reference.
 
     Parameters
     ----------
@@ -207,27 +275,37 @@ def gradient_descent(Y, r_u, r_v, *, strength, A0, B0, n_iter=5000, tol=1e-10):
     -------
     Fit
 
+    Raises
+    ------
+    ValueError, TypeError, OverflowError
+        As for `alternating_least_squares`.
+
+    Warns
+    -----
+    NotConvergedWarning
+        If `n_iter` iterations were not enough.
+
     Examples
     --------
-    >>> start = np.ones((2, 1))
-    >>> fit = gradient_descent(np.diag([3.0, 2.0]), np.ones(2), np.ones(2), strength=0.1, A0=start, B0=start)
-    >>> fit.converged
+    >>> Y, r, start = np.diag([3.0, 2.0]), np.ones(2), np.ones((2, 1))
+    >>> gradient_descent(Y, r, r, strength=0.1, A0=start, B0=start).converged
     True
     """
-    loss = _ridge_loss(Y, r_u, r_v, strength)
+    loss = QuadraticLoss(Y, r_u, r_v, Ridge(strength))
     A, B = _check_factors(loss.m, loss.n, A0, B0)
+    n_iter, tol = _check_stopping(n_iter, tol)
     step, value, losses, converged = 1.0, loss(A, B), [], False
     while len(losses) < n_iter and not converged:
-        gradient_A, gradient_B = loss.gradient(A, B)
-        slope = np.vdot(gradient_A, gradient_A) + np.vdot(gradient_B, gradient_B)
+        by_A, by_B = loss.gradient(A, B)
+        slope = np.vdot(by_A, by_A) + np.vdot(by_B, by_B)
         step *= 2
         while (
-            new := loss(A - step * gradient_A, B - step * gradient_B)
+            new := loss(A - step * by_A, B - step * by_B)
         ) > value - step * slope / 2:
             step /= 2
             if step * slope <= 1e-15 * abs(value):  # no descent left above round-off
-                return Fit(A, B, losses, True)
-        A, B = A - step * gradient_A, B - step * gradient_B
+                return _finish(A, B, losses, True)
+        A, B = A - step * by_A, B - step * by_B
         converged = value - new <= tol * abs(new)
         value = new
         losses.append(value)
@@ -246,19 +324,35 @@ def lbfgs(Y, r_u, r_v, *, strength, A0, B0, n_iter=500, tol=1e-10):
     -------
     Fit
 
+    Raises
+    ------
+    ValueError, TypeError, OverflowError
+        As for `alternating_least_squares`.
+
+    Warns
+    -----
+    NotConvergedWarning
+        If `n_iter` iterations were not enough.
+
     Examples
     --------
-    >>> fit = lbfgs(np.diag([3.0, 2.0]), np.ones(2), np.ones(2), strength=0.1, A0=np.ones((2, 1)), B0=np.ones((2, 1)))
-    >>> fit.converged
+    >>> Y, r, start = np.diag([3.0, 2.0]), np.ones(2), np.ones((2, 1))
+    >>> lbfgs(Y, r, r, strength=0.1, A0=start, B0=start).converged
     True
     """
-    loss = _ridge_loss(Y, r_u, r_v, strength)
+    loss = QuadraticLoss(Y, r_u, r_v, Ridge(strength))
     A, B = _check_factors(loss.m, loss.n, A0, B0)
-    return _minimise(lambda A, B: (loss(A, B), *loss.gradient(A, B)), A, B, n_iter, tol)
+
+    def objective(A, B):
+        return loss(A, B), *loss.gradient(A, B)
+
+    return _finish(*_minimise(objective, A, B, *_check_stopping(n_iter, tol)))
 
 
 def poisson_lbfgs(Z, r_u, r_v, *, strength, U0, V0, n_iter=100, tol=1e-7):
-    """Minimise the Poisson loss `eq:loss_poisson` itself, without the quadratic approximation, by SciPy's L-BFGS.
+    """Minimise the Poisson loss `eq:loss_poisson` itself, by SciPy's L-BFGS.
+
+    Without the quadratic approximation of `eq:LAB`.
 
     Parameters
     ----------
@@ -276,56 +370,58 @@ def poisson_lbfgs(Z, r_u, r_v, *, strength, U0, V0, n_iter=100, tol=1e-7):
     Fit
         Its `A` and `B` are the embeddings U and V, not scaled by the biases.
 
+    Raises
+    ------
+    ValueError, TypeError, OverflowError
+        As for `alternating_least_squares`.
+
+    Warns
+    -----
+    NotConvergedWarning
+        If `n_iter` iterations were not enough.
+
     Examples
     --------
-    >>> Z = np.array([[8, 1], [1, 8]])
-    >>> U0 = np.array([[1.0], [-1.0]])
-    >>> fit = poisson_lbfgs(Z, np.ones(2), 4.5 * np.ones(2), strength=0.1, U0=U0, V0=U0)
+    >>> Z, U0 = np.array([[8, 1], [1, 8]]), np.array([[1.0], [-1.0]])
+    >>> r_u, r_v = np.ones(2), np.full(2, 4.5)
+    >>> fit = poisson_lbfgs(Z, r_u, r_v, strength=0.1, U0=U0, V0=U0)
     >>> bool(fit.A[0, 0] * fit.B[0, 0] > 0.5), fit.converged
     (True, True)
     """
-    U, V = _check_factors(*Z.shape, U0, V0)
-    check_positive(strength, "strength")
+    poisson, (m, n) = poisson_objective(Z, r_u, r_v), np.shape(Z)
+    U0 = check_matrix(U0, "U0", shape=(m, None))
+    V0 = check_matrix(V0, "V0", shape=(n, U0.shape[1]))
+    check_integer(U0.shape[1], "the number of columns of U0", minimum=1)
+    strength = check_positive(strength, "strength")
 
-    def penalised(U, V):
-        loss, by_U, by_V = poisson_loss_and_gradient(Z, U, V, r_u, r_v)
-        return (
-            loss + strength / 2 * (np.vdot(U, U) + np.vdot(V, V)),
-            by_U + strength * U,
-            by_V + strength * V,
-        )
+    def objective(U, V):
+        loss, by_U, by_V = poisson(U, V)
+        penalty = strength / 2 * (np.vdot(U, U) + np.vdot(V, V))
+        return loss + penalty, by_U + strength * U, by_V + strength * V
 
-    return _minimise(penalised, U, V, n_iter, tol)
+    return _finish(*_minimise(objective, U0, V0, *_check_stopping(n_iter, tol)))
 
 
 def _minimise(loss_and_gradient, A, B, n_iter, tol):
-    split = A.size
+    """Return `(A, B, losses, converged)` by L-BFGS; `A` and `B` are where it starts."""
     losses = []
 
-    def flat(x):
-        loss, by_A, by_B = loss_and_gradient(
-            x[:split].reshape(A.shape), x[split:].reshape(B.shape)
-        )
+    def record(intermediate_result):
+        losses.append(float(intermediate_result.fun))
+
+    def unflatten(x):
+        return x[: A.size].reshape(A.shape), x[A.size :].reshape(B.shape)
+
+    def objective(x):
+        loss, by_A, by_B = loss_and_gradient(*unflatten(x))
         return loss, np.concatenate([by_A.ravel(), by_B.ravel()])
 
     result = minimize(
-        flat,
+        objective,
         np.concatenate([A.ravel(), B.ravel()]),
         jac=True,
         method="L-BFGS-B",
-        callback=lambda intermediate_result: losses.append(
-            float(intermediate_result.fun)
-        ),
-        options={
-            "maxiter": check_integer(n_iter, "n_iter", minimum=1),
-            "ftol": tol,
-            "gtol": 1e-12,
-            "maxfun": 10 * n_iter,
-        },
+        callback=record,
+        options={"maxiter": n_iter, "ftol": tol, "gtol": 1e-12, "maxfun": 10 * n_iter},
     )
-    return _finish(
-        result.x[:split].reshape(A.shape),
-        result.x[split:].reshape(B.shape),
-        losses,
-        result.success,
-    )
+    return *unflatten(result.x), losses, result.success

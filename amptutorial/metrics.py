@@ -5,9 +5,10 @@ No m x n array of errors is formed.
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.linalg import LinearOperator
 from scipy.special import gammaln
 
-from ._validation import check_counts, check_matrix, check_rates
+from ._validation import check_counts, check_matrix, check_rates, check_result
 from .amp import as_operator
 from .denoisers import as_pair
 
@@ -17,6 +18,13 @@ ROWS_AT_ONCE = 512
 def squared_norm(Y):
     """Return the squared Frobenius norm of a `FisherScore`, an array or a sparse array.
 
+    Raises
+    ------
+    TypeError
+        For another `LinearOperator`.
+    OverflowError
+        If the norm is too large for a float.
+
     Examples
     --------
     >>> squared_norm(np.array([[3.0, 4.0]]))
@@ -24,14 +32,18 @@ def squared_norm(Y):
     """
     if hasattr(Y, "squared_norm"):
         return Y.squared_norm()
+    if isinstance(Y, LinearOperator):
+        raise TypeError(
+            f"the norm of Y, a {type(Y).__name__}, is not known: pass a FisherScore, "
+            "an array or a sparse array"
+        )
+    Y, _ = as_operator(Y)
     if sp.issparse(Y):
-        return float(np.vdot(Y.data, Y.data))
-    if isinstance(Y, np.ndarray):
-        return float(np.vdot(Y, Y))
-    raise TypeError(
-        f"the norm of a {type(Y).__name__} is not known: pass a FisherScore, an array "
-        "or a sparse array"
-    )
+        Y = Y.copy()
+        Y.sum_duplicates()
+        Y = Y.data
+    with np.errstate(over="ignore"):
+        return check_result(float(np.vdot(Y, Y)), "|Y|^2", "scale down Y")
 
 
 class QuadraticLoss:
@@ -66,19 +78,26 @@ class QuadraticLoss:
         A = check_matrix(A, "A", shape=(self.m, None))
         B = check_matrix(B, "B", shape=(self.n, A.shape[1]))
         # with X = A B^T / sqrt(m), |Y - X|^2 = |Y|^2 - 2 <Y, X> + |X|^2
-        product = np.vdot(self.Y @ B, A) / np.sqrt(self.m)
-        fit = self.norm - 2 * product + np.vdot(A.T @ A, B.T @ B) / self.m
-        phi_u = self.denoiser_u.penalty(A, self.r_u)
-        phi_v = self.denoiser_v.penalty(B, self.r_v)
-        return float(fit / 2 + phi_u + phi_v)
+        with np.errstate(over="ignore", invalid="ignore"):
+            product = np.vdot(self.Y @ B, A) / np.sqrt(self.m)
+            fit = self.norm - 2 * product + np.vdot(A.T @ A, B.T @ B) / self.m
+            phi_u = self.denoiser_u.penalty(A, self.r_u)
+            phi_v = self.denoiser_v.penalty(B, self.r_v)
+            loss = float(fit / 2 + phi_u + phi_v)
+        return check_result(loss, "L(A, B)", "scale down A and B")
 
     def gradient(self, A, B):
         """Return the derivatives by A (m, d) and by B (n, d), for smooth penalties."""
+        A = check_matrix(A, "A", shape=(self.m, None))
+        B = check_matrix(B, "B", shape=(self.n, A.shape[1]))
         root = np.sqrt(self.m)
-        by_A = A @ (B.T @ B) / self.m - self.Y @ B / root
-        by_B = B @ (A.T @ A) / self.m - self.Yt @ A / root
-        by_A += self.denoiser_u.penalty_gradient(A, self.r_u)
-        by_B += self.denoiser_v.penalty_gradient(B, self.r_v)
+        with np.errstate(over="ignore", invalid="ignore"):
+            by_A = A @ (B.T @ B) / self.m - self.Y @ B / root
+            by_B = B @ (A.T @ A) / self.m - self.Yt @ A / root
+            by_A += self.denoiser_u.penalty_gradient(A, self.r_u)
+            by_B += self.denoiser_v.penalty_gradient(B, self.r_v)
+        for name, derivative in (("A", by_A), ("B", by_B)):
+            check_result(derivative, f"the derivative by {name}", "scale down A and B")
         return by_A, by_B
 
 
@@ -99,6 +118,11 @@ def poisson_loss(Z, U, V, r_u, r_v):
     float
         In nats, log Z_ij! included.
 
+    Raises
+    ------
+    OverflowError
+        If a rate is too large for a float.
+
     Examples
     --------
     >>> poisson_loss([[1]], np.zeros((1, 1)), np.zeros((1, 1)), np.ones(1), np.ones(1))
@@ -116,27 +140,48 @@ def poisson_loss_and_gradient(Z, U, V, r_u, r_v):
     >>> poisson_loss_and_gradient([[2]], U, V, one, one)[1:]
     (array([[0.]]), array([[-1.]]))
     """
-    Z = sp.csr_array(check_counts(Z))
-    m, n = Z.shape
+    objective, (m, n) = poisson_objective(Z, r_u, r_v), np.shape(Z)
     U = check_matrix(U, "U", shape=(m, None))
-    V = check_matrix(V, "V", shape=(n, U.shape[1]))
+    results = objective(U, check_matrix(V, "V", shape=(n, U.shape[1])))
+    names = ("the Poisson loss", "its derivative by U", "its derivative by V")
+    for result, name in zip(results, names, strict=True):
+        check_result(result, name, "scale down U and V, or r_u and r_v")
+    return results
+
+
+def poisson_objective(Z, r_u, r_v):
+    """Return `poisson_loss_and_gradient` as a function of U and V alone, to minimise.
+
+    The counts and bias factors are checked here, once; U and V are not. Where a rate
+    overflows the loss is infinite, and a line search steps back.
+
+    Examples
+    --------
+    >>> objective = poisson_objective([[2]], np.ones(1), np.ones(1))
+    >>> objective(np.ones((1, 1)), np.zeros((1, 1)))[2]
+    array([[-1.]])
+    """
+    Z = sp.csr_array(check_counts(Z), dtype=np.float64)
+    m, n = Z.shape
     r_u, r_v = check_rates(r_u, m, "r_u"), check_rates(r_v, n, "r_v")
-    loss = (
-        gammaln(Z.data + 1.0).sum()
-        - Z.sum(axis=1) @ np.log(r_u)
-        - Z.sum(axis=0) @ np.log(r_v)
-    )
-    by_U, by_V = np.zeros_like(U), np.zeros_like(V)
-    for k in range(0, m, ROWS_AT_ONCE):  # a slice of the m x n rates at a time
-        rows = slice(k, k + ROWS_AT_ONCE)
-        counts = Z[rows].toarray()
-        M = U[rows] @ V.T / np.sqrt(m)
-        residual = r_u[rows, None] * np.exp(M) * r_v
-        loss += residual.sum() - np.vdot(counts, M)
-        residual -= counts
-        by_U[rows] = residual @ V / np.sqrt(m)
-        by_V += residual.T @ U[rows] / np.sqrt(m)
-    return float(loss), by_U, by_V
+    constant = gammaln(Z.data + 1).sum() - Z.sum(axis=1) @ np.log(r_u)
+    constant -= Z.sum(axis=0) @ np.log(r_v)
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def objective(U, V):
+        loss, by_U, by_V = constant, np.zeros_like(U), np.zeros_like(V)
+        for k in range(0, m, ROWS_AT_ONCE):  # a slice of the m x n rates at a time
+            rows = slice(k, k + ROWS_AT_ONCE)
+            counts = Z[rows].toarray()
+            M = U[rows] @ V.T / np.sqrt(m)
+            residual = r_u[rows, None] * np.exp(M) * r_v
+            loss += residual.sum() - np.vdot(counts, M)
+            residual -= counts
+            by_U[rows] = residual @ V / np.sqrt(m)
+            by_V += residual.T @ U[rows] / np.sqrt(m)
+        return float(loss), by_U, by_V
+
+    return objective
 
 
 def normalised_mse(A, B, A_hat, B_hat):
@@ -163,24 +208,33 @@ def normalised_mse(A, B, A_hat, B_hat):
     (1.0, 0.0)
     """
     A, B = check_matrix(A, "A"), check_matrix(B, "B")
-    A_hat, B_hat = (
-        check_matrix(A_hat, "A_hat", shape=(len(A), None)),
-        check_matrix(B_hat, "B_hat", shape=(len(B), None)),
-    )
+    A_hat = check_matrix(A_hat, "A_hat", shape=(len(A), None))
+    B_hat = check_matrix(B_hat, "B_hat", shape=(len(B), None))
     if A.shape[1] != B.shape[1] or A_hat.shape[1] != B_hat.shape[1]:
         raise ValueError(
             "A and B, and A_hat and B_hat, must have the same number of columns"
         )
-    signal = np.vdot(A.T @ A, B.T @ B)
-    if signal == 0:
-        raise ValueError("A B^T is zero: the error cannot be normalised by it")
-    # factors of the difference, orthogonalised first: no cancellation where the error
-    # is small
-    left, right = (
-        np.linalg.qr(np.hstack([A, -A_hat]))[1],
-        np.linalg.qr(np.hstack([B, B_hat]))[1],
-    )
-    return float(((left @ right.T) ** 2).sum() / signal)
+    with np.errstate(over="ignore", invalid="ignore"):
+        A, A_hat = _scaled(A, A_hat)
+        B, B_hat = _scaled(B, B_hat)
+        signal = np.vdot(A.T @ A, B.T @ B)
+        if signal == 0:
+            raise ValueError("A B^T is zero: the error cannot be normalised by it")
+        # factors of the difference, orthogonalised first: no cancellation where the
+        # error is small
+        left = np.linalg.qr(np.hstack([A, -A_hat]))[1]
+        right = np.linalg.qr(np.hstack([B, B_hat]))[1]
+        error = ((left @ right.T) ** 2).sum() / signal
+    return float(check_result(error, "the error", "scale down A_hat and B_hat"))
+
+
+def _scaled(X, X_hat):
+    """Return both divided by the power of two next to the largest entry of `X`.
+
+    The error stays the same, bit for bit, and its squares neither overflow nor vanish.
+    """
+    _, exponent = np.frexp(np.abs(X).max(initial=0))
+    return np.ldexp(X, -exponent), np.ldexp(X_hat, -exponent)
 
 
 def overlap(X, X_hat):
@@ -195,11 +249,13 @@ def overlap(X, X_hat):
     1.0
     """
     X = check_matrix(X, "X")
-    return float(
-        np.abs(
-            np.einsum("ij,ij->i", X, check_matrix(X_hat, "X_hat", shape=X.shape))
-        ).mean()
-    )
+    X_hat = check_matrix(X_hat, "X_hat", shape=X.shape)
+    if not len(X):
+        raise ValueError("X must have at least one row")
+    with np.errstate(over="ignore", invalid="ignore"):
+        products = np.einsum("ij,ij->i", X, X_hat)
+        mean = np.abs(products).mean()
+    return float(check_result(mean, "the overlap", "scale down X and X_hat"))
 
 
 def align(X_hat, X):
@@ -214,7 +270,10 @@ def align(X_hat, X):
     True
     """
     X = check_matrix(X, "X")
-    left, _, right = np.linalg.svd(check_matrix(X_hat, "X_hat", shape=X.shape).T @ X)
+    X_hat = check_matrix(X_hat, "X_hat", shape=X.shape)
+    with np.errstate(over="ignore", invalid="ignore"):
+        product = check_result(X_hat.T @ X, "X_hat^T X", "scale down X and X_hat")
+    left, _, right = np.linalg.svd(product)
     return X_hat @ (left @ right)
 
 
@@ -229,4 +288,7 @@ def row_errors(X, X_hat):
     array([1., 1.])
     """
     X = check_matrix(X, "X")
-    return ((X - check_matrix(X_hat, "X_hat", shape=X.shape)) ** 2).sum(axis=1)
+    X_hat = check_matrix(X_hat, "X_hat", shape=X.shape)
+    with np.errstate(over="ignore"):
+        errors = ((X - X_hat) ** 2).sum(axis=1)
+    return check_result(errors, "a row's error", "scale down X and X_hat")

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 
 from amptutorial.amp import IndefinitePrecisionWarning, biased_low_rank_amp
@@ -14,6 +15,7 @@ from amptutorial.baselines import (
     gradient_descent,
     lbfgs,
     poisson_lbfgs,
+    singular_values,
     spectral_start,
     svd,
 )
@@ -23,6 +25,7 @@ from amptutorial.laws import ConstantBias, GaussianRows, ShiftedExponential
 from amptutorial.metrics import QuadraticLoss, normalised_mse, poisson_loss_and_gradient
 from amptutorial.model import draw_embedding
 from amptutorial.score import FisherScore
+from amptutorial.spectrum import shrink
 
 
 def instance(m, n, d, rng, *, bias=None, variance=0.5):
@@ -115,6 +118,55 @@ def test_spectral_start_leads_where_an_informed_start_leads(rng):
     assert runs[0] == pytest.approx(runs[1], rel=1e-3)
 
 
+def test_a_start_has_d_directions_where_the_score_has_fewer(rng):
+    """Rank one, d = 2: the second singular value is 0, and a tenth of the first is kept of its direction."""
+    B0 = spectral_start(np.diag([30.0, 0.0, 0.0, 0.0]), 2, rng=rng)
+    first, second = np.sqrt(4) * shrink(30.0, 4, 4), np.sqrt(4) * 0.1 * 30
+    assert np.allclose(B0.T @ B0, np.diag([first, second]))
+    assert abs(B0[0, 0]) == pytest.approx(np.sqrt(first)) and abs(B0[0, 1]) < 1e-12
+
+
+@pytest.mark.parametrize("function", [svd, singular_values, spectral_start])
+@pytest.mark.parametrize(
+    ("Y", "message"),
+    [
+        (np.zeros((4, 5)), "singular vectors of Y cannot be computed: Y is zero"),
+        (FisherScore(np.ones((4, 5)), np.ones(4), np.ones(5)), "Y is zero"),
+        (1e200 * np.diag([1.0, 2.0, 3.0]), "so large that its squares overflow"),
+        (sp.csr_array(np.diag([1.0, np.nan, 2.0])), "Y holds NaN"),
+        (np.ones(4), r"Y must have shape \(any, any\)"),
+        (np.ones((1, 9)), r"must be below min\(m, n\) = 1, got 1"),
+    ],
+    ids=["zero", "zero score", "huge", "sparse NaN", "vector", "one row"],
+)
+def test_what_has_no_singular_vectors_is_refused(function, Y, message, rng):
+    with pytest.raises(ValueError, match=message):
+        function(Y, 1, rng=rng)
+
+
+def test_lists_and_whole_numbers_are_as_good_as_arrays(rng):
+    for Y in ([[3, 0, 0], [0, 2, 0], [0, 0, 1]], sp.coo_array(np.diag([3, 2, 1]))):
+        assert np.allclose(singular_values(Y, 2, rng=rng), [3, 2])
+        A, B = svd(Y, 1, rng=rng)
+        assert np.allclose(A @ B.T / np.sqrt(3), np.diag([3, 0, 0]))
+
+
+@pytest.mark.parametrize("minimise", [alternating_least_squares, gradient_descent, lbfgs])
+def test_a_looser_tolerance_stops_earlier_and_higher(minimise, rng):
+    _, Y = instance(40, 60, 2, rng)
+    start = {"A0": rng.standard_normal((40, 2)), "B0": rng.standard_normal((60, 2))}
+    if minimise is alternating_least_squares:
+        del start["A0"]
+    loose, tight = (
+        minimise(Y, np.ones(40), np.ones(60), strength=1.0, n_iter=5000, tol=tol, **start) for tol in (1e-3, 1e-12)
+    )
+    assert loose.converged and tight.converged
+    assert len(loose.losses) < len(tight.losses) and loose.losses[-1] > tight.losses[-1]
+    last, before = loose.losses[-1], loose.losses[-2]
+    assert before - last <= 1e-3 * abs(last)
+    assert all(a - b > 1e-3 * abs(b) for a, b in zip(loose.losses[:-2], loose.losses[1:-1], strict=True))
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -138,6 +190,18 @@ def test_spectral_start_leads_where_an_informed_start_leads(rng):
             ),
             r"r_v must have shape \(4,\)",
         ),
+        (
+            lambda: poisson_lbfgs([[1, 2]], [1.0], np.ones(2), strength=1.0, U0=[[1.0]], V0=[[1.0]]),
+            r"V0 must have shape \(2, 1\)",
+        ),
+        (
+            lambda: gradient_descent(np.eye(2), [1, 1], [1, 1], strength=1, A0=np.eye(2), B0=np.eye(2), n_iter=0),
+            "n_iter must be at least 1",
+        ),
+        (
+            lambda: lbfgs(np.eye(2), [1, 1], [1, 1], strength=1, A0=np.eye(2), B0=np.eye(2), tol=-1.0),
+            "tol must be non-negative",
+        ),
     ],
 )
 def test_bad_input_is_named(call, message):
@@ -145,20 +209,20 @@ def test_bad_input_is_named(call, message):
         call()
 
 
-def test_a_start_inside_the_noise_is_told(rng):
+def test_a_start_inside_the_noise_warns(rng):
     with pytest.warns(BelowThresholdWarning, match="inside the noise, which ends at 37.32"):
         spectral_start(0.9 * rng.standard_normal((300, 400)), 2, rng=rng)
 
 
 @pytest.mark.parametrize("minimise", [gradient_descent, lbfgs])
-def test_an_unfinished_fit_is_told(minimise, rng):
+def test_an_unfinished_fit_warns(minimise, rng):
     Y = rng.standard_normal((20, 30))
     start = {"A0": rng.standard_normal((20, 2)), "B0": rng.standard_normal((30, 2))}
     with pytest.warns(NotConvergedWarning, match="not converged after 2 iterations: raise n_iter or tol"):
         assert not minimise(Y, np.ones(20), np.ones(30), strength=0.1, n_iter=2, **start).converged
 
 
-def test_unfinished_least_squares_is_told(rng):
+def test_unfinished_least_squares_warns(rng):
     Y = rng.standard_normal((20, 30))
     with pytest.warns(NotConvergedWarning):
         alternating_least_squares(Y, np.ones(20), np.ones(30), strength=0.1, n_iter=1, B0=np.ones((30, 1)))

@@ -124,6 +124,38 @@ def test_squared_norms():
         squared_norm(sp.linalg.aslinearoperator(Y))
 
 
+def test_the_norm_of_small_integers_and_of_pairs_stored_twice():
+    assert squared_norm(np.array([[100, 100]], dtype=np.int8)) == squared_norm([[100, 100]]) == 20_000
+    twice = sp.csr_array((np.array([1.0, 2.0]), np.array([1, 1]), np.array([0, 2])), shape=(1, 2))
+    assert squared_norm(twice) == 9 and twice.nnz == 2
+
+
+@pytest.mark.parametrize("scale_A", [1e-170, 1e160])
+@pytest.mark.parametrize("scale_B", [1e-170, 1e160])
+def test_the_normalised_error_does_not_depend_on_the_units(scale_A, scale_B, rng):
+    A, A_hat, B, B_hat = (rng.standard_normal((5, 2)) for _ in range(4))
+    scaled = normalised_mse(scale_A * A, scale_B * B, scale_A * A_hat, scale_B * B_hat)
+    assert scaled == pytest.approx(normalised_mse(A, B, A_hat, B_hat))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda one: squared_norm(1e200 * one), r"\|Y\|\^2 is too large for a float: scale down Y"),
+        (lambda one: QuadraticLoss(one, [1], [1], Ridge(1.0))(1e200 * one, one), r"L\(A, B\) is too large"),
+        (lambda one: QuadraticLoss(one, [1e-300], [1], Ridge(1.0)).gradient(1e9 * one, one), "the derivative by A"),
+        (lambda one: poisson_loss([[1]], 100 * one, 100 * one, [1], [1]), "the Poisson loss is too large"),
+        (lambda one: normalised_mse(one, one, 1e200 * one, one), "the error is too large"),
+        (lambda one: overlap(1e200 * one, 1e200 * one), "the overlap is too large"),
+        (lambda one: align(1e200 * one, 1e200 * one), r"X_hat\^T X is too large"),
+        (lambda one: row_errors(1e200 * one, one), "a row's error is too large"),
+    ],
+)
+def test_overflow_is_named(call, message):
+    with pytest.raises(OverflowError, match=message):
+        call(np.ones((1, 1)))
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -139,6 +171,8 @@ def test_squared_norms():
         (lambda: poisson_loss([[1, -1]], np.ones((1, 1)), np.ones((2, 1)), np.ones(1), np.ones(2)), "negative"),
         (lambda: poisson_loss([[1, 1]], np.ones((2, 1)), np.ones((2, 1)), np.ones(1), np.ones(2)), "U must have shape"),
         (lambda: overlap(np.ones((2, 1)), np.ones((3, 1))), "X_hat must have shape"),
+        (lambda: overlap(np.ones((0, 1)), np.ones((0, 1))), "X must have at least one row"),
+        (lambda: squared_norm([[1.0, np.nan]]), "Y holds NaN"),
     ],
 )
 def test_bad_input_is_named(call, message):
