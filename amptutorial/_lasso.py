@@ -1,14 +1,15 @@
-"""The Lasso for many rows that share one matrix: the numerical core of the `Lasso` denoiser (``eq:l1-denoiserA``).
+"""The Lasso for many rows that share one matrix (``eq:l1-denoiserA``).
 
-Row i minimises a'F a / 2 - p_i'a + t_i |a|_1. Given its pattern theta (the sign of each
-coordinate, 0 off the support S), the answer is one linear solve, a_S = F_SS^-1 (p - t
-theta)_S. The work is to find the pattern, in all rows at once:
+The numerical core of the `Lasso` denoiser. Row i minimises a'F a / 2 - p_i'a + t_i
+|a|_1. Given its pattern theta (the sign of each coordinate, 0 off the support S), the
+answer is one linear solve, a_S = F_SS^-1 (p - t theta)_S. The work is to find the
+pattern, in all rows at once:
 
 1. A few sweeps of coordinate descent guess it, and are right for most rows.
-2. The guess is optimal for another vector, the start. On the segment from the start to p the optimal pattern changes
-   one coordinate at a time; a round makes the next change in every row that is not yet
-   optimal. The vectors for which one pattern is optimal form a convex set, so no
-   pattern comes twice: the walk ends, at the solution.
+2. The guess is optimal for another vector, the start. On the segment from the start to
+   p the optimal pattern changes one coordinate at a time; a round makes the next change
+   in every row that is not yet optimal. The vectors for which one pattern is optimal
+   form a convex set, so no pattern comes twice: the walk ends, at the solution.
 
 Rows with the same support share one inverse. The last solve uses p alone, so no error
 accumulates on the way.
@@ -56,19 +57,18 @@ def solve_lasso_rows(P, t, F):
     unit = F.diagonal().max()
     for rows in _blocks(*P.shape):
         scale = np.maximum(np.abs(P[rows]).max(1), t[rows]).astype(np.float64)
-        A[rows] = (
-            _solve_block(P[rows] / scale[:, None], t[rows] / scale, F / unit)
-            * (scale / unit)[:, None]
-        )
+        a = _solve_block(P[rows] / scale[:, None], t[rows] / scale, F / unit)
+        A[rows] = a * (scale / unit)[:, None]
     return A
 
 
 def lasso_kkt(A, P, t, F):
-    """How far each row is from optimal: its largest violation of the KKT conditions, relative to the terms in them.
+    """Return how far each row is from optimal: its largest violation of the conditions.
 
-    The residual r = p - F a must be t sign(a) on the support and within [-t, t] off it.
-    The violation is divided by the largest of |p|_inf, t and (|F| |a|)_inf; with the
-    last of them, 1e-16 is what rounding `A` to float64 costs.
+    The Karush-Kuhn-Tucker conditions: the residual r = p - F a must be t sign(a) on the
+    support and within [-t, t] off it. The violation is divided by the largest of
+    |p|_inf, t and (|F| |a|)_inf; with the last of them, 1e-16 is what rounding `A` to
+    float64 costs.
 
     Returns
     -------
@@ -78,13 +78,14 @@ def lasso_kkt(A, P, t, F):
     violation = np.where(
         A == 0, np.maximum(np.abs(residual) - t, 0), np.abs(residual - t * np.sign(A))
     )
-    return violation.max(1) / np.maximum(
-        np.maximum(np.abs(P), np.abs(A) @ np.abs(F)), t
-    ).max(1)
+    terms = np.maximum(np.maximum(np.abs(P), np.abs(A) @ np.abs(F)), t)
+    return violation.max(1) / terms.max(1)
 
 
 def lasso_mean_jacobian(support, F):
-    """Average over rows the Jacobian [k, l] = d a_l / d p_k: F_SS^-1 on the support S of the row, zero elsewhere.
+    """Return the mean over the rows of the Jacobian [k, l] = d a_l / d p_k.
+
+    That of a row is F_SS^-1 on its support S, and zero elsewhere.
 
     Parameters
     ----------
@@ -104,9 +105,8 @@ def lasso_mean_jacobian(support, F):
     distinct, _, counts = _distinct_rows(support)
     total = np.zeros_like(F, dtype=np.float64)
     for some in _blocks(*distinct.shape):
-        total += np.tensordot(
-            counts[some], _embedded_inverses(distinct[some], F), axes=1
-        )
+        inverses = _embedded_inverses(distinct[some], F)
+        total += np.tensordot(counts[some], inverses, axes=1)
     return total / max(len(support), 1)
 
 
@@ -128,7 +128,7 @@ def _solve_block(P, t, F):
 
 
 def _coordinate_descent(P, t, F):
-    """Sweep over the coordinates, each minimised exactly given the others, in all rows at once."""
+    """Minimise over one coordinate after another, in all rows at once, in sweeps."""
     A, P = np.zeros(P.T.shape), np.ascontiguousarray(P.T)
     for _ in range(_SWEEPS):
         for a, p, f, f_kk in zip(A, P, F, F.diagonal(), strict=True):
@@ -138,7 +138,7 @@ def _coordinate_descent(P, t, F):
 
 
 def _walk_to_optimum(guess, P, t, F):
-    """Change one sign a round in each row that is not optimal, along the segment from its start to p."""
+    """Walk from the start of each row to p; a round changes one sign where it must."""
     A, left, theta = np.zeros_like(P), np.arange(len(P)), np.sign(guess)
     start = _solved_by(guess, P, t, F)
     # the most that a unit of each coordinate can move a residual
@@ -185,7 +185,10 @@ def _solved_by(guess, P, t, F):
 
 
 def _solve(inverse, B, F):
-    """Apply to each row of `B` its inverse, refined once: the residual is then small even if F is ill-conditioned."""
+    """Apply to each row of `B` its inverse, and refine the result once.
+
+    The residual is then small even if F is ill-conditioned.
+    """
     X = (inverse @ B[:, :, None])[:, :, 0]
     return X + (inverse @ (B - X @ F)[:, :, None])[:, :, 0]
 
@@ -197,7 +200,7 @@ def _embedded_inverses(support, F):
 
 
 def _distinct_rows(support):
-    """Return the distinct rows of a bool matrix, the one that each row is, and how many rows are each.
+    """Return the distinct rows of a bool matrix, which one each row is, and the counts.
 
     Much faster than ``numpy.unique(support, axis=0)``: 32 columns at a time are one
     integer.
@@ -205,7 +208,9 @@ def _distinct_rows(support):
     which = np.zeros(len(support), dtype=np.int64)
     for start in range(0, support.shape[1], 32):
         columns = support[:, start : start + 32]
-        key = (which << 32) | columns @ (1 << np.arange(columns.shape[1]))
+        # 64 bits also where indices, and so the results of NumPy, have 32
+        bits = 1 << np.arange(columns.shape[1], dtype=np.int64)
+        key = (which.astype(np.int64) << 32) | columns @ bits
         _, first, which, counts = np.unique(
             key, return_index=True, return_inverse=True, return_counts=True
         )
@@ -215,5 +220,6 @@ def _distinct_rows(support):
 def _ill_conditioned(F, what):
     """The error when round-off wins."""
     return np.linalg.LinAlgError(
-        f"Lasso: {what}: F has condition number {np.linalg.cond(F):.0e}; raise its smallest eigenvalues"
+        f"Lasso: {what}: F has condition number {np.linalg.cond(F):.0e}; raise its "
+        "smallest eigenvalues"
     )

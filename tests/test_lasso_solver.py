@@ -172,6 +172,25 @@ def test_many_columns(d, rng, monkeypatch):
     assert worst_kkt(A, P, 0.2 * t, F) < 1e-11
 
 
+@pytest.mark.parametrize("bits", [32, 64])
+def test_distinct_rows_where_an_index_has_few_bits(bits, rng, monkeypatch):
+    """In WebAssembly `numpy.unique` and `numpy.arange` return 32 bits: 70 columns must not be mixed up by them."""
+    support = rng.random((50, 70)) < 0.5
+    support = np.vstack([support, support[::2], ~support])
+    expected = {tuple(row) for row in support}
+    unique, arange, dtype = np.unique, np.arange, f"int{bits}"
+
+    def narrow_unique(keys, **options):
+        values, first, which, counts = unique(keys, **options)
+        return values, first.astype(dtype), which.astype(dtype), counts.astype(dtype)
+
+    monkeypatch.setattr(np, "unique", narrow_unique)
+    monkeypatch.setattr(np, "arange", lambda *args, dtype=dtype: arange(*args, dtype=dtype))
+    distinct, which, counts = _lasso._distinct_rows(support)
+    assert len(distinct) == len(expected) == 100 and {tuple(row) for row in distinct} == expected
+    assert (distinct[which] == support).all() and counts.sum() == len(support)
+
+
 @pytest.mark.parametrize("p_scale", [1e-150, 1, 1e150])
 @pytest.mark.parametrize("f_scale", [2.0**-27, 1, 2.0**27])
 def test_scale_equivariance(p_scale, f_scale, rng):
