@@ -171,35 +171,76 @@ def check_values(x, name, *, shape=None):
     return x
 
 
+# for what checks its results: one error takes the place of NumPy's warnings
+quiet = np.errstate(over="ignore", divide="ignore", invalid="ignore")
+
+
 def check_result(value, name, remedy):
     """Return the result `value` if it is finite.
 
     Raises
     ------
-    OverflowError
+    FloatingPointError
         Which says that `name` is too large, and the `remedy`.
     """
     if not np.isfinite(value).all():
-        raise OverflowError(f"{name} is too large for a float: {remedy}")
+        raise FloatingPointError(f"{name} is too large for a float: {remedy}")
     return value
 
 
-def check_covariance(C, name):
+def check_covariance(C, name, *, definite=False):
     """Return `C` as a symmetric positive semidefinite float64 matrix (d, d), d >= 1.
 
     Raises
     ------
     ValueError
-        If it is empty, not symmetric, or has a negative eigenvalue beyond round-off.
+        If it is empty, not symmetric, or has a negative eigenvalue beyond round-off, or
+        (with `definite`) one that is not positive.
     """
     d = len(check_matrix(C, name))
     if d == 0:
         raise ValueError(f"{name} must not be empty")
     C = check_symmetric(C, d, name)
     smallest = np.linalg.eigvalsh(C)[0]
-    if smallest < -1e-12 * np.trace(C):
+    if definite and smallest <= 0 or smallest < -1e-12 * np.trace(C):
+        wanted = "definite" if definite else "semidefinite"
         raise ValueError(
-            f"{name} must be positive semidefinite, its smallest eigenvalue is "
+            f"{name} must be positive {wanted}, its smallest eigenvalue is "
             f"{smallest:.3g}"
         )
     return C
+
+
+def check_number(value, name):
+    """Return `value` as a finite float of any sign."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    if not np.isfinite(value):
+        raise ValueError(f"{name} must be finite, got {value}")
+    return float(value)
+
+
+def check_methods(value, name, *methods):
+    """Return `value` if it has all of the `methods`."""
+    for method in methods:
+        if not callable(getattr(value, method, None)):
+            raise TypeError(f"{name} must have a method {method}, got {value!r}")
+    return value
+
+
+def check_factors(s, name):
+    """Return the bias factors r = exp(s) of the biases `s`, as positive floats.
+
+    Raises
+    ------
+    OverflowError
+        If a factor is zero or infinite.
+    """
+    with np.errstate(over="ignore", under="ignore"):
+        r = np.exp(s)
+    if not (np.isfinite(r).all() and (r > 0).all()):
+        raise OverflowError(
+            f"exp({name}) is zero or infinite: the biases are too small or too large, "
+            "or differ too much"
+        )
+    return r

@@ -19,6 +19,7 @@ from ._validation import (
     check_positive,
     check_result,
     check_rng,
+    quiet,
 )
 from .amp import as_operator, check_start
 from .denoisers import Ridge
@@ -154,6 +155,7 @@ def _leading(Y, d, name, rng):
     return left[:, order], sigma[order], right[order].T
 
 
+@quiet
 def _lanczos(Y, k, name, rng, **options):
     """Return what SciPy's Lanczos iteration finds of `k` singular values of Y~."""
     Y, _ = as_operator(Y)
@@ -162,8 +164,7 @@ def _lanczos(Y, k, name, rng, **options):
         raise ValueError(f"{name} must be below min(m, n) = {min(Y.shape)}, got {k}")
     start = check_rng(rng).standard_normal(min(Y.shape))
     try:
-        with np.errstate(over="ignore", invalid="ignore"):
-            return svds(Y, k=k, v0=start, **options)
+        return svds(Y, k=k, v0=start, **options)
     except ArpackError as error:
         raise ValueError(
             "the singular vectors of Y cannot be computed: Y is zero, not finite, or "
@@ -233,7 +234,7 @@ def alternating_least_squares(Y, r_u, r_v, *, strength, B0, n_iter=100, tol=1e-1
     ------
     ValueError, TypeError
         For arguments that do not fit.
-    OverflowError
+    FloatingPointError
         If the loss is too large for a float.
 
     Warns
@@ -277,7 +278,7 @@ def gradient_descent(Y, r_u, r_v, *, strength, A0, B0, n_iter=5000, tol=1e-10):
 
     Raises
     ------
-    ValueError, TypeError, OverflowError
+    ValueError, TypeError, FloatingPointError
         As for `alternating_least_squares`.
 
     Warns
@@ -326,7 +327,7 @@ def lbfgs(Y, r_u, r_v, *, strength, A0, B0, n_iter=500, tol=1e-10):
 
     Raises
     ------
-    ValueError, TypeError, OverflowError
+    ValueError, TypeError, FloatingPointError
         As for `alternating_least_squares`.
 
     Warns
@@ -372,7 +373,7 @@ def poisson_lbfgs(Z, r_u, r_v, *, strength, U0, V0, n_iter=100, tol=1e-7):
 
     Raises
     ------
-    ValueError, TypeError, OverflowError
+    ValueError, TypeError, FloatingPointError
         As for `alternating_least_squares`.
 
     Warns

@@ -7,11 +7,20 @@ whether AMP or state evolution asks. To add one, subclass `Denoiser` and write
 """
 
 from abc import ABC, abstractmethod
+from numbers import Real
 
 import numpy as np
 
 from ._lasso import lasso_mean_jacobian, solve_lasso_rows
-from ._validation import check_matrix, check_positive, check_rates, check_symmetric
+from ._validation import (
+    check_covariance,
+    check_matrix,
+    check_positive,
+    check_rates,
+    check_result,
+    check_symmetric,
+    quiet,
+)
 
 
 class Denoiser(ABC):
@@ -56,7 +65,7 @@ class Denoiser(ABC):
         default differentiates `estimate` by central differences, one column of `P` at a
         time.
         """
-        P = np.asarray(P, dtype=np.float64)
+        P = check_matrix(P, "P").astype(np.float64)
         # balances truncation and round-off
         step = np.cbrt(np.finfo(float).eps) * max(np.abs(P).max(initial=0.0), 1e-8)
         return self.difference_jacobian(P, r, F, step)
@@ -66,12 +75,13 @@ class Denoiser(ABC):
 
         The step is the same in every entry of `P`.
         """
+        P, step = check_matrix(P, "P"), check_positive(step, "step")
 
         def change(h):
-            return self.estimate(P + h, r, F) - self.estimate(P - h, r, F)
+            change = self.estimate(P + h, r, F) - self.estimate(P - h, r, F)
+            return change.sum(axis=0) / max(len(P), 1)
 
-        shifts = step * np.eye(P.shape[1])
-        return np.array([change(h).mean(axis=0) for h in shifts]) / (2 * step)
+        return np.array([change(h) for h in step * np.eye(P.shape[1])]) / (2 * step)
 
     def denoise(self, P, r, F):
         """Return `(estimate, mean_jacobian)`.
@@ -176,6 +186,27 @@ def mode_gains(r, w):
     return np.reciprocal(gains, out=gains)
 
 
+def _check_rows(P, r, F):
+    """Return the arguments of a denoiser, with F in double precision."""
+    P = check_matrix(P, "P")
+    d = P.shape[1]
+    if d == 0:
+        raise ValueError("P must have at least one column")
+    return P, check_rates(r, len(P), "r"), check_symmetric(F, d)
+
+
+def _check_denoised(X, jacobian):
+    """Return both results of a denoiser, if they are finite."""
+    check_result(X, "the estimate", "scale down P, or scale up F")
+    return X, check_result(jacobian, "the mean Jacobian", "scale up F")
+
+
+def _unscaled(X, r):
+    """Return the rows u_i = x_i / sqrt(r_i), which the penalties are functions of."""
+    X = check_matrix(X, "X")
+    return X / np.sqrt(check_rates(r, len(X), "r"))[:, None]
+
+
 class LinearDenoiser(Denoiser):
     """The estimate (F + C^-1 / r)^-1 p, linear in p, for a matrix C = L L^T.
 
@@ -188,20 +219,21 @@ class LinearDenoiser(Denoiser):
     def _root(self, d):
         """Return L, shape (d, d)."""
 
+    @quiet
     def modes(self, F):
         """Return `(V, w)` with V diag(1 / (w + 1 / r)) V^T = (F + C^-1 / r)^-1."""
+        F = check_symmetric(F, len(F))
         L = self._root(len(F))
-        w, E = np.linalg.eigh(L.T @ check_symmetric(F, len(F)) @ L)
         size = np.linalg.norm(L) ** 2 * np.linalg.norm(F)
+        check_result(size, "F, in units of the prior,", "scale down F")
+        w, E = np.linalg.eigh(L.T @ F @ L)
         round_off = 10 * len(w) * np.finfo(float).eps * size
         # the zero of a semidefinite F is zero
         return L @ E, np.where((w < 0) & (w > -round_off), 0.0, w)
 
     def _prepare(self, P, r, F):
         """Check the arguments and return `(P, r, V, w)`."""
-        P = check_matrix(P, "P")
-        r = check_rates(r, len(P), "r")
-        check_matrix(F, "F", shape=(P.shape[1], P.shape[1]))
+        P, r, F = _check_rows(P, r, F)
         V, w = self.modes(F)
         if len(r) and 1 + r.max() * w[0] <= 0:
             raise ValueError(
@@ -219,6 +251,7 @@ class LinearDenoiser(Denoiser):
         """Return the mean of (F + C^-1 / r_i)^-1, shape (d, d)."""
         return self.denoise(P, r, F)[1]
 
+    @quiet
     def denoise(self, P, r, F):
         """Return `(estimate, mean_jacobian)`.
 
@@ -235,18 +268,25 @@ class LinearDenoiser(Denoiser):
             coordinates = to_modes @ P[rows].T
             coordinates *= gains
             np.matmul(coordinates.T, to_modes, out=X[rows])
-        return X, (V * (total / max(len(P), 1))) @ V.T
+        jacobian = (V * (total / max(len(P), 1))) @ V.T
+        return _check_denoised(X, jacobian)
 
+    @quiet
     def penalty(self, X, r):
         """Return half the sum of u_i^T C^-1 u_i, where u_i = x_i / sqrt(r_i)."""
-        L = self._root(X.shape[1])
-        coordinates = np.linalg.lstsq(L, (X / np.sqrt(r)[:, None]).T, rcond=None)[0]
-        return float((coordinates**2).sum() / 2)
+        U = check_result(_unscaled(X, r), "X / sqrt(r)", "scale down X")
+        coordinates = np.linalg.lstsq(self._root(U.shape[1]), U.T, rcond=None)[0]
+        penalty = float((coordinates**2).sum() / 2)
+        return check_result(penalty, "the penalty", "scale down X")
 
+    @quiet
     def penalty_gradient(self, X, r):
         """Return the derivative of `penalty` by the rows, C^-1 x_i / r_i, (N, d)."""
+        X = check_matrix(X, "X")
         L = self._root(X.shape[1])
-        return X @ np.linalg.pinv(L @ L.T, hermitian=True) / np.asarray(r)[:, None]
+        inverse = np.linalg.pinv(L @ L.T, hermitian=True)
+        gradient = X @ inverse / check_rates(r, len(X), "r")[:, None]
+        return check_result(gradient, "the derivative", "scale down X")
 
 
 class Ridge(LinearDenoiser):
@@ -277,9 +317,11 @@ class Ridge(LinearDenoiser):
     def _root(self, d):
         return np.eye(d) / np.sqrt(self.strength)
 
+    @quiet
     def convexity(self, r):
         """Return strength / max(r)."""
-        return self.strength / np.max(r)
+        convexity = self.strength / np.max(r)
+        return check_result(convexity, "strength / r", "scale up r")
 
 
 class GaussianPosterior(LinearDenoiser):
@@ -311,18 +353,11 @@ class GaussianPosterior(LinearDenoiser):
     precision = "posterior"
 
     def __init__(self, covariance, *, learn=False):
-        if np.ndim(covariance) == 0:
+        if isinstance(covariance, Real):
             self.covariance = check_positive(covariance, "covariance")
         else:
-            self.covariance = check_symmetric(
-                covariance, max(len(covariance), 1), "covariance"
-            )
-            smallest = np.linalg.eigvalsh(self.covariance)[0]
-            if smallest <= 0:
-                raise ValueError(
-                    "covariance must be positive definite, its smallest eigenvalue is "
-                    f"{smallest:.3g}"
-                )
+            C = check_covariance(covariance, "covariance", definite=True)
+            self.covariance = C.copy()
         self.learn = bool(learn)
 
     def __repr__(self):
@@ -344,6 +379,7 @@ class GaussianPosterior(LinearDenoiser):
         w, E = np.linalg.eigh(self.covariance)
         return (E * np.sqrt(np.maximum(w, 0))) @ E.T
 
+    @quiet
     def refit(self, P, r, F):
         """Return a copy after one step of expectation-maximisation, if `learn`.
 
@@ -357,7 +393,7 @@ class GaussianPosterior(LinearDenoiser):
         posterior_variances = (gains / r).mean(axis=1)
         second_moment = coordinates @ coordinates.T / len(P)
         second_moment += np.diag(posterior_variances)
-        C = V @ second_moment @ V.T
+        C = check_result(V @ second_moment @ V.T, "E(u u^T)", "scale down P")
         values, axes = np.linalg.eigh((C + C.T) / 2)
         # positive definite also after round-off
         values = np.maximum(values, 1e-12 * values[-1])
@@ -396,16 +432,13 @@ class Lasso(Denoiser):
     def __repr__(self):
         return f"Lasso({self.strength:g})"
 
+    @quiet
     def estimate(self, P, r, F):
         """Return the rows a_i that minimise the penalised quadratic, shape (N, d).
 
         It is a^T F a / 2 - p_i^T a + strength / sqrt(r_i) |a|_1.
         """
-        P = check_matrix(P, "P")
-        r = check_rates(r, len(P), "r")
-        F = check_symmetric(
-            check_matrix(F, "F", shape=(P.shape[1], P.shape[1])), P.shape[1]
-        )
+        P, r, F = _check_rows(P, r, F)
         smallest = np.linalg.eigvalsh(F)[0]
         if smallest <= 0:
             raise ValueError(
@@ -413,7 +446,8 @@ class Lasso(Denoiser):
                 f"{smallest:.3g}: raise the eigenvalues first, with "
                 "amptutorial.amp.floor_precision"
             )
-        return solve_lasso_rows(P, self.strength / np.sqrt(r), F)
+        X = solve_lasso_rows(P, self.strength / np.sqrt(r), F)
+        return check_result(X, "the estimate", "scale down P, or scale up F")
 
     def mean_jacobian(self, P, r, F):
         """Return the mean of (F_SS)^-1 on each row's support S, zero elsewhere."""
@@ -422,8 +456,11 @@ class Lasso(Denoiser):
     def denoise(self, P, r, F):
         """Return `(estimate, mean_jacobian)` from one solution."""
         X = self.estimate(P, r, F)
-        return X, lasso_mean_jacobian(X != 0, np.asarray(F, dtype=np.float64))
+        F = np.asarray(F, dtype=np.float64)
+        return _check_denoised(X, lasso_mean_jacobian(X != 0, F))
 
+    @quiet
     def penalty(self, X, r):
         """Return strength times the sum of |x_i|_1 / sqrt(r_i)."""
-        return float(self.strength * (np.abs(X).sum(axis=1) / np.sqrt(r)).sum())
+        penalty = float(self.strength * np.abs(_unscaled(X, r)).sum())
+        return check_result(penalty, "the penalty", "scale down X")

@@ -7,17 +7,24 @@ or `EmpiricalRows` for the rows of one given instance.
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from numbers import Real
 from typing import Protocol
 
 import numpy as np
 
 from ._validation import (
+    check_covariance,
+    check_factors,
     check_integer,
     check_matrix,
+    check_methods,
+    check_number,
     check_positive,
     check_rates,
+    check_result,
     check_rng,
-    check_symmetric,
+    check_values,
+    quiet,
 )
 
 
@@ -49,7 +56,7 @@ class BiasLaw(ABC):
 
     def draw(self, size, rng):
         """Return `size` independent biases s, drawn with the generator `rng`."""
-        return self.isf(1.0 - check_rng(rng).random(size))
+        return self.isf(1.0 - check_rng(rng).random(_check_shape(size)))
 
     def atoms(self):
         """Return `(r, weights)` such that E f(r) is near `weights @ f(r)` for smooth f.
@@ -61,12 +68,32 @@ class BiasLaw(ABC):
         q = 1 / (1 + np.exp(-np.pi * np.sinh(t)))
         weights = np.cosh(t) * q * (1 - q)
         keep = q * (1 - q) > 0
-        return np.exp(self.isf(q[keep])), weights[keep] / weights[keep].sum()
+        r = check_factors(self.isf(q[keep]), "s")
+        return r, weights[keep] / weights[keep].sum()
 
+    @quiet
     def moment(self, p):
         """Return E(r^p), where r = exp(s); infinity where it does not exist."""
         r, weights = self.atoms()
-        return float(weights @ r**p)
+        return _check_moment(weights @ r ** check_number(p, "p"))
+
+
+def _check_moment(moment):
+    return float(check_result(moment, "E(r^p)", "lower p or the biases"))
+
+
+def _check_shape(size):
+    """Return the `size` of a draw, a number or a tuple of them, as a tuple."""
+    sizes = size if isinstance(size, tuple) else (size,)
+    return tuple(check_integer(one, "size") for one in sizes)
+
+
+def _check_rank(q):
+    """Return the relative ranks `q` as an array in (0, 1]."""
+    q = check_values(q, "q")
+    if not ((q > 0) & (q <= 1)).all():
+        raise ValueError("q must be above 0 and at most 1")
+    return q
 
 
 @dataclass(frozen=True)
@@ -87,16 +114,15 @@ class ConstantBias(BiasLaw):
     value: float = 0.0
 
     def __post_init__(self):
-        if not np.isfinite(self.value):
-            raise ValueError(f"value must be finite, got {self.value}")
+        check_number(self.value, "value")
 
     def isf(self, q):
         """Return `value` in the shape of `q`."""
-        return np.full(np.shape(q), float(self.value))
+        return np.full(_check_rank(q).shape, float(self.value))
 
     def atoms(self):
         """Return the one atom."""
-        return np.exp([float(self.value)]), np.ones(1)
+        return check_factors([float(self.value)], "value"), np.ones(1)
 
 
 @dataclass(frozen=True)
@@ -120,17 +146,13 @@ class DiscreteBias(BiasLaw):
     probabilities: tuple | None = None
 
     def __post_init__(self):
-        values = np.atleast_1d(np.asarray(self.values, dtype=float))
-        if not values.size:
-            raise ValueError("values must name at least one bias")
-        given = self.probabilities
-        p = (
-            np.full(len(values), 1 / len(values))
-            if given is None
-            else np.asarray(given, dtype=float)
-        )
-        if values.ndim != 1 or not np.isfinite(values).all():
-            raise ValueError("values must be a sequence of finite biases")
+        values = np.atleast_1d(check_values(self.values, "values"))
+        if values.ndim != 1 or not values.size:
+            raise ValueError("values must be a sequence of at least one bias")
+        if self.probabilities is None:
+            p = np.full(len(values), 1 / len(values))
+        else:
+            p = check_values(self.probabilities, "probabilities")
         if p.shape != values.shape or (p < 0).any() or not np.isclose(p.sum(), 1):
             raise ValueError(
                 "probabilities must be non-negative, one for each value, and sum to 1"
@@ -142,12 +164,12 @@ class DiscreteBias(BiasLaw):
     def isf(self, q):
         """Return the value exceeded with probability `q`."""
         from_top = np.cumsum(self.probabilities[::-1])
-        k = np.searchsorted(from_top, np.asarray(q) * from_top[-1], side="left")
+        k = np.searchsorted(from_top, _check_rank(q) * from_top[-1], side="left")
         return np.asarray(self.values)[::-1][np.minimum(k, len(self.values) - 1)]
 
     def atoms(self):
         """Return the values themselves: the expectation is exact."""
-        return np.exp(np.asarray(self.values)), np.asarray(self.probabilities)
+        return check_factors(self.values, "values"), np.asarray(self.probabilities)
 
 
 @dataclass(frozen=True)
@@ -171,18 +193,18 @@ class ShiftedExponential(BiasLaw):
 
     def __post_init__(self):
         check_positive(self.scale, "scale")
+        check_number(self.shift, "shift")
 
     def isf(self, q):
         """Return shift - scale log q."""
-        return self.shift - self.scale * np.log(q)
+        return self.shift - self.scale * np.log(_check_rank(q))
 
+    @quiet
     def moment(self, p):
-        """Return exp(p shift) / (1 - p scale)."""
-        return (
-            float(np.exp(p * self.shift) / (1 - p * self.scale))
-            if p * self.scale < 1
-            else np.inf
-        )
+        """Return exp(p shift) / (1 - p scale), or infinity where p scale >= 1."""
+        if check_number(p, "p") * self.scale >= 1:
+            return np.inf
+        return _check_moment(np.exp(p * self.shift) / (1 - p * self.scale))
 
 
 @dataclass(frozen=True)
@@ -215,13 +237,14 @@ class Zipf(BiasLaw):
 
     def isf(self, q):
         """Return log C0 - alpha log q."""
-        return np.log(self.C0) - self.alpha * np.log(q)
+        return np.log(self.C0) - self.alpha * np.log(_check_rank(q))
 
+    @quiet
     def moment(self, p):
-        """Return C0^p / (1 - p alpha)."""
-        return (
-            float(self.C0**p / (1 - p * self.alpha)) if p * self.alpha < 1 else np.inf
-        )
+        """Return C0^p / (1 - p alpha), or infinity where p alpha >= 1."""
+        if check_number(p, "p") * self.alpha >= 1:
+            return np.inf
+        return _check_moment(np.power(float(self.C0), p) / (1 - p * self.alpha))
 
 
 @dataclass(frozen=True)
@@ -239,33 +262,38 @@ class GaussianRows:
     (2, 3)
     """
 
-    covariance: float | np.ndarray = 1.0
+    covariance: float | tuple = 1.0
 
     def __post_init__(self):
-        if np.ndim(self.covariance) == 0:
+        if isinstance(self.covariance, Real):
             check_positive(self.covariance, "covariance", zero=True)
         else:
-            C = check_symmetric(self.covariance, len(self.covariance), "covariance")
-            if np.linalg.eigvalsh(C)[0] < -1e-12 * np.trace(C):
-                raise ValueError("covariance must be positive semidefinite")
+            C = check_covariance(self.covariance, "covariance")
+            # as tuples, so that equal laws are equal and the caller's array is apart
+            object.__setattr__(self, "covariance", tuple(map(tuple, C.tolist())))
 
     def second_moment(self, d):
         """Return E(u u^T), shape (d, d)."""
-        C = np.asarray(self.covariance, dtype=float)
-        C = C * np.eye(d) if C.ndim == 0 else C
-        if C.shape != (d, d):
-            raise ValueError(
-                f"covariance has shape {C.shape}, the rows have {d} entries"
-            )
-        return C
+        if isinstance(self.covariance, Real):
+            return self.covariance * np.eye(d)
+        if len(self.covariance) != d:
+            shape = np.shape(self.covariance)
+            raise ValueError(f"covariance has shape {shape}, the rows have {d} entries")
+        return np.array(self.covariance)
 
     def draw(self, size, rng):
         """Return rows of shape `size` = (N, d)."""
-        N, d = size
+        N, d = _check_rows_shape(size)
         w, V = np.linalg.eigh(self.second_moment(d))
-        return (
-            check_rng(rng).standard_normal((N, d)) @ (V * np.sqrt(np.maximum(w, 0))).T
-        )
+        root = V * np.sqrt(np.maximum(w, 0))
+        return check_rng(rng).standard_normal((N, d)) @ root.T
+
+
+def _check_rows_shape(size):
+    """Return `size` = (N, d), with d >= 1."""
+    if np.shape(size) != (2,):
+        raise ValueError(f"size must be a pair (N, d), got {size!r}")
+    return check_integer(size[0], "N"), check_integer(size[1], "d", minimum=1)
 
 
 @dataclass(frozen=True)
@@ -296,7 +324,7 @@ class SparseGaussianRows:
 
     def __post_init__(self):
         check_positive(self.variance, "variance", zero=True)
-        if not 0 <= self.density <= 1:
+        if check_number(self.density, "density") < 0 or self.density > 1:
             raise ValueError(f"density must be between 0 and 1, got {self.density}")
 
     def second_moment(self, d):
@@ -305,7 +333,7 @@ class SparseGaussianRows:
 
     def draw(self, size, rng):
         """Return rows of shape `size` = (N, d)."""
-        N, d = size
+        N, d = _check_rows_shape(size)
         kept = np.floor(self.density * d + check_rng(rng).random((N, 1)))
         ranks = np.argsort(np.argsort(rng.random((N, d)), axis=1), axis=1)
         return np.sqrt(self.variance) * rng.standard_normal((N, d)) * (ranks < kept)
@@ -330,15 +358,25 @@ class ScaledRows:
     d: int
     log_scale: float = 0.0
 
+    def __post_init__(self):
+        check_methods(self.rows, "rows", "draw")
+        check_methods(self.bias, "bias", "draw")
+        check_integer(self.d, "d", minimum=1)
+        check_number(self.log_scale, "log_scale")
+
+    @quiet
     def draw(self, N, rng):
         """Return `(r, X)`: r of shape (N,), X of shape (N, d)."""
-        r = np.exp(self.bias.draw(N, rng) + self.log_scale)
-        return r, np.sqrt(r)[:, None] * self.rows.draw((N, self.d), rng)
+        r = check_factors(self.bias.draw(N, rng) + self.log_scale, "s")
+        X = np.sqrt(r)[:, None] * self.rows.draw((N, self.d), rng)
+        return r, check_result(X, "a row sqrt(r) u", "lower the biases")
 
+    @quiet
     def atoms(self):
         """Return `(r, weights)` for expectations over the bias alone."""
         r, weights = self.bias.atoms()
-        return r * np.exp(self.log_scale), weights
+        r = r * np.exp(self.log_scale)
+        return check_rates(r, len(r), "exp(s + log_scale)"), weights
 
 
 def scaled_rows(d, *, rows_u, rows_v, bias_u, bias_v):
@@ -358,7 +396,7 @@ def scaled_rows(d, *, rows_u, rows_v, bias_u, bias_v):
     Raises
     ------
     ValueError
-        If E(exp(s_u)) or E(exp(s_v)) is infinite.
+        If E(exp(s_u)) or E(exp(s_v)) is infinite, or so small that it is zero.
 
     Examples
     --------
@@ -367,14 +405,16 @@ def scaled_rows(d, *, rows_u, rows_v, bias_u, bias_v):
     >>> law_u.atoms()[0], bool(np.isclose(law_v.atoms()[0][0], np.exp(4.0)))
     (array([1.]), True)
     """
-    for bias in (bias_u, bias_v):
-        if not np.isfinite(bias.moment(1)):
+    for name, rows in (("rows_u", rows_u), ("rows_v", rows_v)):
+        check_methods(rows, name, "draw")
+    for name, bias in (("bias_u", bias_u), ("bias_v", bias_v)):
+        check_methods(bias, name, "moment")
+        if not 0 < bias.moment(1) < np.inf:
             raise ValueError(
-                f"{bias} has no finite mean rate: E(R^u) = 1 (eq:bias_norm) or "
-                "E(B^T B) does not exist"
+                f"{name} = {bias} has no finite mean rate above zero: E(R^u) = 1 "
+                "(eq:bias_norm) or E(B^T B) does not exist"
             )
     mean = bias_u.moment(1)
-    d = check_integer(d, "d", minimum=1)
     law_u = ScaledRows(rows_u, bias_u, d, -np.log(mean))
     return law_u, ScaledRows(rows_v, bias_v, d, np.log(mean))
 
@@ -400,14 +440,14 @@ class EmpiricalRows:
     """
 
     def __init__(self, r, X):
-        self.X = check_matrix(X, "X")
-        self.r = check_rates(r, len(self.X), "r")
+        self.X = check_matrix(X, "X").copy()
+        self.r = check_rates(r, len(self.X), "r").copy()
+        if not self.X.size:
+            raise ValueError(f"X must not be empty, got shape {self.X.shape}")
 
     def draw(self, N, rng):
         """Return `(r, X)` of `N` rows."""
-        whole, rest = divmod(N, len(self.r))
-        index = np.append(
-            np.tile(np.arange(len(self.r)), whole),
-            check_rng(rng).permutation(len(self.r))[:rest],
-        )
+        whole, rest = divmod(check_integer(N, "N"), len(self.r))
+        random = check_rng(rng).permutation(len(self.r))[:rest]
+        index = np.append(np.tile(np.arange(len(self.r)), whole), random)
         return self.r[index], self.X[index]

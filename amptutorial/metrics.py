@@ -8,13 +8,20 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 from scipy.special import gammaln
 
-from ._validation import check_counts, check_matrix, check_rates, check_result
+from ._validation import (
+    check_counts,
+    check_matrix,
+    check_rates,
+    check_result,
+    quiet,
+)
 from .amp import as_operator
 from .denoisers import as_pair
 
 ROWS_AT_ONCE = 512
 
 
+@quiet
 def squared_norm(Y):
     """Return the squared Frobenius norm of a `FisherScore`, an array or a sparse array.
 
@@ -22,7 +29,7 @@ def squared_norm(Y):
     ------
     TypeError
         For another `LinearOperator`.
-    OverflowError
+    FloatingPointError
         If the norm is too large for a float.
 
     Examples
@@ -42,8 +49,7 @@ def squared_norm(Y):
         Y = Y.copy()
         Y.sum_duplicates()
         Y = Y.data
-    with np.errstate(over="ignore"):
-        return check_result(float(np.vdot(Y, Y)), "|Y|^2", "scale down Y")
+    return check_result(float(np.vdot(Y, Y)), "|Y|^2", "scale down Y")
 
 
 class QuadraticLoss:
@@ -73,29 +79,29 @@ class QuadraticLoss:
         self.denoiser_u, self.denoiser_v = as_pair(denoiser)
         self.norm = squared_norm(Y)
 
+    @quiet
     def __call__(self, A, B):
         """Return L(A, B), without forming an m x n residual."""
         A = check_matrix(A, "A", shape=(self.m, None))
         B = check_matrix(B, "B", shape=(self.n, A.shape[1]))
         # with X = A B^T / sqrt(m), |Y - X|^2 = |Y|^2 - 2 <Y, X> + |X|^2
-        with np.errstate(over="ignore", invalid="ignore"):
-            product = np.vdot(self.Y @ B, A) / np.sqrt(self.m)
-            fit = self.norm - 2 * product + np.vdot(A.T @ A, B.T @ B) / self.m
-            phi_u = self.denoiser_u.penalty(A, self.r_u)
-            phi_v = self.denoiser_v.penalty(B, self.r_v)
-            loss = float(fit / 2 + phi_u + phi_v)
+        product = np.vdot(self.Y @ B, A) / np.sqrt(self.m)
+        fit = self.norm - 2 * product + np.vdot(A.T @ A, B.T @ B) / self.m
+        phi_u = self.denoiser_u.penalty(A, self.r_u)
+        phi_v = self.denoiser_v.penalty(B, self.r_v)
+        loss = float(fit / 2 + phi_u + phi_v)
         return check_result(loss, "L(A, B)", "scale down A and B")
 
+    @quiet
     def gradient(self, A, B):
         """Return the derivatives by A (m, d) and by B (n, d), for smooth penalties."""
         A = check_matrix(A, "A", shape=(self.m, None))
         B = check_matrix(B, "B", shape=(self.n, A.shape[1]))
         root = np.sqrt(self.m)
-        with np.errstate(over="ignore", invalid="ignore"):
-            by_A = A @ (B.T @ B) / self.m - self.Y @ B / root
-            by_B = B @ (A.T @ A) / self.m - self.Yt @ A / root
-            by_A += self.denoiser_u.penalty_gradient(A, self.r_u)
-            by_B += self.denoiser_v.penalty_gradient(B, self.r_v)
+        by_A = A @ (B.T @ B) / self.m - self.Y @ B / root
+        by_B = B @ (A.T @ A) / self.m - self.Yt @ A / root
+        by_A += self.denoiser_u.penalty_gradient(A, self.r_u)
+        by_B += self.denoiser_v.penalty_gradient(B, self.r_v)
         for name, derivative in (("A", by_A), ("B", by_B)):
             check_result(derivative, f"the derivative by {name}", "scale down A and B")
         return by_A, by_B
@@ -120,7 +126,7 @@ def poisson_loss(Z, U, V, r_u, r_v):
 
     Raises
     ------
-    OverflowError
+    FloatingPointError
         If a rate is too large for a float.
 
     Examples
@@ -167,7 +173,7 @@ def poisson_objective(Z, r_u, r_v):
     constant = gammaln(Z.data + 1).sum() - Z.sum(axis=1) @ np.log(r_u)
     constant -= Z.sum(axis=0) @ np.log(r_v)
 
-    @np.errstate(over="ignore", invalid="ignore")
+    @quiet
     def objective(U, V):
         loss, by_U, by_V = constant, np.zeros_like(U), np.zeros_like(V)
         for k in range(0, m, ROWS_AT_ONCE):  # a slice of the m x n rates at a time
@@ -184,6 +190,7 @@ def poisson_objective(Z, r_u, r_v):
     return objective
 
 
+@quiet
 def normalised_mse(A, B, A_hat, B_hat):
     """Return |A_hat B_hat^T - A B^T|^2 / |A B^T|^2, the paper's MSE (after `eq:mmhat`).
 
@@ -214,17 +221,16 @@ def normalised_mse(A, B, A_hat, B_hat):
         raise ValueError(
             "A and B, and A_hat and B_hat, must have the same number of columns"
         )
-    with np.errstate(over="ignore", invalid="ignore"):
-        A, A_hat = _scaled(A, A_hat)
-        B, B_hat = _scaled(B, B_hat)
-        signal = np.vdot(A.T @ A, B.T @ B)
-        if signal == 0:
-            raise ValueError("A B^T is zero: the error cannot be normalised by it")
-        # factors of the difference, orthogonalised first: no cancellation where the
-        # error is small
-        left = np.linalg.qr(np.hstack([A, -A_hat]))[1]
-        right = np.linalg.qr(np.hstack([B, B_hat]))[1]
-        error = ((left @ right.T) ** 2).sum() / signal
+    A, A_hat = _scaled(A, A_hat)
+    B, B_hat = _scaled(B, B_hat)
+    signal = np.vdot(A.T @ A, B.T @ B)
+    if signal == 0:
+        raise ValueError("A B^T is zero: the error cannot be normalised by it")
+    # factors of the difference, orthogonalised first: no cancellation where the
+    # error is small
+    left = np.linalg.qr(np.hstack([A, -A_hat]))[1]
+    right = np.linalg.qr(np.hstack([B, B_hat]))[1]
+    error = ((left @ right.T) ** 2).sum() / signal
     return float(check_result(error, "the error", "scale down A_hat and B_hat"))
 
 
@@ -237,6 +243,7 @@ def _scaled(X, X_hat):
     return np.ldexp(X, -exponent), np.ldexp(X_hat, -exponent)
 
 
+@quiet
 def overlap(X, X_hat):
     """Return the mean over the rows of |x_i . x_hat_i| (the overlap of Section 4.4).
 
@@ -252,12 +259,12 @@ def overlap(X, X_hat):
     X_hat = check_matrix(X_hat, "X_hat", shape=X.shape)
     if not len(X):
         raise ValueError("X must have at least one row")
-    with np.errstate(over="ignore", invalid="ignore"):
-        products = np.einsum("ij,ij->i", X, X_hat)
-        mean = np.abs(products).mean()
+    products = np.einsum("ij,ij->i", X, X_hat)
+    mean = np.abs(products).mean()
     return float(check_result(mean, "the overlap", "scale down X and X_hat"))
 
 
+@quiet
 def align(X_hat, X):
     """Return `X_hat` times the orthogonal matrix that brings it closest to `X`.
 
@@ -271,12 +278,12 @@ def align(X_hat, X):
     """
     X = check_matrix(X, "X")
     X_hat = check_matrix(X_hat, "X_hat", shape=X.shape)
-    with np.errstate(over="ignore", invalid="ignore"):
-        product = check_result(X_hat.T @ X, "X_hat^T X", "scale down X and X_hat")
+    product = check_result(X_hat.T @ X, "X_hat^T X", "scale down X and X_hat")
     left, _, right = np.linalg.svd(product)
     return X_hat @ (left @ right)
 
 
+@quiet
 def row_errors(X, X_hat):
     """Return |x_i - x_hat_i|^2 for every row, shape (N,).
 
@@ -289,6 +296,5 @@ def row_errors(X, X_hat):
     """
     X = check_matrix(X, "X")
     X_hat = check_matrix(X_hat, "X_hat", shape=X.shape)
-    with np.errstate(over="ignore"):
-        errors = ((X - X_hat) ** 2).sum(axis=1)
+    errors = ((X - X_hat) ** 2).sum(axis=1)
     return check_result(errors, "a row's error", "scale down X and X_hat")

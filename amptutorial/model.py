@@ -3,7 +3,14 @@
 import numpy as np
 import scipy.sparse as sp
 
-from ._validation import check_integer, check_matrix, check_rng, check_values
+from ._validation import (
+    check_factors,
+    check_integer,
+    check_matrix,
+    check_methods,
+    check_rng,
+    check_values,
+)
 
 # sparse sampling holds two (PAIRS_AT_ONCE, d) arrays, whatever m and n
 PAIRS_AT_ONCE = 2**20
@@ -62,7 +69,8 @@ class PoissonEmbedding:
         s_v = check_values(s_v, "s_v", shape=(self.n,))
         shift = np.logaddexp.reduce(s_u) - np.log(self.m)
         self.s_u, self.s_v = s_u - shift, s_v + shift
-        self.r_u, self.r_v = _factors(self.s_u, "s_u"), _factors(self.s_v, "s_v")
+        self.r_u = check_factors(self.s_u, "s_u")
+        self.r_v = check_factors(self.s_v, "s_v")
         self.A = np.sqrt(self.r_u)[:, None] * self.U
         self.B = np.sqrt(self.r_v)[:, None] * self.V
 
@@ -159,6 +167,9 @@ def draw_embedding(m, n, d, *, rows_u, rows_v, bias_u, bias_v, rng):
     check_rng(rng)
     for size, name in ((m, "m"), (n, "n"), (d, "d")):
         check_integer(size, name, minimum=1)
+    laws = {"rows_u": rows_u, "rows_v": rows_v, "bias_u": bias_u, "bias_v": bias_v}
+    for name, law in laws.items():
+        check_methods(law, name, "draw")
     return PoissonEmbedding(
         rows_u.draw((m, d), rng),
         rows_v.draw((n, d), rng),
@@ -176,18 +187,6 @@ def _check_squares(X, name):
             f"row {squares.argmax()} of {name} is so long that its square overflows: "
             f"scale {name} down"
         )
-
-
-def _factors(s, name):
-    """Return the bias factors r = exp(s) as positive floats."""
-    with np.errstate(over="ignore", under="ignore"):
-        r = np.exp(s)
-    if not (np.isfinite(r).all() and (r > 0).all()):
-        raise OverflowError(
-            f"after normalisation exp({name}) is zero or infinite: "
-            "the biases differ too much"
-        )
-    return r
 
 
 def thinning_bounds(U, V, root_m):

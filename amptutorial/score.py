@@ -4,7 +4,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
-from ._validation import check_counts, check_rates
+from ._validation import check_counts, check_rates, check_result, quiet
 
 
 class FisherScore(LinearOperator):
@@ -31,6 +31,8 @@ class FisherScore(LinearOperator):
     ValueError
         For invalid counts, or bias factors of the wrong shape, zero, negative or not
         finite.
+    FloatingPointError
+        If an entry of Y~ is too large for a float.
 
     Examples
     --------
@@ -43,6 +45,7 @@ class FisherScore(LinearOperator):
            [ 2.]])
     """
 
+    @quiet
     def __init__(self, Z, r_u, r_v):
         Z = check_counts(Z)
         dtype = Z.dtype if Z.dtype == np.float32 else np.dtype(np.float64)
@@ -59,6 +62,9 @@ class FisherScore(LinearOperator):
         else:
             self._Y = Z / self._u[:, None] / self._v - np.outer(self._u, self._v)
             self._Yt = self._Y.T
+        entries = self._Y.data if self._rank_one else self._Y
+        for part in (entries, self._u, self._v):
+            check_result(part, "Y", "scale the bias factors r_u and r_v")
         super().__init__(dtype, Z.shape)
 
     def _product(self, Y, left, right, X):
@@ -83,6 +89,7 @@ class FisherScore(LinearOperator):
 
     _adjoint = _transpose
 
+    @quiet
     def squared_norm(self):
         """Return the squared Frobenius norm |Y~|^2, without forming an m x n array.
 
@@ -93,19 +100,16 @@ class FisherScore(LinearOperator):
         >>> FisherScore(Z, np.ones(2), np.array([1.0, 9.0])).squared_norm()
         8.0
         """
-        if not self._rank_one:
-            return float(np.vdot(self._Y, self._Y))
-        cross = self._u @ (self._Y @ self._v)
-        return float(
-            self._Y.data @ self._Y.data
-            - 2 * cross
-            + (self._u @ self._u) * (self._v @ self._v)
-        )
+        if self._rank_one:
+            cross = self._u @ (self._Y @ self._v)
+            square = self._Y.data @ self._Y.data - 2 * cross
+            square += (self._u @ self._u) * (self._v @ self._v)
+        else:
+            square = np.vdot(self._Y, self._Y)
+        return check_result(float(square), "|Y|^2", "scale r_u and r_v")
 
     def toarray(self):
         """Return Y~ as a dense array (m, n)."""
-        return (
-            self._Y.toarray() - np.outer(self._u, self._v)
-            if self._rank_one
-            else self._Y.copy()
-        )
+        if self._rank_one:
+            return self._Y.toarray() - np.outer(self._u, self._v)
+        return self._Y.copy()

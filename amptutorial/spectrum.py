@@ -16,6 +16,7 @@ from ._validation import (
     check_rates,
     check_result,
     check_values,
+    quiet,
 )
 
 
@@ -31,6 +32,7 @@ def bulk_edge(m, n):
     return float(np.sqrt(m) + np.sqrt(n))
 
 
+@quiet
 def signal_singular_values(A, B):
     """Return the min(d, m, n) singular values of A B^T / sqrt(m), largest first.
 
@@ -43,8 +45,7 @@ def signal_singular_values(A, B):
     B = check_matrix(B, "B", shape=(None, A.shape[1]))
     if 0 in (*A.shape, *B.shape):
         raise ValueError(f"A and B must not be empty, got {A.shape} and {B.shape}")
-    with np.errstate(over="ignore", invalid="ignore"):
-        product = np.linalg.qr(A)[1] @ np.linalg.qr(B)[1].T
+    product = np.linalg.qr(A)[1] @ np.linalg.qr(B)[1].T
     check_result(product, "A B^T", "scale down A and B")
     return np.linalg.svd(product, compute_uv=False) / np.sqrt(len(A))
 
@@ -189,15 +190,16 @@ def critical_delta(covariance_u, covariance_v, beta, *, printed=False):
     return float(largest / (1 + root) ** 2 if printed else largest / root)
 
 
+@quiet
 def _check_covariances(covariance_u, covariance_v):
     C_u = check_covariance(covariance_u, "covariance_u")
     check_matrix(covariance_v, "covariance_v", shape=C_u.shape)
     C_v = check_covariance(covariance_v, "covariance_v")
-    with np.errstate(over="ignore", invalid="ignore"):
-        check_result(C_u @ C_v, "covariance_u covariance_v", "scale them down")
+    check_result(C_u @ C_v, "covariance_u covariance_v", "scale them down")
     return C_u, C_v
 
 
+@quiet
 def detection_ratio(rates_u, rates_v, variance_u, variance_v, beta):
     """Return kappa; in the limit, a direction can be found if it exceeds 1.
 
@@ -231,15 +233,14 @@ def detection_ratio(rates_u, rates_v, variance_u, variance_v, beta):
     variance_u = check_positive(variance_u, "variance_u", zero=True)
     variance_v = check_positive(variance_v, "variance_v", zero=True)
     beta = check_positive(beta, "beta")
-    with np.errstate(over="ignore"):
-        kappa = np.square(variance_u * variance_v) * second_u * second_v / beta
+    kappa = np.square(variance_u * variance_v) * second_u * second_v / beta
     return float(check_result(kappa, "kappa", "scale down the rates or the variances"))
 
 
+@quiet
 def _second_moment(rates, name):
     """Return E(R^2)."""
     rates = check_rates(rates, np.size(rates), name).astype(float)
     if not rates.size:
         raise ValueError(f"{name} must not be empty")
-    with np.errstate(over="ignore"):
-        return check_result(np.mean(rates**2), f"E({name}^2)", f"scale down {name}")
+    return check_result(np.mean(rates**2), f"E({name}^2)", f"scale down {name}")

@@ -10,6 +10,7 @@ from amptutorial.laws import (
     DiscreteBias,
     EmpiricalRows,
     GaussianRows,
+    ScaledRows,
     ShiftedExponential,
     SparseGaussianRows,
     Zipf,
@@ -96,6 +97,49 @@ def test_empirical_rows_repeat_the_instance(rng):
     assert all((X[list(r).index(a)] == b).all() for a, b in zip(drawn_r, drawn_X, strict=True))
 
 
+def test_laws_keep_their_own_arrays(rng):
+    r, X, C = np.ones(2), np.ones((2, 1)), np.eye(2)
+    rows, gaussian = EmpiricalRows(r, X), GaussianRows(C)
+    for array in (r, X, C):
+        array[:] = 7
+    assert (rows.draw(2, rng)[0] == 1).all() and (rows.draw(2, rng)[1] == 1).all()
+    assert (gaussian.second_moment(2) == np.eye(2)).all()
+
+
+def test_equal_laws_are_equal_and_may_be_keys():
+    for make in (lambda: GaussianRows(np.eye(2)), lambda: GaussianRows(0.1), lambda: DiscreteBias([1.0, 2.0])):
+        assert make() == make() and len({make(), make()}) == 1
+    assert GaussianRows(np.eye(2)) != GaussianRows(2 * np.eye(2))
+
+
+@pytest.mark.parametrize("s", [-800.0, 800.0])
+def test_biases_whose_exponentials_are_not_floats_are_refused(s, rng):
+    """exp(-800) is zero: a law of rates may not be made of it, nor a mean of 1 by dividing by it."""
+    rows = {"rows_u": GaussianRows(), "rows_v": GaussianRows()}
+    with pytest.raises(OverflowError, match=r"exp\(value\) is zero or infinite"):
+        scaled_rows(2, bias_u=ConstantBias(s), bias_v=ConstantBias(), **rows)
+    with pytest.raises(OverflowError, match=r"exp\(s\) is zero or infinite: the biases are too"):
+        ScaledRows(GaussianRows(), ConstantBias(s), 2).draw(3, rng)
+    with pytest.raises(ValueError, match=r"exp\(s \+ log_scale\) must be positive and finite: .*\[0\] is"):
+        ScaledRows(GaussianRows(), ConstantBias(s / 2), 2, s / 2).atoms()
+
+
+def test_moments_that_are_too_large_are_refused_and_those_that_do_not_exist_are_infinite():
+    for law in (ConstantBias(500), ShiftedExponential(0.25, 500), Zipf(0.4, 1e200), DiscreteBias([500.0, 0.0])):
+        with pytest.raises(FloatingPointError, match=r"E\(r\^p\) is too large"):
+            law.moment(2)
+    assert ShiftedExponential(0.5).moment(2) == Zipf(0.5).moment(2) == np.inf
+
+
+@pytest.mark.parametrize(
+    ("argument", "wrong"), [("bias_u", 0.5), ("bias_v", GaussianRows()), ("rows_u", 0.1), ("rows_v", "gaussian")]
+)
+def test_what_is_not_a_law_is_named(argument, wrong):
+    laws = {"rows_u": GaussianRows(), "rows_v": GaussianRows(), "bias_u": ConstantBias(), "bias_v": ConstantBias()}
+    with pytest.raises(TypeError, match=f"{argument} must have a method"):
+        scaled_rows(2, **(laws | {argument: wrong}))
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -105,7 +149,7 @@ def test_empirical_rows_repeat_the_instance(rng):
         (lambda: GaussianRows([[1.0, 0.0], [0.0, -1.0]]), "positive semidefinite"),
         (lambda: GaussianRows([[1.0, 1.0], [0.0, 1.0]]), "symmetric"),
         (lambda: DiscreteBias([1.0, 2.0], [0.5, 0.6]), "sum to 1"),
-        (lambda: DiscreteBias([1.0, np.nan]), "finite biases"),
+        (lambda: DiscreteBias([1.0, np.nan]), "values holds NaN"),
         (lambda: EmpiricalRows([1.0, -1.0], np.ones((2, 1))), r"r\[1\] is -1"),
         (lambda: GaussianRows(np.eye(2)).draw((5, 3), np.random.default_rng(0)), "the rows have 3 entries"),
         (
@@ -122,6 +166,17 @@ def test_empirical_rows_repeat_the_instance(rng):
         ),
         (lambda: ConstantBias(np.nan), "value must be finite"),
         (lambda: DiscreteBias([]), "at least one bias"),
+        (lambda: DiscreteBias([1.0, 2.0], [0.5, np.nan]), "probabilities holds NaN"),
+        (lambda: ShiftedExponential(0.25, np.nan), "shift must be finite, got nan"),
+        (lambda: SparseGaussianRows(density=np.nan), "density must be finite"),
+        (lambda: Zipf().isf(0.0), "q must be above 0 and at most 1"),
+        (lambda: ConstantBias().draw((2, -1), np.random.default_rng(0)), "size must be at least 0"),
+        (lambda: GaussianRows(np.zeros((0, 0))), "covariance must not be empty"),
+        (lambda: GaussianRows().draw((3, 0), np.random.default_rng(0)), "d must be at least 1"),
+        (lambda: SparseGaussianRows().draw(3, np.random.default_rng(0)), "size must be a pair"),
+        (lambda: EmpiricalRows([], np.ones((0, 2))), r"X must not be empty, got shape \(0, 2\)"),
+        (lambda: ScaledRows(GaussianRows(), ConstantBias(), 0), "d must be at least 1"),
+        (lambda: ScaledRows(GaussianRows(), ConstantBias(), 1, np.inf), "log_scale must be finite"),
     ],
 )
 def test_bad_input_is_named(make, message):

@@ -187,9 +187,9 @@ def test_the_model_keeps_its_own_arrays():
     assert np.allclose(model.rates(), np.exp(1 / np.sqrt(3)))
 
 
-def test_biases_that_are_no_floats_are_refused():
+def test_biases_whose_exponentials_are_not_floats_are_refused():
     for s in (800.0, -800.0):
-        with pytest.raises(OverflowError, match=r"exp\(s_v\) is zero or infinite: the biases differ too much"):
+        with pytest.raises(OverflowError, match=r"exp\(s_v\) is zero or infinite: the biases are too"):
             PoissonEmbedding(np.ones((6, 2)), np.ones((4, 2)), np.zeros(6), np.full(4, s))
 
 

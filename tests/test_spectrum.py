@@ -152,7 +152,7 @@ def test_bad_input_is_named(call, message):
     ],
 )
 def test_overflow_is_named(call, message):
-    with pytest.raises(OverflowError, match=message):
+    with pytest.raises(FloatingPointError, match=message):
         call()
 
 
