@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 
 class AMPWarning(UserWarning):
-    """The mathematics degrades: the result is finite, but read the message before trusting it."""
+    """The mathematics degrades: the result is finite, but read the message first."""
 
 
 def check_rng(rng):
@@ -23,7 +23,8 @@ def check_rng(rng):
     """
     if not isinstance(rng, np.random.Generator):
         raise TypeError(
-            f"rng must be a numpy.random.Generator, got {type(rng).__name__}: make one with numpy.random.default_rng(0)"
+            f"rng must be a numpy.random.Generator, got {type(rng).__name__}: make one "
+            "with numpy.random.default_rng(0)"
         )
     return rng
 
@@ -42,100 +43,203 @@ def check_positive(value, name, *, zero=False):
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a number, got {value!r}")
     if not np.isfinite(value) or value < 0 or (value == 0 and not zero):
-        raise ValueError(
-            f"{name} must be {'non-negative' if zero else 'positive'} and finite, got {value}"
-        )
+        wanted = "non-negative" if zero else "positive"
+        raise ValueError(f"{name} must be {wanted} and finite, got {value}")
     return float(value)
 
 
-def check_matrix(X, name, *, shape=(None, None)):
-    """Return `X` as a finite float array of `shape` (None: any size); float32 stays float32.
+def check_choice(value, name, choices):
+    """Return `value` if it is one of the `choices`, which are strings."""
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {sorted(choices)}, got {value!r}")
+    return value
+
+
+def check_array(X, name):
+    """Return `X` as a dense array of real numbers, in a precision that can be used.
+
+    Integers, float32 and float64 stay as they are; other precisions, such as float16,
+    become float64.
+
+    Parameters
+    ----------
+    X : array-like
+        An array, a list of lists, a DataFrame.
+    name : str
+        For the message.
 
     Raises
     ------
+    TypeError
+        If `X` is sparse, or some of its entries are masked.
     ValueError
-        If it is not two-dimensional, has another shape, or holds NaN or infinity.
+        If `X` has rows of different lengths, or holds anything but real numbers.
     """
-    X = np.asarray(X)
-    if X.dtype not in (np.float32, np.float64):
-        X = X.astype(np.float64)
-    wanted = tuple("any" if s is None else s for s in shape)
-    if X.ndim != 2 or any(
-        s is not None and s != t for s, t in zip(shape, X.shape, strict=True)
-    ):
-        raise ValueError(
-            f"{name} must have shape ({wanted[0]}, {wanted[1]}), got {X.shape}"
+    if sp.issparse(X):
+        raise TypeError(f"{name} must be dense, got a sparse array: pass X.toarray()")
+    if np.ma.is_masked(X):
+        raise TypeError(
+            f"{name} has masked entries, and the mask would be lost: fill them first, "
+            "with X.filled(0) if they are zeros"
         )
+    try:
+        X = np.asarray(X)
+    except ValueError as error:  # rows of different lengths
+        raise ValueError(f"{name} cannot be read as an array: {error}") from None
+    return _cast(X, _usable(X.dtype, name))
+
+
+def _cast(X, dtype):
+    """Return the array `X` in another precision; what is too large becomes infinite."""
+    with np.errstate(over="ignore"):
+        return X.astype(dtype, copy=False)
+
+
+def _usable(dtype, name):
+    """Return the dtype in which to compute with numbers that come as `dtype`."""
+    if dtype.kind == "c":
+        raise ValueError(
+            f"{name} holds complex numbers, whose imaginary parts would be lost: pass "
+            "X.real if they are zero"
+        )
+    if dtype.kind not in "biuf":
+        raise ValueError(
+            f"{name} must hold numbers, got dtype {dtype}: convert it first, with "
+            "X.astype(float)"
+        )
+    usual = dtype.kind in "biu" or dtype in (np.float32, np.float64)
+    return dtype if usual and dtype.isnative else np.dtype(np.float64)
+
+
+def _as_float(X):
+    return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
+
+
+def check_matrix(X, name, *, shape=(None, None)):
+    """Return `X` as a finite float array of `shape` (None: any size).
+
+    float32 stays float32; everything else becomes float64.
+
+    Raises
+    ------
+    TypeError
+        If `X` is sparse, or some of its entries are masked.
+    ValueError
+        If `X` is not two-dimensional, has another shape, or holds NaN or infinity, or
+        anything but real numbers.
+    """
+    X = _as_float(check_array(X, name))
+    fits = X.ndim == 2 and all(
+        s is None or s == t for s, t in zip(shape, X.shape, strict=True)
+    )
+    if not fits:
+        wanted = ", ".join("any" if s is None else str(s) for s in shape)
+        raise ValueError(f"{name} must have shape ({wanted}), got {X.shape}")
     if not np.isfinite(X).all():
         raise ValueError(f"{name} holds NaN or infinite values")
     return X
 
 
-def check_rates(r, size, name):
-    """Return the bias factors `r` = exp(s) as a vector of `size` finite positive numbers."""
-    r = np.asarray(r)
-    if r.dtype not in (np.float32, np.float64):
-        r = r.astype(np.float64)
+def check_embedding(U, V, m, n):
+    """Return the embeddings `U` (m, d) and `V` (n, d), in the same precision.
+
+    Raises
+    ------
+    ValueError
+        As `check_matrix`, or if an entry of U V^T may overflow.
+    """
+    U = check_matrix(U, "U", shape=(m, None))
+    V = check_matrix(V, "V", shape=(n, U.shape[1]))
+    dtype = np.result_type(U, V)
+    largest = [float(np.abs(X).max(initial=0)) for X in (U, V)]
+    if largest[0] * largest[1] * U.shape[1] > np.finfo(dtype).max:
+        raise ValueError(
+            f"entries of U V^T may overflow: U reaches {largest[0]:.1e} and V "
+            f"{largest[1]:.1e} in size; scale them down"
+        )
+    return U.astype(dtype, copy=False), V.astype(dtype, copy=False)
+
+
+def check_rates(r, size, name, *, zero=False):
+    """Return the bias factors `r` = exp(s), a vector of `size` finite positive numbers.
+
+    With `zero`, a factor may be zero as well: that of a row without counts.
+    """
+    r = _as_float(check_array(r, name))
     if r.shape != (size,):
         raise ValueError(f"{name} must have shape ({size},), got {r.shape}")
-    bad = np.flatnonzero(~(np.isfinite(r) & (r > 0)))
+    bad = np.flatnonzero(~(np.isfinite(r) & ((r >= 0) if zero else (r > 0))))
     if bad.size:
+        wanted = "non-negative" if zero else "positive"
         raise ValueError(
-            f"{name} must be positive and finite: {name}[{bad[0]}] is {r[bad[0]]}"
+            f"{name} must be {wanted} and finite: {name}[{bad[0]}] is {r[bad[0]]}"
         )
     return r
 
 
 def check_symmetric(F, d, name="F"):
     """Return `F` as a symmetric float64 matrix (d, d)."""
-    F = check_matrix(np.asarray(F, dtype=np.float64), name, shape=(d, d))
+    F = check_matrix(F, name, shape=(d, d)).astype(np.float64)
     if np.abs(F - F.T).max(initial=0.0) > 1e-6 * np.abs(F).max(initial=0.0):
         raise ValueError(
-            f"{name} must be symmetric: pass ({name} + {name}.T) / 2 if the asymmetry is round-off"
+            f"{name} must be symmetric: pass ({name} + {name}.T) / 2 if the asymmetry "
+            "is round-off"
         )
     return F
 
 
 def check_counts(Z, *, integers=False, name="Z"):
-    """Return the counts `Z` as a finite non-negative array, or as a CSR array where it is sparse.
+    """Return the counts `Z` as a finite non-negative array, or as a CSR array.
+
+    Sparse counts come back as a CSR array that stores each pair once, with sorted
+    indices. The caller's arrays stay as they are.
 
     Parameters
     ----------
-    Z : array or sparse array, shape (m, n)
+    Z : array-like or sparse array, shape (m, n)
     integers : bool
-        Whether fractional entries are an error (splitting counts needs whole ones).
+        Whether fractional entries are an error.
+    name : str
+        For the message.
 
     Raises
     ------
+    TypeError
+        If some entries of `Z` are masked.
     ValueError
         If `Z` is empty, not two-dimensional, or has NaN, infinite, negative or (with
-        `integers`) fractional entries.
+        `integers`) fractional entries, or anything but real numbers.
     """
-    if sp.issparse(Z):
-        Z = sp.csr_array(Z)
-        # scores and squares need each pair stored once; the caller's arrays stay as
-        # they are
-        if not Z.has_canonical_format:
-            Z = Z.copy()
-            Z.sum_duplicates()
-        values = Z.data
-    else:
-        Z = values = np.asarray(Z)
+    Z = Z if sp.issparse(Z) else check_array(Z, name)
     if Z.ndim != 2 or 0 in Z.shape:
         raise ValueError(
-            f"{name} must be a matrix with at least one row and one column, got shape {Z.shape}"
+            f"{name} must be a matrix with at least one row and one column, got shape "
+            f"{Z.shape}"
         )
-    if values.dtype.kind not in "biuf":
-        raise ValueError(f"{name} must hold numbers, got dtype {values.dtype}")
+    Z = _pairs_once(Z, name) if sp.issparse(Z) else Z
+    values = Z.data if sp.issparse(Z) else Z
     if not np.isfinite(values).all():
         raise ValueError(f"{name} holds NaN or infinite values: counts are finite")
     if (values < 0).any():
         raise ValueError(f"{name} holds negative values: counts are at least zero")
     if integers and (values != np.floor(values)).any():
         raise ValueError(
-            f"{name} holds fractional values: whole counts are needed here, not weights such as tf-idf"
+            f"{name} holds fractional values: whole counts are needed here, not "
+            "weights such as tf-idf"
         )
     return Z
+
+
+def _pairs_once(Z, name):
+    """Return the sparse `Z` as a CSR array that stores each pair once, in order."""
+    dtype = _usable(Z.dtype, name)
+    if getattr(Z, "has_canonical_format", Z.format in ("lil", "dok", "dia")):
+        return sp.csr_array(_cast(Z, dtype))
+    # counts of one pair are added here: small integers would wrap around
+    with np.errstate(over="ignore"):
+        Z = sp.csr_array(Z.astype(np.float64))
+        Z.sum_duplicates()
+    return _cast(Z, dtype) if dtype == np.float32 else Z
 
 
 def check_finite(**values):

@@ -2,11 +2,39 @@
 
 import numpy as np
 
+from ._counts import sums, without_empty
 from ._validation import check_counts
 
 
+def margins(Z):
+    """Return the sums of the rows (m,) and of the columns (n,) of the counts.
+
+    Parameters
+    ----------
+    Z : array or sparse array (m, n)
+        Counts.
+
+    Returns
+    -------
+    rows : array (m,)
+    columns : array (n,)
+        In double precision, whatever the precision of the counts.
+
+    Raises
+    ------
+    ValueError
+        For invalid counts, or sums that are too large for double precision.
+
+    Examples
+    --------
+    >>> margins(np.array([[1, 2], [3, 6]]))
+    (array([3., 9.]), array([4., 8.]))
+    """
+    return sums(check_counts(Z))
+
+
 def estimate_bias(Z):
-    """Estimate the bias factors r = exp(s) from the row and column sums of the counts (`eq:rest`, corrected).
+    """Estimate the bias factors r = exp(s) by counting (`eq:rest`, corrected).
 
     r_u_i = m / Z_tot * sum_j Z_ij and r_v_j = 1 / m * sum_i Z_ij, so that mean(r_u) = 1
     and r_u_i r_v_j = row_i * col_j / Z_tot. The paper prints n / Z_tot in place of 1 /
@@ -34,16 +62,20 @@ def estimate_bias(Z):
     >>> estimate_bias(np.array([[1, 2], [3, 6]]))
     (array([0.5, 1.5]), array([2., 4.]))
     """
-    Z = check_counts(Z)
-    rows, columns = (np.asarray(Z.sum(axis=k), dtype=np.float64) for k in (1, 0))
-    for sums, word in ((rows, "row"), (columns, "column")):
-        empty = np.flatnonzero(sums == 0)
-        if empty.size:
-            others = f" (and {empty.size - 1} more)" if empty.size > 1 else ""
-            raise ValueError(
-                f"{word} {empty[0]}{others} has no counts: its bias cannot be estimated; drop it with drop_empty(Z)"
-            )
-    return rows / rows.mean(), columns / Z.shape[0]
+    rows, columns = margins(Z)
+    _refuse_empty(rows, "row")
+    _refuse_empty(columns, "column")
+    return rows / rows.mean(), columns / len(rows)
+
+
+def _refuse_empty(sums, word):
+    empty = np.flatnonzero(sums == 0)
+    if empty.size:
+        others = f" (and {empty.size - 1} more)" if empty.size > 1 else ""
+        raise ValueError(
+            f"{word} {empty[0]}{others} has no counts: its bias cannot be estimated; "
+            "drop it with drop_empty(Z)"
+        )
 
 
 def drop_empty(Z):
@@ -71,8 +103,4 @@ def drop_empty(Z):
     >>> drop_empty(np.array([[0, 0, 0], [1, 0, 2]]))
     (array([[1, 2]]), array([1]), array([0, 2]))
     """
-    Z = check_counts(Z)
-    rows, columns = (np.flatnonzero(np.asarray(Z.sum(axis=k)) > 0) for k in (1, 0))
-    if not rows.size:
-        raise ValueError("Z has no counts at all")
-    return Z[rows][:, columns], rows, columns
+    return without_empty(check_counts(Z))

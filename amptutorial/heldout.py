@@ -1,26 +1,37 @@
 """Judging an embedding by counts it has not seen."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import scipy.sparse as sp
 
-from ._validation import check_counts, check_positive, check_rng
+from ._blocks import blocks
+from ._counts import split, sums, without_empty
+from ._validation import (
+    check_counts,
+    check_embedding,
+    check_positive,
+    check_rates,
+    check_rng,
+)
 from .poisson import tilted_means
 
-PAIRS_AT_ONCE = 2**16  # of which embeddings are gathered, whatever the number of counts
+PAIRS_AT_ONCE = 2**16  # bounds the memory for the embeddings of the pairs in a block
 
 
 def split_counts(Z, fraction, rng):
-    """Split the counts at random into two matrices that add up to `Z`; `fraction` of them is expected in the second.
+    """Split the counts at random into two matrices that add up to `Z`.
 
     Every single count goes its own way (binomial thinning): for Poisson counts the two
-    matrices are independent, with the rates of `Z` times 1 - fraction and fraction. A
-    fractional rest goes to one of them whole, by the same coin.
+    matrices are independent, with the rates of `Z` times 1 - fraction and times
+    fraction. The fractional part of an entry goes to one of them whole, by the same
+    coin.
 
     Parameters
     ----------
     Z : array or sparse array (m, n)
     fraction : float
-        Between 0 and 1.
+        The expected share of the counts in the second matrix, between 0 and 1.
     rng : numpy.random.Generator
 
     Returns
@@ -30,56 +41,187 @@ def split_counts(Z, fraction, rng):
     Raises
     ------
     ValueError
-        For invalid counts, or a fraction that is not between 0 and 1.
+        For invalid counts, counts of 2^63 or more, or a fraction that is not between 0
+        and 1.
 
     Examples
     --------
-    >>> kept, held_out = split_counts(np.array([[3, 0], [1, 6]]), 0.5, np.random.default_rng(0))
+    >>> rng = np.random.default_rng(0)
+    >>> kept, held_out = split_counts(np.array([[3, 0], [1, 6]]), 0.5, rng)
     >>> (kept + held_out).toarray()
     array([[3., 0.],
            [1., 6.]])
     """
-    Z = sp.csr_array(check_counts(Z), dtype=np.float64)
-    check_rng(rng)
+    Z, rng = check_counts(Z), check_rng(rng)
     if check_positive(fraction, "fraction") >= 1:
         raise ValueError(f"fraction must be between 0 and 1, got {fraction}")
-    whole = np.floor(Z.data)
-    taken = rng.binomial(whole.astype(np.int64), fraction) + (Z.data - whole) * (
-        rng.random(len(whole)) < fraction
-    )
-    return tuple(_nonzero(counts, Z) for counts in (Z.data - taken, taken))
+    return split(Z, fraction, rng)
 
 
-def _nonzero(values, Z):
-    """Return a csr_array with the pattern of `Z` and these values, zeros left out."""
-    X = sp.csr_array((values, Z.indices.copy(), Z.indptr.copy()), shape=Z.shape)
-    X.eliminate_zeros()
-    return X
+def hold_out(Z, fraction, rng):
+    """Split the counts, and leave out the rows and columns that keep none.
+
+    Parameters
+    ----------
+    Z, fraction, rng
+        As for `split_counts`.
+
+    Returns
+    -------
+    kept, held_out : csr_arrays
+        What `split_counts` returns, without the rows and columns that are empty in the
+        first.
+    rows, columns : arrays of int
+        Row k of both is row ``rows[k]`` of `Z`, and the same for the columns.
+
+    Raises
+    ------
+    ValueError
+        As `split_counts`, or if no count is kept.
+
+    Examples
+    --------
+    >>> Z = np.array([[0, 0], [40, 60]])
+    >>> kept, held_out, rows, columns = hold_out(Z, 0.2, np.random.default_rng(0))
+    >>> (kept + held_out).toarray(), rows, columns
+    (array([[40., 60.]]), array([1]), array([0, 1]))
+    """
+    kept, held_out = split_counts(Z, fraction, rng)
+    kept, rows, columns = without_empty(kept)
+    return kept, held_out[rows][:, columns], rows, columns
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Held-out counts, pair by pair, and the margins of the counts that were kept.
+
+    Pairs whose row or column has no counts in `kept` are left out: no model fitted to
+    `kept` can predict them.
+
+    Attributes
+    ----------
+    i, j : arrays of int (number of pairs,)
+        The row and the column of each pair that has held-out counts.
+    z : array (number of pairs,)
+        The held-out counts.
+    rows, columns : arrays (m,), (n,)
+        The row and column sums of the counts that were kept.
+    """
+
+    i: np.ndarray
+    j: np.ndarray
+    z: np.ndarray
+    rows: np.ndarray
+    columns: np.ndarray
+
+    @classmethod
+    def of(cls, kept, held_out):
+        """Return the `HeldOut` of counts (m, n) that have been checked.
+
+        Examples
+        --------
+        >>> kept, held_out = np.array([[4, 2], [0, 0]]), np.array([[0, 1], [3, 0]])
+        >>> pairs = HeldOut.of(kept, held_out)
+        >>> pairs.z, pairs.rows, pairs.columns
+        (array([1.]), array([6., 0.]), array([4., 2.]))
+        """
+        rows, columns = sums(kept)
+        held_out = sp.coo_array(held_out, dtype=np.float64)
+        i, j = held_out.coords
+        seen = (rows[i] > 0) & (columns[j] > 0) & (held_out.data > 0)
+        return cls(i[seen], j[seen], held_out.data[seen], rows, columns)
+
+    def log_ratios(self, U, V, r_u, r_v):
+        """Return log(rate / rate under independence) of each pair.
+
+        The rates are r_u_i r_v_j exp(u_i . v_j / sqrt(m)), those under independence
+        row_i col_j / Z_tot.
+
+        Raises
+        ------
+        ValueError
+            If a rate is too large for double precision.
+        """
+        # a row or a column without counts is in none of the pairs
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            bias_u = np.log(r_u / self.rows * self.rows.sum())
+            bias_v = np.log(r_v / self.columns)
+        log_ratios = bias_u[self.i] + bias_v[self.j]
+        root = np.sqrt(len(U))
+        for some in blocks(len(self.z), PAIRS_AT_ONCE):
+            u, v = U[self.i[some]], V[self.j[some]]
+            log_ratios[some] += np.einsum("kd,kd->k", u, v) / root
+        if not (log_ratios < np.inf).all():
+            raise ValueError(
+                "the rates overflow: scale the bias factors or the embedding down"
+            )
+        return log_ratios
+
+    def mean(self, values):
+        """Return the mean over the held-out counts of `values`, one for each pair.
+
+        Zero if there are no held-out counts.
+        """
+        return float(self.z @ values / (self.z.sum() or 1))
+
+    def entropy(self):
+        """Return the mean of - log(col_j / Z_tot): see `independence_entropy`."""
+        return -self.mean(np.log(self.columns[self.j] / self.columns.sum()))
+
+
+def _checked(kept, held_out):
+    """Return the `HeldOut` of counts that come from outside."""
+    kept = check_counts(kept, name="kept")
+    held_out = check_counts(held_out, name="held_out")
+    if kept.shape != held_out.shape:
+        raise ValueError(
+            f"kept and held_out must have the same shape, got {kept.shape} and "
+            f"{held_out.shape}"
+        )
+    pairs = HeldOut.of(kept, held_out)
+    if not pairs.rows.any():
+        raise ValueError("kept has no counts at all")
+    return pairs
+
+
+def _checked_model(pairs, U, V, r_u, r_v):
+    """Return the embeddings and bias factors for these pairs, from outside."""
+    m, n = len(pairs.rows), len(pairs.columns)
+    r_u = check_rates(r_u, m, "r_u", zero=True)
+    r_v = check_rates(r_v, n, "r_v", zero=True)
+    return *check_embedding(U, V, m, n), r_u, r_v
 
 
 def heldout_gain(kept, held_out, U, V, r_u, r_v):
-    """Return by how many nats per count an embedding predicts held-out counts better than independence does.
+    """Return how much better an embedding predicts held-out counts than independence.
 
-    The difference of two Poisson log-likelihoods: of the rates r_u_i r_v_j exp(M_ij),
-    and of the rates row_i col_j / Z_tot of the counts `kept`, both scaled to the number
-    of held-out counts.
+    In nats per count: the difference of two Poisson log-likelihoods, of the rates r_u_i
+    r_v_j exp(M_ij), and of the rates row_i col_j / Z_tot of the counts `kept`, both
+    scaled to the number of held-out counts.
 
     Parameters
     ----------
     kept, held_out : arrays or sparse arrays (m, n)
         As from `split_counts`. Held-out counts in a row or column that has none in
-        `kept` are left out: no model fitted to `kept` can say anything about them.
+        `kept` are left out: no model fitted to `kept` can predict them.
     U, V : arrays (m, d), (n, d)
         M = U V^T / sqrt(m).
     r_u, r_v : arrays (m,), (n,)
-        Bias factors. Those of `amptutorial.poisson.refit_biases` make the rates add up
-        to the counts `kept`; what the rates exceed them by counts against the
-        embedding.
+        Bias factors, zero or more. With those of `amptutorial.poisson.refit_biases` the
+        rates add up to the counts `kept`. Rates that add up to more count against the
+        embedding, by their excess.
 
     Returns
     -------
     float
-        Zero if M = 0; below zero for an embedding worse than none.
+        Zero if M = 0; below zero for an embedding worse than none; minus infinity if a
+        pair with held-out counts has the rate 0, or the sum of the rates overflows.
+
+    Raises
+    ------
+    ValueError
+        For invalid counts; for arrays that have the wrong shape, are not finite, or
+        whose product overflows; for negative bias factors.
 
     Examples
     --------
@@ -89,53 +231,59 @@ def heldout_gain(kept, held_out, U, V, r_u, r_v):
     >>> round(heldout_gain(Z, Z, signs, signs, *refit_biases(Z, signs, signs)), 3)
     0.318
     """
-    z, log_ratios = heldout_log_ratios(kept, held_out, U, V, r_u, r_v)
-    some = np.flatnonzero(r_u)
+    pairs = _checked(kept, held_out)
+    U, V, r_u, r_v = _checked_model(pairs, U, V, r_u, r_v)
+    log_ratios, some = pairs.log_ratios(U, V, r_u, r_v), np.flatnonzero(r_u)
     log_sums, _ = tilted_means(U[some], V / np.sqrt(len(U)), r_v)
     with np.errstate(over="ignore"):  # rates without bound: a gain of minus infinity
-        excess = np.exp(log_sums + np.log(r_u[some]) - np.log(kept.sum())).sum() - 1
-    return float(z @ log_ratios / max(z.sum(), 1) - excess)
+        rates = np.exp(log_sums + np.log(r_u[some]) - np.log(pairs.rows.sum()))
+        excess = rates.sum() - 1
+    return float(pairs.mean(log_ratios) - excess)
 
 
 def heldout_log_ratios(kept, held_out, U, V, r_u, r_v):
-    """Return the held-out counts and log(rate / rate under independence) of their pairs: `heldout_gain`, pair by pair.
+    """Return the held-out counts, pair by pair, and the log-ratios of their rates.
+
+    The parts of `heldout_gain`: the log-ratio of a pair is log(rate / rate under
+    independence).
+
+    Parameters
+    ----------
+    kept, held_out, U, V, r_u, r_v
+        As for `heldout_gain`.
 
     Returns
     -------
     z, log_ratios : arrays (number of pairs,)
+        Of the pairs with held-out counts whose row and column have counts in `kept`,
+        row by row.
+
+    Raises
+    ------
+    ValueError
+        As `heldout_gain`.
 
     Examples
     --------
-    >>> zero = np.zeros((2, 1))
-    >>> heldout_log_ratios(np.eye(2), np.eye(2), zero, zero, np.ones(2), np.ones(2) / 2)
+    >>> eye, zero = np.eye(2), np.zeros((2, 1))
+    >>> heldout_log_ratios(eye, eye, zero, zero, np.ones(2), np.ones(2) / 2)
     (array([1., 1.]), array([0., 0.]))
     """
-    kept, held_out = check_counts(kept), sp.coo_array(check_counts(held_out))
-    rows, columns = (np.asarray(kept.sum(axis=k), dtype=np.float64) for k in (1, 0))
-    i, j = held_out.coords
-    seen = (rows[i] > 0) & (columns[j] > 0) & (held_out.data > 0)
-    i, j, z = i[seen], j[seen], held_out.data[seen]
-    # of rows and columns that are not seen
-    with np.errstate(divide="ignore", invalid="ignore"):
-        bias_u, bias_v = np.log(r_u / rows * rows.sum()), np.log(r_v / columns)
-    log_ratios = bias_u[i] + bias_v[j]
-    for start in range(0, len(z), PAIRS_AT_ONCE):
-        pairs = slice(start, start + PAIRS_AT_ONCE)
-        log_ratios[pairs] += np.einsum("kd,kd->k", U[i[pairs]], V[j[pairs]]) / np.sqrt(
-            len(U)
-        )
-    return z, log_ratios
+    pairs = _checked(kept, held_out)
+    return pairs.z, pairs.log_ratios(*_checked_model(pairs, U, V, r_u, r_v))
 
 
 def is_worse(z, log_ratios, best):
-    """Return whether an embedding predicts held-out counts worse than the `best` one by more than two standard errors.
+    """Return whether an embedding predicts held-out counts worse than the best one.
+
+    That is, by more than two standard errors of the mean difference per count.
 
     Parameters
     ----------
-    z, log_ratios : arrays
+    z, log_ratios : arrays (number of pairs,)
         As from `heldout_log_ratios`.
-    best : array
-        The log-ratios of the other embedding, on the same pairs.
+    best : array (number of pairs,)
+        The log-ratios of the best embedding, on the same pairs.
 
     Examples
     --------
@@ -144,13 +292,26 @@ def is_worse(z, log_ratios, best):
     >>> is_worse(np.ones(2), np.zeros(2), np.array([-0.9, 1.0]))
     False
     """
-    loss, total = best - log_ratios, max(z.sum(), 1)
+    loss, total = best - log_ratios, z.sum() or 1
     mean = z @ loss / total
     return bool(mean > 2 * np.sqrt(z @ (loss - mean) ** 2) / total)
 
 
 def independence_entropy(kept, held_out):
-    """Return the mean of - log(col_j / Z_tot) over the held-out counts, in nats: what `heldout_gain` can take from.
+    """Return how many nats per held-out count an embedding can gain at most.
+
+    The mean of - log(col_j / Z_tot) over the held-out counts: rates that add up to the
+    margins of `kept` exceed those of independence at most by the factor Z_tot / col_j.
+
+    Parameters
+    ----------
+    kept, held_out : arrays or sparse arrays (m, n)
+        As for `heldout_gain`.
+
+    Raises
+    ------
+    ValueError
+        For invalid counts.
 
     Examples
     --------
@@ -158,11 +319,4 @@ def independence_entropy(kept, held_out):
     >>> bool(np.isclose(independence_entropy(Z, Z), np.log(2)))
     True
     """
-    columns = np.asarray(check_counts(kept).sum(axis=0), dtype=np.float64)
-    weights = np.asarray(check_counts(held_out).sum(axis=0), dtype=np.float64)
-    seen = (columns > 0) & (weights > 0)
-    return float(
-        -weights[seen]
-        @ np.log(columns[seen] / columns.sum())
-        / max(weights[seen].sum(), 1)
-    )
+    return _checked(kept, held_out).entropy()

@@ -1,10 +1,13 @@
-"""The Poisson likelihood itself, beyond its quadratic approximation (`eq:Pij`, `eq:loss_poisson`).
+"""The Poisson likelihood itself, not its quadratic approximation (`eq:loss_poisson`).
 
 On real text M_ij = u_i . v_j / sqrt(m) is of order one, and the rates r_u_i r_v_j
-exp(M_ij) must be taken as they are. All functions here write M = U W^T, with W = V /
-sqrt(m), and form its exponential for a block of rows at a time, on all cores, never as
-an m x n array. They serve the rows as they stand, and the columns with the roles of U
-and W exchanged.
+exp(M_ij) (`eq:Pij`) must be taken as they are. All functions here write M = U W^T, with
+W = V / sqrt(m), and form its exponential for a block of rows at a time, on all cores,
+never as an m x n array. They serve the rows as they stand, and the columns with the
+roles of U and W exchanged.
+
+`refit_biases` checks its arguments. The other functions are called in every iteration,
+and take arrays as they are.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -13,35 +16,52 @@ import numpy as np
 from joblib import cpu_count
 from threadpoolctl import ThreadpoolController
 
-from ._validation import check_counts, check_integer
+from ._blocks import blocks
+from ._validation import check_embedding, check_integer, check_positive
+from .bias import margins
 
 BLAS = ThreadpoolController().select(user_api="blas")
 BLOCK_ENTRIES = 2**19  # of the m x n matrix in memory at once, per thread
 
 
 def _map_blocks(function, m, n):
-    """Return what `function` returns for each block of rows, stacked: a tuple of arrays."""
-    size = max(1, BLOCK_ENTRIES // n)
-    blocks = [slice(k, k + size) for k in range(0, m, size)]
+    """Return the arrays that `function` returns for each block of rows, stacked."""
+    rows = list(blocks(m, BLOCK_ENTRIES // n)) or [slice(0, 0)]
     # NumPy releases the interpreter lock, so that threads keep every core busy; BLAS
     # must not add its own
-    with BLAS.limit(limits=1), ThreadPoolExecutor(cpu_count()) as pool:
-        results = list(pool.map(function, blocks))
+    with BLAS.limit(limits=1):
+        results = _map_in_threads(function, rows)
     return tuple(np.concatenate(parts) for parts in zip(*results, strict=True))
 
 
+def _map_in_threads(function, items):
+    """Return `function` of each item, on all cores.
+
+    One after the other where no thread can be started, as in WebAssembly.
+    """
+    with ThreadPoolExecutor(cpu_count()) as pool:
+        try:
+            results = pool.map(function, items)  # errors of `function` come later
+        except RuntimeError:
+            results = map(function, items)
+        return list(results)
+
+
 def _tilted(U, W, r_v):
-    """Return r_v_j exp(M_ij), each row divided by its largest entry, and the logarithms of these entries."""
+    """Return r_v_j exp(M_ij) in units of the largest of each row, and their logarithms.
+
+    Divided by the largest entry of its row, no exponential can overflow.
+    """
     weights = U @ W.T
     # the next line must not meet -inf - -inf
     weights += np.log(np.maximum(r_v, np.finfo(r_v.dtype).tiny))
     largest = weights.max(axis=1)
-    weights -= largest[:, None]  # exp cannot overflow
+    weights -= largest[:, None]
     return np.exp(weights, out=weights), largest
 
 
 def tilted_means(U, W, r_v):
-    """Return log sum_j r_v_j exp(M_ij), and the mean of the rows of W under these weights, for every i.
+    """Return log sum_j r_v_j exp(M_ij) and the mean w_j under these weights, for all i.
 
     Parameters
     ----------
@@ -58,7 +78,8 @@ def tilted_means(U, W, r_v):
 
     Examples
     --------
-    >>> log_sums, means = tilted_means(np.zeros((1, 1)), np.array([[1.0], [4.0]]), np.array([2.0, 1.0]))
+    >>> W, r_v = np.array([[1.0], [4.0]]), np.array([2.0, 1.0])
+    >>> log_sums, means = tilted_means(np.zeros((1, 1)), W, r_v)
     >>> np.exp(log_sums).round(9), means
     (array([3.]), array([[2.]]))
     """
@@ -74,7 +95,16 @@ def tilted_means(U, W, r_v):
 
 
 def largest_changes(step, W):
-    """Return max_j |step_i . w_j| for every i: how far moving row i along `step` changes M.
+    """Return max_j |step_i . w_j| for every i: how far a step of row i changes M.
+
+    Parameters
+    ----------
+    step, W : arrays (m, d), (n, d)
+        The steps of the rows of U, and W.
+
+    Returns
+    -------
+    array (m,)
 
     Examples
     --------
@@ -91,11 +121,22 @@ def largest_changes(step, W):
 
 
 def log_partition(U, W, r_v):
-    """Return log sum_j r_v_j exp(M_ij) for every i, as `tilted_means` does, in less time.
+    """Return log sum_j r_v_j exp(M_ij) for every i, as `tilted_means` does, but faster.
+
+    Parameters
+    ----------
+    U, W, r_v
+        As for `tilted_means`.
+
+    Returns
+    -------
+    array (m,)
+        In double precision.
 
     Examples
     --------
-    >>> np.exp(log_partition(np.zeros((1, 1)), np.array([[1.0], [4.0]]), np.array([2.0, 1.0]))).round(9)
+    >>> W, r_v = np.array([[1.0], [4.0]]), np.array([2.0, 1.0])
+    >>> np.exp(log_partition(np.zeros((1, 1)), W, r_v)).round(9)
     array([3.])
     """
     W, r_v = W.astype(U.dtype), r_v.astype(U.dtype)
@@ -108,22 +149,50 @@ def log_partition(U, W, r_v):
 
 
 def margin_biases(totals, U, W, r_v):
-    """Return the biases of the rows, such that the rates r_u_i r_v_j exp(M_ij) of row i add up to ``totals[i]``.
+    """Return the biases of the rows with which the rates of row i add up to a total.
+
+    Parameters
+    ----------
+    totals : array (m,)
+        What the rates r_u_i r_v_j exp(M_ij) of each row add up to.
+    U, W, r_v
+        As for `tilted_means`.
+
+    Returns
+    -------
+    array (m,)
+        The r_u.
+
+    Raises
+    ------
+    FloatingPointError
+        If one of them is too large for double precision.
 
     Examples
     --------
-    >>> margin_biases(np.array([6.0]), np.zeros((1, 1)), np.zeros((2, 1)), np.array([1.0, 2.0])).round(9)
+    >>> r_v = np.array([1.0, 2.0])
+    >>> margin_biases(np.array([6.0]), np.zeros((1, 1)), np.zeros((2, 1)), r_v).round(9)
     array([2.])
     """
-    return totals * np.exp(-log_partition(U, W, r_v))
+    with np.errstate(over="ignore", invalid="ignore"):
+        biases = totals * np.exp(-log_partition(U, W, r_v))
+    return _finite(biases)
+
+
+def _finite(biases):
+    if not np.isfinite(biases).all():
+        raise FloatingPointError(
+            "biases overflow, because entries of M are far from zero: scale U or V down"
+        )
+    return biases
 
 
 def refit_biases(Z, U, V, *, n_sweeps=20, tol=1e-6):
-    """Refit the biases given the embedding, by iterative proportional fitting of the margins.
+    """Refit the biases given the embedding, by iterative proportional fitting.
 
     r_u_i = row_i / sum_j r_v_j exp(M_ij), then the same for the columns, in turn: each
     is the exact maximum of the likelihood given the other. For M = 0 the result is that
-    of `amptutorial.bias.estimate_bias`; where M is of order one, row and column sums no
+    of `amptutorial.bias.estimate_bias`. Where M is of order one, row and column sums no
     longer estimate the biases (`eq:rest`), but the biases times a mean of exp(M_ij).
 
     Parameters
@@ -133,9 +202,9 @@ def refit_biases(Z, U, V, *, n_sweeps=20, tol=1e-6):
     U, V : arrays (m, d), (n, d)
         M = U V^T / sqrt(m).
     n_sweeps : int
-        The largest number of turns.
+        The largest number of sweeps over rows and columns.
     tol : float
-        Stop when a turn changes the r_v by no more than this fraction of their sum.
+        Stop when a sweep changes the r_v by no more than this fraction of their sum.
 
     Returns
     -------
@@ -144,18 +213,27 @@ def refit_biases(Z, U, V, *, n_sweeps=20, tol=1e-6):
         With mean(r_u) = 1. The row sums of the rates are those of `Z`, the column sums
         to about `tol`.
 
+    Raises
+    ------
+    ValueError
+        For invalid counts, or embeddings that have the wrong shape or are not finite.
+    FloatingPointError
+        If entries of M are so far from zero that the biases overflow.
+
     Examples
     --------
     >>> refit_biases(np.array([[1, 2], [3, 6]]), np.zeros((2, 1)), np.zeros((2, 1)))
     (array([0.5, 1.5]), array([2., 4.]))
     """
-    Z = check_counts(Z)
-    rows, columns = (np.asarray(Z.sum(axis=k), dtype=np.float64) for k in (1, 0))
-    W = V / np.sqrt(len(U))
-    r_v = columns
-    for _ in range(check_integer(n_sweeps, "n_sweeps", minimum=1)):
+    rows, columns = margins(Z)
+    U, V = check_embedding(U, V, len(rows), len(columns))
+    n_sweeps = check_integer(n_sweeps, "n_sweeps", minimum=1)
+    tol = check_positive(tol, "tol", zero=True)
+    W, r_v = V / np.sqrt(len(U)), columns
+    for _ in range(n_sweeps):
         before, r_v = r_v, margin_biases(columns, W, U, margin_biases(rows, U, W, r_v))
         if np.abs(r_v - before).sum() <= tol * r_v.sum():
             break
     r_u = margin_biases(rows, U, W, r_v)
-    return r_u / r_u.mean(), r_v * r_u.mean()
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _finite(r_u / r_u.mean()), _finite(r_v * r_u.mean())
