@@ -1,19 +1,24 @@
-"""Biased low-rank AMP on the Poisson likelihood expanded around the current estimate, again and again.
+"""Biased low-rank AMP on the likelihood expanded anew around every estimate.
 
-Expanded once, at M = 0, the likelihood is the quadratic one of `amptutorial.amp`. Where
-M_ij is of order one, as on real text, that is far from the Poisson likelihood, and
-estimates run away. Here the score is Z - rates at the current estimate, the biases are
-refitted at every half-step, and no row goes further than the expansion can be trusted.
-Everything else is `amptutorial.amp.half_step`: the denoisers, F, and the Onsager terms.
+Expanded once, at M = 0, the Poisson likelihood becomes the quadratic one of
+`amptutorial.amp`. Where M_ij is of order one, as on real text, the two are far apart,
+and the estimates of quadratic AMP run away. Here the score is Z - rates at the current
+estimate, the biases are refitted at every half-step, and no row moves further than the
+expansion can be trusted. Everything else is `amptutorial.amp.half_step`: the denoisers,
+F, and the Onsager terms.
+
+The functions here take counts that have been checked, as a sparse array without empty
+rows or columns.
 """
 
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ._counts import without_empty
 from .amp import half_step
-from .bias import drop_empty, estimate_bias
-from .denoisers import Denoiser, GaussianPosterior
+from .bias import estimate_bias
+from .denoisers import Denoiser, GaussianPosterior, as_pair
 from .poisson import largest_changes, margin_biases, tilted_means
 from .score import FisherScore
 from .spectrum import shrink
@@ -24,7 +29,7 @@ SETTLED = 1e-3  # a row whose step changes no M_ij by more has converged
 
 @dataclass(frozen=True)
 class Side:
-    """One side of the factorisation: what an iteration knows about the rows, or about the columns.
+    """What an iteration knows about the rows, or about the columns.
 
     Attributes
     ----------
@@ -61,12 +66,12 @@ class Side:
 
 
 def reexpanded_half_step(Z, this, other, m):
-    """Update `this` side by one AMP half-step on the likelihood expanded around the current estimate.
+    """Update `this` side by one half-step on the likelihood expanded at the estimate.
 
     The score at M is Z - rates, with the biases refitted, in place of Z - r_u r_v^T at
-    M = 0; the information r_u r_v^T stays. Where the rates are larger than that says, a
-    full step overshoots: a row that turns back takes half the step from then on, and
-    none changes an M_ij by more than `REACH`.
+    M = 0. The information stays r_u r_v^T. Where the rates are larger than r_u r_v^T, a
+    full step goes too far: so a row that turns back takes half the step from then on,
+    and no row changes an M_ij by more than `REACH`.
 
     Parameters
     ----------
@@ -83,23 +88,21 @@ def reexpanded_half_step(Z, this, other, m):
     """
     W = other.X / np.sqrt(m)
     log_sums, means = tilted_means(this.X, W, other.bias)
-    totals = np.asarray(Z.sum(axis=1), dtype=np.float64)
+    totals = Z.sum(axis=1)
     # the derivative of the log-likelihood by the rows of X
     score = Z @ W - totals[:, None] * means
 
     root = np.sqrt(this.r)[:, None]
     A, B = root * this.X, np.sqrt(other.r)[:, None] * other.X
-    Q = B.T @ B / m
-    half = half_step(
-        score / root + A @ (Q - other.Gamma), this.r, Q, other.Gamma, this.denoiser
-    )
+    Q, Gamma = B.T @ B / m, other.Gamma
+    P = score / root + A @ (Q - Gamma)
+    half = half_step(P, this.r, Q, Gamma, this.denoiser)
 
     step = ((half.estimate - A) / root).astype(this.X.dtype)
     turns_back = (step * this.step).sum(axis=1) < 0
-    length = np.where(
-        turns_back, this.length / 2, np.minimum(1, 1.5 * this.length)
-    ).astype(this.X.dtype)
-    reach = _reach(step, W)
+    longer = np.minimum(1, 1.5 * this.length)
+    length = np.where(turns_back, this.length / 2, longer).astype(this.X.dtype)
+    reach = reach_of(step, W)
     safe = np.minimum(length, REACH / np.maximum(reach, REACH))
     moved = safe.mean(dtype=np.float64)  # Gamma is damped as the rows are
     return Side(
@@ -114,8 +117,23 @@ def reexpanded_half_step(Z, this, other, m):
     )
 
 
-def _reach(step, W):
-    """Return the largest |step_i . w_j| over j, or an upper bound on it where that is within `REACH` already."""
+def reach_of(step, W):
+    """Return how far a full step of each row changes any M_ij, if further than `REACH`.
+
+    Parameters
+    ----------
+    step, W : arrays (N, d), (N_other, d)
+
+    Returns
+    -------
+    array (N,)
+        max_j |step_i . w_j|, or an upper bound on it that is itself within `REACH`.
+
+    Examples
+    --------
+    >>> reach_of(np.array([[0.5, 0.0], [3.0, 0.0]]), np.array([[0.0, 1.0], [0.1, 0.0]]))
+    array([0.5, 0.3])
+    """
     bound = np.linalg.norm(step, axis=1) * np.linalg.norm(W, axis=1).max()
     far = bound > REACH
     if far.any():
@@ -123,8 +141,22 @@ def _reach(step, W):
     return bound
 
 
-def iterate(Z, rows, columns, m):
-    """Yield both sides after one more iteration, again and again, the biases of the rows refitted to each."""
+def iterated_sides(Z, rows, columns, m):
+    """Yield both sides after one more iteration, again and again.
+
+    The biases of the rows are refitted to both sides as they are yielded.
+
+    Parameters
+    ----------
+    Z : csr_array (m, n)
+    rows, columns : Side
+        As from `starting_sides`.
+    m : int
+
+    Yields
+    ------
+    rows, columns : Side
+    """
     Zt = Z.T.tocsr()
     moved = reexpanded_half_step(Z, rows, columns, m)
     while True:
@@ -135,13 +167,13 @@ def iterate(Z, rows, columns, m):
 
 def new_side(X, r, denoiser):
     """Return a `Side` that has not moved yet, with the counted biases `r`."""
-    none, ones = np.zeros((X.shape[1], X.shape[1])), np.ones(len(X), dtype=X.dtype)
+    d, ones = X.shape[1], np.ones(len(X), dtype=X.dtype)
     return Side(
-        X,
-        r,
+        X=X,
+        r=r,
         bias=r,
         denoiser=denoiser,
-        Gamma=none,
+        Gamma=np.zeros((d, d)),
         step=np.zeros_like(X),
         length=ones,
         reach=ones,
@@ -149,12 +181,12 @@ def new_side(X, r, denoiser):
 
 
 def leading_directions(Z, d, rng):
-    """Return the leading right singular vectors of the score of `Z`, and how much of M they explain.
+    """Return the leading right singular vectors of the score, and how much they explain.
 
     Parameters
     ----------
     Z : sparse array (m, n)
-        Counts.
+        Counts; rows and columns may be empty.
     d : int
     rng : numpy.random.Generator
 
@@ -164,11 +196,11 @@ def leading_directions(Z, d, rng):
         Orthonormal columns, by a few steps of orthogonal iteration; zero where a column
         of `Z` has no counts.
     variance : float
-        Of the M_ij, averaged with the weights r_u_i r_v_j: the squares of the shrunken
-        singular values, by the total count. A direction inside the noise counts with
-        the largest square, sqrt(m n), that the noise can hide.
+        The mean of M_ij^2 with the weights r_u_i r_v_j: the sum of the squares of the
+        shrunken singular values, divided by the total count. A direction inside the
+        noise counts as sqrt(m n), the largest square that the noise can hide.
     """
-    some, _, columns = drop_empty(Z)
+    some, _, columns = without_empty(Z)
     m, n = some.shape
     Y = FisherScore(some, *estimate_bias(some))
     directions = rng.standard_normal((n, d))
@@ -180,31 +212,55 @@ def leading_directions(Z, d, rng):
     return V, float(np.maximum(signal**2, np.sqrt(m * n)).sum() / Z.sum())
 
 
-def start(Z, denoiser_u, denoiser_v, V, scale):
-    """Return both sides before the first iteration, in single precision: U = 0, V in the given directions.
+def starting_sides(r_u, r_v, denoiser, V, scale):
+    """Return both sides before the first iteration, in single precision.
 
-    Each row of V gets the length sqrt(d `scale`) of rows drawn from a prior of variance
-    `scale`. Of singular vectors only the directions are kept: most of their length sits
-    in few rows, of rare words in few documents.
+    U = 0, and each row of V keeps its direction only. Its length becomes that of rows
+    drawn from a prior of variance `scale`, sqrt(d scale), because most of the length of
+    singular vectors sits in few rows: in rare words of few documents.
+
+    Parameters
+    ----------
+    r_u, r_v : arrays (m,), (n,)
+        Counted biases.
+    denoiser : Denoiser, or a pair of them
+        One for both sides, or a pair (rows, columns).
+    V : array (n, d)
+        Such as from `leading_directions`.
+    scale : float
+
+    Returns
+    -------
+    rows, columns : Side
     """
-    r_u, r_v = estimate_bias(Z)
-    d = V.shape[1]
-    V = (
-        V
-        * np.sqrt(d * scale)
-        / np.maximum(np.linalg.norm(V, axis=1, keepdims=True), 1e-300)
-    )
+    denoiser_u, denoiser_v = as_pair(denoiser)
+    d, lengths = V.shape[1], np.linalg.norm(V, axis=1, keepdims=True)
+    V = V * np.sqrt(d * scale) / np.maximum(lengths, 1e-300)
     return (
         new_side(np.zeros((len(r_u), d), dtype=np.float32), r_u, denoiser_u),
         new_side(V.astype(np.float32), r_v, denoiser_v),
     )
 
 
-def settle(Z, this, other, m, max_iter=200):
-    """Return `this` side after half-steps of its own, the other one held fixed, until each of its rows has converged.
+def settle_rows(Z, this, other, m, max_iter=200):
+    """Return `this` side moved, with the other held fixed, until each row has converged.
 
-    Rows that have converged stay where they are, so that no row depends on which others
-    are there. The biases are those that go with the result.
+    Rows that have converged stay where they are, so that the result for one row does not
+    depend on the others. The biases are refitted to the result.
+
+    Parameters
+    ----------
+    Z : csr_array (N, N_other)
+        The counts, with the rows that belong to `this`.
+    this, other : Side
+    m : int
+        Number of rows that M = U V^T / sqrt(m) refers to.
+    max_iter : int
+        The largest number of half-steps.
+
+    Returns
+    -------
+    Side
     """
     this = replace(this, denoiser=this.denoiser.frozen())
     X, moving, side = this.X.copy(), np.arange(len(this.X)), this
@@ -215,25 +271,20 @@ def settle(Z, this, other, m, max_iter=200):
         if not going.any():
             break
         moving, side = moving[going], side.take(going)
-    totals = np.asarray(Z.sum(axis=1), dtype=np.float64)
-    return replace(
-        this, X=X, bias=margin_biases(totals, X, other.X / np.sqrt(m), other.bias)
-    )
+    bias = margin_biases(Z.sum(axis=1), X, other.X / np.sqrt(m), other.bias)
+    return replace(this, X=X, bias=bias)
 
 
-def balance(rows, columns):
-    """Return both sides in the coordinates in which A^T A = B^T B is diagonal, largest first; M does not change.
+def balanced_sides(rows, columns):
+    """Return both sides in coordinates where A^T A = B^T B is diagonal, largest first.
 
-    Only Gaussian priors can follow the change of coordinates; other denoisers keep
-    theirs.
+    M does not change. Only Gaussian priors can follow the change of coordinates; sides
+    with other denoisers are returned as they are.
     """
-    if not all(
-        isinstance(side.denoiser, GaussianPosterior) for side in (rows, columns)
-    ):
-        return rows, columns
-    R_u, R_v = (
-        np.linalg.qr(np.sqrt(side.r)[:, None] * side.X)[1] for side in (rows, columns)
-    )
+    sides = rows, columns
+    if not all(isinstance(side.denoiser, GaussianPosterior) for side in sides):
+        return sides
+    R_u, R_v = (np.linalg.qr(np.sqrt(side.r)[:, None] * side.X)[1] for side in sides)
     left, sigma, right = np.linalg.svd(R_u @ R_v.T)
     return tuple(
         _change_coordinates(side, np.linalg.pinv(R) @ (E * np.sqrt(sigma)))
@@ -242,11 +293,11 @@ def balance(rows, columns):
 
 
 def _change_coordinates(side, T):
-    d = len(T)
-    covariance = side.denoiser.covariance
-    covariance = (
-        T.T @ (covariance * np.eye(d) if np.ndim(covariance) == 0 else covariance) @ T
-    )
+    """Return the side with rows X T and the prior, the Onsager term to match."""
+    d, covariance = len(T), side.denoiser.covariance
+    if np.ndim(covariance) == 0:
+        covariance = covariance * np.eye(d)
+    covariance = T.T @ covariance @ T
     # a direction may have been lost
     covariance += 1e-9 * max(np.trace(covariance), 1e-9) * np.eye(d)
     X, Gamma = (side.X @ T).astype(side.X.dtype), T.T @ side.Gamma @ T
