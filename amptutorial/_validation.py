@@ -55,6 +55,15 @@ def check_choice(value, name, choices):
     return value
 
 
+def refuse_masked(X, name):
+    """Raise a TypeError if some entries of `X` are masked."""
+    if np.ma.is_masked(X):
+        raise TypeError(
+            f"{name} has masked entries, and the mask would be lost: fill them first, "
+            "with X.filled(0) if they are zeros"
+        )
+
+
 def check_array(X, name):
     """Return `X` as a dense array of real numbers, in a precision that can be used.
 
@@ -77,11 +86,7 @@ def check_array(X, name):
     """
     if sp.issparse(X):
         raise TypeError(f"{name} must be dense, got a sparse array: pass X.toarray()")
-    if np.ma.is_masked(X):
-        raise TypeError(
-            f"{name} has masked entries, and the mask would be lost: fill them first, "
-            "with X.filled(0) if they are zeros"
-        )
+    refuse_masked(X, name)
     try:
         X = np.asarray(X)
     except ValueError as error:  # rows of different lengths

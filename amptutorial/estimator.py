@@ -3,7 +3,7 @@
 import warnings
 from dataclasses import replace
 from itertools import islice
-from numbers import Integral, Real
+from numbers import Integral
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,23 +11,133 @@ from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
-    _fit_context,
 )
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
-from ._validation import AMPWarning
-from .bias import drop_empty
-from .denoisers import Denoiser, GaussianPosterior, Lasso, Ridge
-from .heldout import heldout_log_ratios, independence_entropy, is_worse, split_counts
+from ._counts import split, without_empty
+from ._validation import (
+    AMPWarning,
+    check_choice,
+    check_counts,
+    check_finite,
+    check_integer,
+    check_positive,
+    refuse_masked,
+)
+from .bias import estimate_bias
+from .denoisers import GaussianPosterior, Lasso, Ridge, as_pair
+from .heldout import HeldOut, is_worse
 from .poisson import margin_biases
-from .reexpansion import balance, iterate, leading_directions, new_side, settle, start
+from .reexpansion import (
+    balanced_sides,
+    iterated_sides,
+    leading_directions,
+    new_side,
+    settle_rows,
+    starting_sides,
+)
 
 VALIDATION = 0.1  # the fraction of the counts that decides when to stop
-AT_LEAST = 10  # iterations that AMP gets to settle
-PATIENCE = 1  # iterations without progress before stopping
-REFINEMENTS = 2  # iterations from the best estimate on, with all counts
+AT_LEAST = 10  # iterations that AMP gets before it may be stopped
+REFINEMENTS = 2  # iterations with all counts, from the best estimate on
+
+# for priors under which an entry of U or V has the given variance
+DENOISERS = {
+    "posterior": lambda variance: GaussianPosterior(variance, learn=True),
+    "ridge": lambda variance: Ridge(1 / variance),
+    "lasso": lambda variance: Lasso(np.sqrt(2 / variance)),  # of a Laplace prior
+}
+
+
+class Patience:
+    """When to stop: after an iteration without progress, but not in the first ten.
+
+    An iteration makes progress if it lowers the held-out cross-entropy, entropy - gain,
+    below the lowest so far by more than the fraction `tol` of it.
+
+    Parameters
+    ----------
+    entropy : float
+        The held-out cross-entropy of independence, in nats per count.
+    tol : float
+
+    Attributes
+    ----------
+    k : int
+        The number of iterations so far.
+    highest : float
+        The highest gain so far.
+    progress : bool
+        Whether the last iteration made progress.
+
+    Examples
+    --------
+    >>> patience = Patience(entropy=5.0, tol=0.01)
+    >>> for gain in [1.0, 1.5, 1.51]:
+    ...     patience.record(gain)
+    >>> patience.k, patience.progress, patience.exhausted
+    (3, False, False)
+    """
+
+    def __init__(self, entropy, tol):
+        self.entropy, self.tol = entropy, tol
+        self.k, self.highest, self.progress = 0, -np.inf, False
+
+    def record(self, gain):
+        """Count one more iteration, with this held-out gain."""
+        self.k += 1
+        self.progress = gain > self.highest + self.tol * (self.entropy - gain)
+        self.highest = max(self.highest, gain)
+
+    @property
+    def exhausted(self):
+        """Whether to stop."""
+        return self.k >= AT_LEAST and not self.progress
+
+
+def best_iterate(iterates, held_out, tol):
+    """Return the last iterate that predicts held-out counts no worse than the best.
+
+    Parameters
+    ----------
+    iterates : iterable of pairs of Side
+        As from `amptutorial.reexpansion.iterated_sides`.
+    held_out : HeldOut
+    tol : float
+        For `Patience`, which ends the iteration.
+
+    Returns
+    -------
+    sides : pair of Side
+    gain : float
+        In nats per held-out count.
+    k : int
+        The number of the iterate, from 1 on.
+    improving : bool
+        Whether the last iteration still made progress.
+
+    Raises
+    ------
+    FloatingPointError
+        If a gain is not finite.
+    """
+    patience = Patience(held_out.entropy(), tol)
+    for rows, columns in iterates:
+        biases = rows.bias, columns.bias
+        log_ratios = held_out.log_ratios(rows.X, columns.X, *biases)
+        gain = held_out.mean(log_ratios)
+        check_finite(heldout_gain=gain)
+        if gain > patience.highest:
+            best = log_ratios
+        patience.record(gain)
+        # AMP gets better from iteration to iteration until it overfits: chance alone is
+        # no reason to stop early
+        if not is_worse(held_out.z, log_ratios, best):
+            chosen = (rows, columns), gain, patience.k
+        if patience.exhausted:
+            break
+    return *chosen, patience.progress
 
 
 class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -49,8 +159,8 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     n_iter : int
         The largest number of iterations.
     tol : float
-        An iteration that lowers the held-out cross-entropy by less than this fraction
-        of it is no progress; two such iterations in a row are the end.
+        An iteration must lower the held-out cross-entropy by more than this fraction of
+        it. After the first ten, the first one that does not is the last.
     init : {"spectral", "random"}
     random_state : int, RandomState or None
 
@@ -59,23 +169,25 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     embedding_ : array (m, d)
         U. Rows without counts are zero.
     components_ : array (d, n)
-        V^T. Columns without counts are zero: about them nothing was learned, and
+        V^T. Columns without counts are zero: nothing was learned about them, and
         `transform` ignores them.
     row_bias_, column_bias_ : arrays (m,), (n,)
         Bias factors r_u, r_v, refitted given the embedding; zero where there are no
         counts.
     n_iter_ : int
-        Number of iterations of the estimate kept: the last one that predicts held-out
-        counts not worse than the best, by two standard errors.
+        Number of iterations of the estimate kept: the last one that does not predict
+        held-out counts worse than the best, by two standard errors.
     heldout_gain_ : float
-        By how many nats per count better than by independence
-        (`amptutorial.heldout.heldout_gain`).
+        By how many nats per count the estimate predicts held-out counts better than
+        independence does (`amptutorial.heldout.heldout_gain`).
 
     Raises
     ------
     ValueError
-        For negative, infinite or missing counts, no counts at all, or n_components
-        above min(m, n).
+        For negative, infinite or missing counts, less than one count in all, or
+        n_components above min(m, n).
+    FloatingPointError
+        If the iteration diverges.
 
     Warns
     -----
@@ -105,20 +217,6 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     True
     """
 
-    _parameter_constraints = {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        "denoiser": [
-            StrOptions({"posterior", "ridge", "lasso"}),
-            Denoiser,
-            tuple,
-            list,
-        ],
-        "n_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "init": [StrOptions({"spectral", "random"})],
-        "random_state": ["random_state"],
-    }
-
     def __init__(
         self,
         n_components=10,
@@ -136,28 +234,40 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.init = init
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X, y=None):
-        """Fit the embedding to the counts `X` (m, n), the Z of the paper, dense or sparse; `y` is ignored."""
+        """Fit the embedding to counts.
+
+        Parameters
+        ----------
+        X : array or sparse array (m, n)
+            Counts, the Z of the paper.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        AMPEmbedding
+            Itself.
+        """
+        self._check_parameters()
         Z = self._check_counts(X, reset=True)
         shape = Z.shape
-        Z, row_index, column_index = drop_empty(Z)
+        Z, row_index, column_index = without_empty(Z)
         self._check_size(shape, Z.shape)
         m = len(row_index)
 
-        rows, columns = self._iterate_until_best(Z, m)
-        *_, (rows, columns) = islice(iterate(Z, rows, columns, m), REFINEMENTS)
-        rows, columns = balance(rows, columns)
+        sides, gain, k, improving = self._iterate_until_best(Z)
+        self._warn_of_doubts(gain, improving)
+        *_, (rows, columns) = islice(iterated_sides(Z, *sides, m), REFINEMENTS)
+        rows, columns = balanced_sides(rows, columns)
         r_v = margin_biases(Z.sum(axis=0), columns.X, rows.X / np.sqrt(m), rows.bias)
-        rows = settle(Z, rows, replace(columns, bias=r_v), m)
+        rows = settle_rows(Z, rows, replace(columns, bias=r_v), m)
         scale = rows.bias.mean()
 
+        self.heldout_gain_, self.n_iter_ = gain, k
         self._columns = replace(columns, X=columns.X.astype(np.float64), bias=r_v)
-        self._column_index, self._denoiser, self._mean_row = (
-            column_index,
-            rows.denoiser,
-            Z.sum() / m,
-        )
+        self._column_index = column_index
+        self._denoiser, self._mean_row = rows.denoiser, Z.sum() / m
         # sqrt(m) in the model counts all rows, in the fit those with counts
         self._unit = (shape[0] / m) ** 0.25
         self.embedding_ = _spread(self._unit * rows.X, row_index, shape[0])
@@ -167,7 +277,7 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return self
 
     def fit_transform(self, X, y=None):
-        """Fit the embedding to the counts `X` (m, n) and return `embedding_`; `y` is ignored."""
+        """Fit the embedding to the counts `X` (m, n) and return `embedding_`."""
         return self.fit(X).embedding_
 
     def transform(self, X):
@@ -188,17 +298,14 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """
         check_is_fitted(self)
         Z = self._check_counts(X, reset=False)[:, self._column_index]
-        totals = np.asarray(Z.sum(axis=1), dtype=np.float64)
+        totals = Z.sum(axis=1)
         some = np.flatnonzero(totals)
         U = np.zeros((Z.shape[0], len(self.components_)))
         if some.size:
             rows = new_side(U[some], totals[some] / self._mean_row, self._denoiser)
-            U[some] = (
-                self._unit
-                * settle(
-                    Z[some], rows, self._columns, len(self.embedding_) / self._unit**4
-                ).X
-            )
+            m = len(self.embedding_) / self._unit**4  # of the rows with counts
+            rows = settle_rows(Z[some], rows, self._columns, m)
+            U[some] = self._unit * rows.X
         return U
 
     def predict_rates(self, rows=None):
@@ -216,13 +323,10 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             counts.
         """
         check_is_fitted(self)
-        rows = (
-            slice(None)
-            if rows is None
-            else [rows]
-            if isinstance(rows, Integral)
-            else rows
-        )
+        if rows is None:
+            rows = slice(None)
+        if isinstance(rows, Integral):
+            rows = [rows]
         M = self.embedding_[rows] @ self.components_ / np.sqrt(len(self.embedding_))
         return self.row_bias_[rows, None] * np.exp(M) * self.column_bias_
 
@@ -236,16 +340,31 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         tags.input_tags.positive_only = True
         return tags
 
+    def _check_parameters(self):
+        check_integer(self.n_components, "n_components", minimum=1)
+        check_integer(self.n_iter, "n_iter", minimum=1)
+        check_positive(self.tol, "tol", zero=True)
+        check_choice(self.init, "init", ("spectral", "random"))
+        if isinstance(self.denoiser, str):
+            check_choice(self.denoiser, "denoiser", DENOISERS)
+        else:
+            as_pair(self.denoiser)
+
     def _check_counts(self, Z, *, reset):
-        Z = validate_data(self, Z, reset=reset, accept_sparse="csr", dtype=np.float64)
+        refuse_masked(Z, "X")
+        # in the formats in which a pair may be stored twice: `check_counts` adds its
+        # counts after they are float64, and cannot wrap
+        formats = ("csr", "csc", "coo", "bsr")
+        Z = validate_data(self, Z, reset=reset, accept_sparse=formats, dtype=np.float64)
         check_non_negative(Z, "AMPEmbedding (counts are at least zero)")
-        return sp.csr_array(Z)
+        return sp.csr_array(check_counts(Z))
 
     def _check_size(self, shape, kept):
         if self.n_components > min(kept):
             raise ValueError(
-                f"n_components={self.n_components} must be at most {min(kept)}: Z has {kept[0]} rows and {kept[1]} "
-                f"columns with counts (n_samples={shape[0]}, n_features={shape[1]})"
+                f"n_components={self.n_components} must be at most {min(kept)}: Z has "
+                f"{kept[0]} rows and {kept[1]} columns with counts "
+                f"(n_samples={shape[0]}, n_features={shape[1]})"
             )
         empty = [
             f"{a - b} {word}"
@@ -254,81 +373,55 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         ]
         if empty:
             _warn(
-                f"{' and '.join(empty)} without counts: their embeddings and rates are zero"
+                f"{' and '.join(empty)} without counts: their embeddings and rates are "
+                "zero"
             )
 
-    def _denoisers(self, variance):
-        """Return the pair of denoisers; the named ones for priors under which an entry of U or V has that variance."""
-        named = {
-            "posterior": GaussianPosterior(variance, learn=True),
-            "ridge": Ridge(1 / variance),
-            # of a Laplace prior with this variance
-            "lasso": Lasso(np.sqrt(2 / variance)),
-        }
-        denoiser = (
-            named[self.denoiser] if isinstance(self.denoiser, str) else self.denoiser
-        )
-        pair = (
-            (denoiser, denoiser) if isinstance(denoiser, Denoiser) else tuple(denoiser)
-        )
-        if len(pair) != 2 or not all(isinstance(one, Denoiser) for one in pair):
-            raise ValueError(
-                f"denoiser must be one of {sorted(named)}, a Denoiser or a pair of them, got {denoiser!r}"
-            )
-        return pair
+    def _generator(self):
+        """Return a generator for this fit; None means one with fresh entropy."""
+        if self.random_state is None:  # not NumPy's global generator
+            return np.random.default_rng()
+        seed = check_random_state(self.random_state).randint(2**31)
+        return np.random.default_rng(seed)
 
-    def _iterate_until_best(self, Z, m):
-        """Return the iterate, fitted to nine tenths of the counts, that predicts the rest best."""
-        # None means fresh entropy, not NumPy's global generator
-        seed = (
-            None
-            if self.random_state is None
-            else check_random_state(self.random_state).randint(2**31)
-        )
-        rng = np.random.default_rng(seed)
-        d = self.n_components
-        kept, held_out = split_counts(Z, VALIDATION, rng)
+    def _iterate_until_best(self, Z):
+        """Return what `best_iterate` chooses in a fit to nine tenths of the counts."""
+        rng, m, d = self._generator(), Z.shape[0], self.n_components
+        kept, held_out = split(Z, VALIDATION, rng)
         V, variance = leading_directions(kept, d, rng)
         # of the entries of U and V, such that M_ij has the variance found
         variance = np.sqrt(variance * m / d)
-        V = V if self.init == "spectral" else rng.standard_normal(V.shape)
-        rows, columns = start(Z, *self._denoisers(variance), V, variance)
-        fewer = replace(columns, r=(1 - VALIDATION) * columns.r)
-        entropy, highest, progress = independence_entropy(kept, held_out), -np.inf, 0
-        for k, (u, v) in enumerate(
-            islice(iterate(kept, rows, fewer, m), self.n_iter), start=1
-        ):
-            z, log_ratios = heldout_log_ratios(kept, held_out, u.X, v.X, u.bias, v.bias)
-            gain = float(z @ log_ratios / max(z.sum(), 1))
-            if gain > highest + self.tol * (entropy - gain):
-                progress = k
-            if gain > highest:
-                highest, best = gain, log_ratios
-            # AMP gets better from iteration to iteration until it overfits: chance
-            # alone is no reason to stop early
-            if not is_worse(z, log_ratios, best):
-                chosen, self.heldout_gain_, self.n_iter_ = (u, v), gain, k
-            if k >= AT_LEAST and k - progress >= PATIENCE:
-                break
-        else:
-            if k - progress < PATIENCE:
-                _warn(
-                    f"still improving after n_iter={self.n_iter} iterations: allow more"
-                )
-        if self.heldout_gain_ <= 0:
+        if self.init == "random":
+            V = rng.standard_normal(V.shape)
+        denoiser = self.denoiser
+        if isinstance(denoiser, str):
+            denoiser = DENOISERS[denoiser](variance)
+        r_u, r_v = estimate_bias(Z)
+        rows, columns = starting_sides(r_u, r_v, denoiser, V, variance)
+
+        fewer = replace(columns, r=(1 - VALIDATION) * r_v)
+        iterates = islice(iterated_sides(kept, rows, fewer, m), self.n_iter)
+        pairs = HeldOut.of(kept, held_out)
+        (rows, columns), *found = best_iterate(iterates, pairs, self.tol)
+        return (rows, replace(columns, r=r_v)), *found
+
+    def _warn_of_doubts(self, gain, improving):
+        if improving:
+            _warn(f"still improving after n_iter={self.n_iter} iterations: allow more")
+        if gain <= 0:
             _warn(
-                "no iterate predicts held-out counts better than row and column sums do: the counts are too few for "
-                f"n_components={self.n_components}, or rows and columns are independent"
+                "no iterate predicts held-out counts better than row and column sums "
+                f"do: the counts are too few for n_components={self.n_components}, or "
+                "rows and columns are independent"
             )
-        return chosen[0], replace(chosen[1], r=columns.r)
 
 
 def _warn(message):
-    warnings.warn(message, AMPWarning, stacklevel=5)
+    warnings.warn(message, AMPWarning, stacklevel=4)  # where `fit` is called
 
 
 def _spread(values, index, size):
-    """Return an array of `size` rows that holds `values` at `index` and zeros elsewhere, in double precision."""
+    """Return float64 rows that are `values` at `index` and zero elsewhere."""
     full = np.zeros((size, *values.shape[1:]))
     full[index] = values
     return full

@@ -139,7 +139,7 @@ class HeldOut:
 
         Raises
         ------
-        ValueError
+        FloatingPointError
             If a rate is too large for double precision.
         """
         # a row or a column without counts is in none of the pairs
@@ -152,7 +152,7 @@ class HeldOut:
             u, v = U[self.i[some]], V[self.j[some]]
             log_ratios[some] += np.einsum("kd,kd->k", u, v) / root
         if not (log_ratios < np.inf).all():
-            raise ValueError(
+            raise FloatingPointError(
                 "the rates overflow: scale the bias factors or the embedding down"
             )
         return log_ratios
@@ -222,6 +222,8 @@ def heldout_gain(kept, held_out, U, V, r_u, r_v):
     ValueError
         For invalid counts; for arrays that have the wrong shape, are not finite, or
         whose product overflows; for negative bias factors.
+    FloatingPointError
+        If the rate of a pair with held-out counts overflows.
 
     Examples
     --------
@@ -260,7 +262,7 @@ def heldout_log_ratios(kept, held_out, U, V, r_u, r_v):
 
     Raises
     ------
-    ValueError
+    ValueError, FloatingPointError
         As `heldout_gain`.
 
     Examples

@@ -181,7 +181,7 @@ def new_side(X, r, denoiser):
 
 
 def leading_directions(Z, d, rng):
-    """Return the leading right singular vectors of the score, and how much they explain.
+    """Return the leading right singular vectors of the score, and what they explain.
 
     Parameters
     ----------
@@ -243,10 +243,10 @@ def starting_sides(r_u, r_v, denoiser, V, scale):
 
 
 def settle_rows(Z, this, other, m, max_iter=200):
-    """Return `this` side moved, with the other held fixed, until each row has converged.
+    """Return `this` side moved until each row has converged, with the other held fixed.
 
-    Rows that have converged stay where they are, so that the result for one row does not
-    depend on the others. The biases are refitted to the result.
+    Rows that have converged stay where they are, so that the result for one row does
+    not depend on the others. The biases are refitted to the result.
 
     Parameters
     ----------

@@ -15,13 +15,13 @@ from amptutorial.laws import ConstantBias, GaussianRows
 from amptutorial.model import draw_embedding
 from amptutorial.poisson import refit_biases
 from amptutorial.reexpansion import (
-    balance,
-    iterate,
+    balanced_sides,
+    iterated_sides,
     leading_directions,
     new_side,
     reexpanded_half_step,
-    settle,
-    start,
+    settle_rows,
+    starting_sides,
 )
 from amptutorial.score import FisherScore
 from amptutorial.spectrum import shrink
@@ -47,7 +47,9 @@ def score(Z, U, V, r_u, r_v):
 
 @pytest.fixture
 def columns(counts, rng):
-    return in_double(start(counts, Ridge(1.0), Ridge(1.0), leading_directions(counts, 2, rng)[0], np.sqrt(30))[1])
+    return in_double(
+        starting_sides(*estimate_bias(counts), Ridge(1.0), leading_directions(counts, 2, rng)[0], np.sqrt(30))[1]
+    )
 
 
 def test_the_first_half_step_is_that_of_the_plain_score(counts, columns, monkeypatch):
@@ -80,7 +82,7 @@ def test_settled_rows_are_stationary_points_of_the_ridge_penalised_likelihood(co
     m, strength = counts.shape[0], 0.3
     B = np.sqrt(columns.r)[:, None] * columns.X
     columns = replace(columns, Gamma=gamma * B.T @ B / m)
-    rows = settle(counts, new_side(np.zeros((m, 2)), estimate_bias(counts)[0], Ridge(strength)), columns, m)
+    rows = settle_rows(counts, new_side(np.zeros((m, 2)), estimate_bias(counts)[0], Ridge(strength)), columns, m)
     gradient = score(counts.toarray(), rows.X, columns.X, rows.bias, columns.bias)
     assert np.allclose(gradient, strength * rows.X, atol=1e-7)
 
@@ -89,7 +91,7 @@ def test_settled_rows_are_minimisers_for_the_absolute_norm(counts, columns, monk
     """The optimality conditions of the lasso: |score| <= strength, with equality and the sign where u is not zero."""
     monkeypatch.setattr(reexpansion, "SETTLED", 1e-11)
     m, strength = counts.shape[0], 2.0
-    rows = settle(counts, new_side(np.zeros((m, 2)), estimate_bias(counts)[0], Lasso(strength)), columns, m)
+    rows = settle_rows(counts, new_side(np.zeros((m, 2)), estimate_bias(counts)[0], Lasso(strength)), columns, m)
     gradient = score(counts.toarray(), rows.X, columns.X, rows.bias, columns.bias)
     active = rows.X != 0
     assert 0 < active.mean() < 1
@@ -103,7 +105,7 @@ def test_settled_posterior_means_balance_score_prior_and_onsager_term(counts, co
     m, C, Gamma = counts.shape[0], np.array([[2.0, 0.5], [0.5, 1.0]]), np.diag([0.3, 0.1])
     r_u = estimate_bias(counts)[0]
     columns = replace(columns, Gamma=Gamma)
-    rows = settle(counts, new_side(np.zeros((m, 2)), r_u, GaussianPosterior(C)), columns, m)
+    rows = settle_rows(counts, new_side(np.zeros((m, 2)), r_u, GaussianPosterior(C)), columns, m)
     gradient = score(counts.toarray(), rows.X, columns.X, rows.bias, columns.bias)
     assert np.allclose(gradient, rows.X @ np.linalg.inv(C) + r_u[:, None] * rows.X @ Gamma, atol=1e-7)
 
@@ -111,14 +113,14 @@ def test_settled_posterior_means_balance_score_prior_and_onsager_term(counts, co
 def test_settled_rows_do_not_depend_on_each_other(counts, columns):
     m = counts.shape[0]
     rows = new_side(np.zeros((m, 2)), estimate_bias(counts)[0], GaussianPosterior(1.0))
-    together, some = settle(counts, rows, columns, m), np.arange(0, m, 7)
-    alone = settle(counts[some], rows.take(some), columns, m)
+    together, some = settle_rows(counts, rows, columns, m), np.arange(0, m, 7)
+    alone = settle_rows(counts[some], rows.take(some), columns, m)
     assert np.allclose(alone.X, together.X[some], rtol=1e-9, atol=1e-12)
 
 
 def test_the_margins_of_settled_rows_are_right(counts, columns):
     m = counts.shape[0]
-    rows = settle(counts, new_side(np.zeros((m, 2)), estimate_bias(counts)[0], Ridge(1.0)), columns, m)
+    rows = settle_rows(counts, new_side(np.zeros((m, 2)), estimate_bias(counts)[0], Ridge(1.0)), columns, m)
     rates = rows.bias[:, None] * columns.bias * np.exp(rows.X @ columns.X.T / np.sqrt(m))
     assert np.allclose(rates.sum(axis=1), counts.sum(axis=1), rtol=1e-12)
 
@@ -126,27 +128,27 @@ def test_the_margins_of_settled_rows_are_right(counts, columns):
 def test_balancing_changes_coordinates_only(counts, rng):
     m = counts.shape[0]
     learned = GaussianPosterior(1.0, learn=True)
-    sides = start(counts, learned, learned, leading_directions(counts, 2, rng)[0], 5.0)
-    *_, (rows, columns) = islice(iterate(counts, *(in_double(side) for side in sides), m), 5)
-    new_rows, new_columns = balance(rows, columns)
+    sides = starting_sides(*estimate_bias(counts), learned, leading_directions(counts, 2, rng)[0], 5.0)
+    *_, (rows, columns) = islice(iterated_sides(counts, *(in_double(side) for side in sides), m), 5)
+    new_rows, new_columns = balanced_sides(rows, columns)
     assert np.allclose(new_rows.X @ new_columns.X.T, rows.X @ columns.X.T, atol=1e-9)
     grams = [(np.sqrt(s.r)[:, None] * s.X).T @ (np.sqrt(s.r)[:, None] * s.X) for s in (new_rows, new_columns)]
     assert np.allclose(grams[0], grams[1]) and np.allclose(grams[0], np.diag(np.sort(np.diag(grams[0]))[::-1]))
 
     bias = refit_biases(counts, rows.X, columns.X)[1]
-    before = settle(counts, rows, replace(columns, bias=bias), m)
-    after = settle(counts, new_rows, replace(new_columns, bias=bias), m)
+    before = settle_rows(counts, rows, replace(columns, bias=bias), m)
+    after = settle_rows(counts, new_rows, replace(new_columns, bias=bias), m)
     within = 10 * reexpansion.SETTLED * np.sqrt(m)
     assert np.allclose(after.X @ new_columns.X.T, before.X @ columns.X.T, atol=within)
 
 
 def test_denoisers_that_know_their_axes_keep_them(columns):
-    assert balance(columns, columns) == (columns, columns)
+    assert balanced_sides(columns, columns) == (columns, columns)
 
 
 def test_starting_rows_have_the_length_of_the_prior(counts, rng):
     V = rng.standard_normal((counts.shape[1], 2))
-    rows, columns = start(counts, Ridge(1.0), Ridge(1.0), V, 3.0)
+    rows, columns = starting_sides(*estimate_bias(counts), Ridge(1.0), V, 3.0)
     assert (rows.X == 0).all()
     assert np.allclose((columns.X**2).sum(axis=1), 2 * 3.0, rtol=1e-5)
     cosines = np.einsum("jk,jk->j", columns.X, V) / np.linalg.norm(columns.X, axis=1) / np.linalg.norm(V, axis=1)
