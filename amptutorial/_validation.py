@@ -157,7 +157,7 @@ def check_embedding(U, V, m, n):
     V = check_matrix(V, "V", shape=(n, U.shape[1]))
     dtype = np.result_type(U, V)
     largest = [float(np.abs(X).max(initial=0)) for X in (U, V)]
-    if largest[0] * largest[1] * U.shape[1] > np.finfo(dtype).max:
+    if largest[0] * largest[1] * U.shape[1] > float(np.finfo(dtype).max):
         raise ValueError(
             f"entries of U V^T may overflow: U reaches {largest[0]:.1e} and V "
             f"{largest[1]:.1e} in size; scale them down"

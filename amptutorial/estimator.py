@@ -253,7 +253,7 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         Z = self._check_counts(X, reset=True)
         shape = Z.shape
         Z, row_index, column_index = without_empty(Z)
-        self._check_size(shape, Z.shape)
+        self._check_size(Z, shape)
         m = len(row_index)
 
         sides, gain, k, improving = self._iterate_until_best(Z)
@@ -359,7 +359,13 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         check_non_negative(Z, "AMPEmbedding (counts are at least zero)")
         return sp.csr_array(check_counts(Z))
 
-    def _check_size(self, shape, kept):
+    def _check_size(self, Z, shape):
+        kept, total = Z.shape, Z.sum()
+        if total < 1:
+            raise ValueError(
+                f"the counts add up to {total:.1e}, less than one count: pass numbers "
+                "of occurrences, not shares"
+            )
         if self.n_components > min(kept):
             raise ValueError(
                 f"n_components={self.n_components} must be at most {min(kept)}: Z has "
@@ -388,6 +394,8 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """Return what `best_iterate` chooses in a fit to nine tenths of the counts."""
         rng, m, d = self._generator(), Z.shape[0], self.n_components
         kept, held_out = split(Z, VALIDATION, rng)
+        if not kept.nnz:
+            raise ValueError("too few counts: none is left when a tenth is set aside")
         V, variance = leading_directions(kept, d, rng)
         # of the entries of U and V, such that M_ij has the variance found
         variance = np.sqrt(variance * m / d)

@@ -87,6 +87,10 @@ def hold_out(Z, fraction, rng):
     (array([[40., 60.]]), array([1]), array([0, 1]))
     """
     kept, held_out = split_counts(Z, fraction, rng)
+    if not kept.nnz:
+        raise ValueError(
+            "no counts are kept: there are too few, or fraction is too large"
+        )
     kept, rows, columns = without_empty(kept)
     return kept, held_out[rows][:, columns], rows, columns
 

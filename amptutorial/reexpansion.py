@@ -298,6 +298,8 @@ def _change_coordinates(side, T):
     if np.ndim(covariance) == 0:
         covariance = covariance * np.eye(d)
     covariance = T.T @ covariance @ T
+    # symmetric, but for round-off
+    covariance = np.tril(covariance) + np.tril(covariance, -1).T
     # a direction may have been lost
     covariance += 1e-9 * max(np.trace(covariance), 1e-9) * np.eye(d)
     X, Gamma = (side.X @ T).astype(side.X.dtype), T.T @ side.Gamma @ T

@@ -7,11 +7,42 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from amptutorial.bias import drop_empty, estimate_bias
+from amptutorial.bias import drop_empty, estimate_bias, margins
 from amptutorial.laws import ConstantBias, GaussianRows, ShiftedExponential
 from amptutorial.model import draw_embedding
 
 counts = arrays(np.int64, st.tuples(st.integers(1, 6), st.integers(1, 6)), elements=st.integers(1, 50))
+
+
+@given(counts, st.sampled_from([np.asarray, sp.csr_array, sp.coo_array, sp.csc_array, np.ndarray.tolist]))
+def test_margins_are_the_sums_of_rows_and_columns(Z, make):
+    rows, columns = margins(make(Z))
+    assert rows.tolist() == [sum(row) for row in Z.tolist()]
+    assert columns.tolist() == [sum(column) for column in Z.T.tolist()]
+    assert rows.dtype == columns.dtype == np.float64
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array, sp.csc_array, sp.coo_array])
+@pytest.mark.parametrize(
+    ("value", "dtype"), [(127, "int8"), (255, "uint8"), (300, "float32"), (2**62, "int64"), (2**63, "uint64")]
+)
+def test_sums_do_not_wrap_around(value, dtype, make):
+    """The sums of 512 times 4 equal values are exact in double precision, whatever the type of the counts."""
+    rows, columns = margins(make(np.full((512, 4), value, dtype=dtype)))
+    assert (rows == 4 * value).all() and (columns == 512 * value).all()
+
+
+def test_sums_of_half_precision_do_not_overflow():
+    """The largest number of this precision is 65504."""
+    assert margins(np.full((300, 300), 300, dtype=np.float16))[0].tolist() == 300 * [90_000]
+
+
+def test_sums_beyond_double_precision_are_an_error():
+    """Each sum by itself may still be finite."""
+    for Z in (np.full((2, 2), 1e308), np.diag([1.2e308, 1.2e308]), sp.csr_array(np.full((2, 2), 1e308))):
+        for function in (margins, estimate_bias, drop_empty):
+            with pytest.raises(ValueError, match="more than a float64 can hold"):
+                function(Z)
 
 
 @given(counts)
@@ -125,6 +156,13 @@ def test_drop_empty_keeps_the_maps(make):
 def test_bad_counts_are_named(Z, message, make):
     with pytest.raises(ValueError, match=message):
         estimate_bias(make(np.array(Z)))
+
+
+def test_an_empty_row_is_named_alone_and_with_the_number_of_others():
+    with pytest.raises(ValueError, match="^row 0 has no counts: its bias"):
+        estimate_bias([[0, 0], [1, 1]])
+    with pytest.raises(ValueError, match=r"^column 0 \(and 2 more\) has no counts"):
+        estimate_bias([[0, 0, 0, 1]])
 
 
 def test_vectors_and_words_are_no_counts():

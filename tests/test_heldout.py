@@ -1,6 +1,7 @@
 """Held-out counts: binomial thinning, and what a gain over independence means."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from hypothesis import given
@@ -8,7 +9,17 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from amptutorial.heldout import heldout_gain, independence_entropy, is_worse, split_counts
+from amptutorial import heldout
+from amptutorial.bias import drop_empty
+from amptutorial.heldout import (
+    HeldOut,
+    heldout_gain,
+    heldout_log_ratios,
+    hold_out,
+    independence_entropy,
+    is_worse,
+    split_counts,
+)
 from amptutorial.poisson import refit_biases
 
 counts = arrays(np.int64, st.tuples(st.integers(1, 6), st.integers(1, 6)), elements=st.integers(0, 50))
@@ -64,6 +75,32 @@ def test_a_fraction_outside_the_unit_interval_is_an_error(fraction, rng):
 def test_a_seed_is_no_generator():
     with pytest.raises(TypeError, match="numpy.random.Generator"):
         split_counts(np.ones((2, 2)), 0.5, 0)
+
+
+def test_counts_that_cannot_be_drawn_from_are_an_error(rng):
+    """NumPy draws from at most 2^63 - 1 counts; the largest double below 2^63 is 2^63 - 1024."""
+    kept, held_out = split_counts(np.array([[2.0**63 - 1024]]), 0.5, rng)
+    assert (kept + held_out).toarray() == 2.0**63 - 1024
+    for Z in (np.array([[2.0**63]]), np.array([[2**64 - 1]], dtype=np.uint64), sp.csr_array([[1e300]])):
+        with pytest.raises(ValueError, match=r"only counts below 2\^63 can be split"):
+            split_counts(Z, 0.5, rng)
+
+
+def test_holding_out_is_splitting_and_leaving_out_what_keeps_no_count():
+    """With the same draws, for counts so few that rows and columns are lost."""
+    Z = np.random.default_rng(0).poisson(0.05, (40, 30))
+    kept, held_out = split_counts(Z, 0.5, np.random.default_rng(1))
+    kept, rows, columns = drop_empty(kept)
+    found = hold_out(Z, 0.5, np.random.default_rng(1))
+    assert len(rows) < 40 and len(columns) < 30
+    assert np.array_equal(found[0].toarray(), kept.toarray())
+    assert np.array_equal(found[1].toarray(), held_out.toarray()[np.ix_(rows, columns)])
+    assert np.array_equal(found[2], rows) and np.array_equal(found[3], columns)
+
+
+def test_holding_out_everything_is_an_error(rng):
+    with pytest.raises(ValueError, match="no counts are kept"):
+        hold_out(np.array([[1]]), 1 - 1e-12, rng)
 
 
 def small_model(rng, m=12, n=9, d=2):
@@ -122,6 +159,117 @@ def test_rows_and_columns_that_were_not_seen_are_left_out():
     r_u, r_v = refit_biases(kept, U, V)
     inside = np.where(kept > 0, held_out, 0)
     assert heldout_gain(kept, held_out, U, V, r_u, r_v) == heldout_gain(kept, inside, U, V, r_u, r_v)
+
+
+@pytest.fixture
+def example(rng):
+    """Arguments of `heldout_gain`, with empty rows and columns on either side."""
+    U, V, _, _, rates = small_model(rng)
+    kept, held_out = (part.toarray() for part in split_counts(rng.poisson(3 * rates), 0.3, rng))
+    kept[2], kept[:, 3], held_out[4] = 0, 0, 0
+    return kept, held_out, U, V, *refit_biases(kept, U, V)
+
+
+def test_log_ratios_are_those_of_the_rates_and_of_independence(example, monkeypatch):
+    kept, held_out, U, V, r_u, r_v = example
+    i, j = np.nonzero(np.where(kept.sum(axis=1, keepdims=True) * kept.sum(axis=0) > 0, held_out, 0))
+    rates = r_u[:, None] * r_v * np.exp(U @ V.T / np.sqrt(len(U)))
+    independent = np.outer(kept.sum(axis=1), kept.sum(axis=0)) / kept.sum()
+    for size in (heldout.PAIRS_AT_ONCE, 7):  # a block more or less makes no difference
+        monkeypatch.setattr(heldout, "PAIRS_AT_ONCE", size)
+        z, log_ratios = heldout_log_ratios(*example)
+        assert np.array_equal(z, held_out[i, j])
+        assert np.allclose(log_ratios, np.log(rates[i, j] / independent[i, j]), rtol=1e-12, atol=1e-14)
+
+
+FORMS = [pd.DataFrame, np.ndarray.tolist, sp.csr_array, sp.csc_matrix, sp.coo_array, sp.lil_array]
+
+
+@pytest.mark.parametrize("make", FORMS)
+def test_every_form_of_the_counts_is_judged_alike(example, make):
+    kept, held_out, *model = example
+    expected = heldout_gain(*example)
+    assert heldout_gain(make(kept), make(held_out), *model) == pytest.approx(expected, rel=1e-12)
+    assert independence_entropy(make(kept), make(held_out)) == independence_entropy(kept, held_out)
+    for a, b in zip(refit_biases(make(kept), *model[:2]), model[2:], strict=True):
+        assert np.allclose(a, b, rtol=1e-12)
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, np.ndarray.tolist, np.asfortranarray])
+def test_every_form_of_the_model_is_judged_alike(example, make):
+    kept, held_out, U, V, r_u, r_v = example
+    biases = (make(r_u), make(r_v)) if make is np.ndarray.tolist else (r_u, r_v)
+    assert heldout_gain(kept, held_out, make(U), make(V), *biases) == heldout_gain(*example)
+
+
+def test_integer_embeddings_are_numbers_too():
+    Z, signs = np.array([[8, 1], [1, 8]]), np.array([[1], [-1]])
+    gain = heldout_gain(Z, Z, signs, signs, *refit_biases(Z, signs, signs))
+    assert gain == heldout_gain(Z, Z, 1.0 * signs, 1.0 * signs, *refit_biases(Z, 1.0 * signs, 1.0 * signs))
+
+
+@pytest.mark.parametrize("make", [sp.csr_array, sp.csc_array])
+def test_judging_leaves_the_callers_arrays_alone(example, make):
+    """Indices that are not sorted, in arrays that are read-only."""
+    expected, tables = heldout_gain(*example), []
+    for Z in example[:2]:
+        Z = make(Z)
+        for a, b in zip(Z.indptr, Z.indptr[1:], strict=False):
+            Z.indices[a:b], Z.data[a:b] = Z.indices[a:b][::-1].copy(), Z.data[a:b][::-1].copy()
+        tables.append(make((Z.data, Z.indices, Z.indptr), shape=Z.shape))
+    before = [array.copy() for Z in tables for array in (Z.data, Z.indices, Z.indptr)]
+    for Z in tables:
+        for array in (Z.data, Z.indices, Z.indptr):
+            array.flags.writeable = False
+    assert heldout_gain(*tables, *example[2:]) == pytest.approx(expected, rel=1e-12)
+    refit_biases(tables[0], *example[2:4])
+    after = [array for Z in tables for array in (Z.data, Z.indices, Z.indptr)]
+    assert all(np.array_equal(a, b) for a, b in zip(before, after, strict=True))
+
+
+@pytest.mark.parametrize("function", [heldout_gain, heldout_log_ratios])
+@pytest.mark.parametrize(
+    ("place", "change", "message"),
+    [
+        (0, lambda Z: Z[:-1], "kept and held_out must have the same shape"),
+        (0, lambda Z: 0 * Z, "kept has no counts at all"),
+        (0, lambda Z: -Z, "kept holds negative values"),
+        (1, lambda Z: np.nan * Z, "held_out holds NaN"),
+        (2, lambda U: U[:-1], r"U must have shape \(12, any\)"),
+        (2, lambda U: np.where(U > 1, np.nan, U), "U holds NaN"),
+        (3, lambda V: V[:, :1], r"V must have shape \(9, 2\)"),
+        (3, lambda V: V[0], r"V must have shape \(9, 2\)"),
+        (2, lambda U: 1e308 * U / np.abs(U).max(), "may overflow"),
+        (4, lambda r: r[:, None], r"r_u must have shape \(12,\)"),
+        (4, lambda r: -r, "r_u must be non-negative"),
+        (5, lambda r: r * np.inf, "r_v must be non-negative and finite"),
+    ],
+)
+def test_what_cannot_be_judged_is_named(example, function, place, change, message):
+    arguments = list(example)
+    with np.errstate(invalid="ignore"):
+        arguments[place] = change(arguments[place])
+    with pytest.raises(ValueError, match=message):
+        function(*arguments)
+
+
+def test_rates_that_overflow_are_an_error_and_rates_of_zero_gain_minus_infinity(example):
+    kept, held_out, U, V, r_u, r_v = example
+    with pytest.raises(FloatingPointError, match="the rates overflow"):
+        heldout_gain(kept, held_out, U, V, 1e308 * r_u / r_u.max(), r_v)
+    assert heldout_gain(kept, held_out, U, V, np.zeros_like(r_u), r_v) == -np.inf
+
+
+def test_without_held_out_counts_every_mean_is_zero(example):
+    kept, held_out, U, V, r_u, r_v = example
+    assert HeldOut.of(kept, 0 * held_out).mean(np.zeros(0)) == 0
+    assert independence_entropy(kept, 0 * held_out) == 0
+    assert heldout_gain(kept, 0 * held_out, U, V, r_u, r_v) == pytest.approx(0, abs=1e-6)  # the tolerance of the refit
+
+
+def test_a_mean_is_one_over_counts_even_if_they_are_less_than_one():
+    pairs = HeldOut.of(np.ones((1, 2)), np.array([[0.1, 0.3]]))
+    assert pairs.mean(np.array([1.0, 2.0])) == pytest.approx(0.7 / 0.4)
 
 
 def test_the_entropy_bounds_the_gain():

@@ -1,5 +1,7 @@
 """The Poisson likelihood in blocks: sums, means, and biases refitted to the margins (counts are not biases)."""
 
+import threading
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -103,6 +105,78 @@ def test_refitting_recovers_the_true_biases_where_counting_cannot(rng):
     refitted, counted = refit_biases(rates, U, V, n_sweeps=5000, tol=1e-15)[0], estimate_bias(rates)[0]
     assert np.allclose(refitted, r_u, rtol=1e-6)
     assert np.abs(counted / r_u - 1).max() > 0.3
+
+
+def test_it_runs_where_no_thread_can_be_started(instance, monkeypatch):
+    """As in WebAssembly; also where the system refuses only the second one."""
+    U, W, r_v, _ = instance
+    monkeypatch.setattr(poisson, "BLOCK_ENTRIES", 7 * len(W))
+    monkeypatch.setattr(poisson, "cpu_count", lambda: 4)
+    threaded, started, start = tilted_means(U, W, r_v), [], threading.Thread.start
+
+    def refuse(thread):
+        if len(started) >= allowed:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    for allowed in (0, 1):
+        started.clear()
+        for a, b in zip(threaded, tilted_means(U, W, r_v), strict=True):
+            assert np.array_equal(a, b)
+        assert len(started) == allowed
+
+
+def test_an_error_in_a_block_is_not_taken_for_a_lack_of_threads():
+    calls = []
+
+    def fail(rows):
+        calls.append(rows)
+        raise RuntimeError("in the block")
+
+    with pytest.raises(RuntimeError, match="in the block"):
+        poisson._map_blocks(fail, 1, 1)
+    assert len(calls) == 1
+
+
+def test_no_rows_at_all_have_no_sums():
+    log_sums, means = tilted_means(np.zeros((0, 2)), np.zeros((3, 2)), np.ones(3))
+    assert log_sums.shape == (0,) and means.shape == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"Z": np.ones((4, 1))}, ValueError, r"V must have shape \(1, 2\)"),
+        ({"U": np.ones((5, 2))}, ValueError, r"U must have shape \(4, any\)"),
+        ({"U": np.full((4, 2), np.nan)}, ValueError, "U holds NaN"),
+        ({"V": sp.csr_array(np.ones((3, 2)))}, TypeError, "V must be dense"),
+        ({"n_sweeps": 0}, ValueError, "n_sweeps must be at least 1"),
+        ({"tol": -1.0}, ValueError, "tol must be non-negative"),
+        ({"Z": -np.ones((4, 3))}, ValueError, "negative"),
+        ({"U": np.full((4, 2), 1e4)}, FloatingPointError, "biases overflow"),
+        ({"U": np.full((4, 2), -1e4)}, FloatingPointError, "biases overflow"),
+    ],
+)
+def test_what_cannot_be_refitted_is_named(change, error, message):
+    arguments = {"Z": np.arange(1, 13).reshape(4, 3), "U": np.ones((4, 2)), "V": np.ones((3, 2))} | change
+    with pytest.raises(error, match=message):
+        refit_biases(**arguments)
+
+
+def test_a_looser_tolerance_stops_earlier(rng, monkeypatch):
+    """By the number of half-sweeps: one for the rows and one for the columns, and one more for the rows at the end."""
+    U, V, Z = rng.standard_normal((20, 2)), rng.standard_normal((15, 2)), rng.poisson(5.0, size=(20, 15))
+    calls, compute = [], poisson.margin_biases
+    monkeypatch.setattr(poisson, "margin_biases", lambda *args: calls.append(args) or compute(*args))
+    numbers = []
+    for options in ({"tol": 10.0}, {"tol": 1e-3}, {"tol": 1e-8}, {"tol": 0.0, "n_sweeps": 3}):
+        calls.clear()
+        refit_biases(Z, U, V, **options)
+        numbers.append(len(calls))
+    assert numbers[0] == 2 + 1 and numbers[3] == 2 * 3 + 1
+    assert numbers[0] < numbers[1] < numbers[2]
 
 
 def test_empty_rows_and_columns_get_no_bias(rng):

@@ -19,6 +19,7 @@ from amptutorial.reexpansion import (
     iterated_sides,
     leading_directions,
     new_side,
+    reach_of,
     reexpanded_half_step,
     settle_rows,
     starting_sides,
@@ -73,6 +74,24 @@ def test_no_step_changes_m_by_more_than_the_reach(counts, columns):
     far = replace(columns, X=100 * columns.X)
     updated = reexpanded_half_step(counts, rows, far, m)
     assert np.abs(updated.X @ far.X.T / np.sqrt(m)).max() <= reexpansion.REACH * (1 + 1e-12)
+
+
+def test_the_reach_of_a_step_is_exact_where_it_matters():
+    """The largest change of an M_ij, or |step| times the largest |w| where even that is within `REACH`."""
+    W = np.array([[0.0, 2.0], [0.3, 0.0], [-0.4, 0.0]])
+    step = np.array([[0.1, 0.0], [0.0, 0.5], [0.6, 0.0], [10.0, 0.0], [0.0, -3.0], [0.0, 0.0]])
+    #                bound 0.2    bound 1.0    bound 1.2: 0.24 is exact
+    assert np.allclose(reach_of(step, W), [0.2, 1.0, 0.24, 4.0, 6.0, 0.0])
+
+
+def test_the_exact_reach_is_computed_for_far_steps_alone(monkeypatch):
+    asked = []
+    exact = reexpansion.largest_changes
+    monkeypatch.setattr(reexpansion, "largest_changes", lambda step, W: asked.append(step) or exact(step, W))
+    reach_of(np.array([[0.5], [1.0]]), np.ones((1, 1)))
+    assert not asked
+    reach_of(np.array([[0.5], [1.5]]), np.ones((1, 1)))
+    assert len(asked) == 1 and asked[0].tolist() == [[1.5]]
 
 
 @pytest.mark.parametrize("gamma", [0.0, 0.1])
@@ -144,6 +163,16 @@ def test_balancing_changes_coordinates_only(counts, rng):
 
 def test_denoisers_that_know_their_axes_keep_them(columns):
     assert balanced_sides(columns, columns) == (columns, columns)
+
+
+def test_the_prior_of_unequal_sides_stays_symmetric(counts, rng):
+    """A change of coordinates by 1e9 leaves round-off that a covariance must not have."""
+    m, learned = counts.shape[0], GaussianPosterior(np.array([[1.0, 0.3], [0.3, 2.0]]))
+    sides = starting_sides(*estimate_bias(counts), learned, rng.standard_normal((40, 2)) * [1.0, 1e9], 5.0)
+    rows, columns = next(iterated_sides(counts, *(in_double(side) for side in sides), m))
+    rows = replace(rows, X=rows.X * [1e9, 1e-9])
+    covariance = balanced_sides(rows, columns)[0].denoiser.covariance
+    assert np.array_equal(covariance, covariance.T)
 
 
 def test_starting_rows_have_the_length_of_the_prior(counts, rng):

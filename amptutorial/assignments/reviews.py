@@ -11,11 +11,10 @@ import numpy as np
 
 from .._contract_checks import check
 from .._trials import count_lines
-from ..bias import drop_empty
 from ..checks import draw_problem
 from ..denoisers import GaussianPosterior, check_is_denoiser
 from ..estimator import AMPEmbedding
-from ..heldout import heldout_gain, split_counts
+from ..heldout import heldout_gain, hold_out
 from ._core import Assignment, Experiment, Setting
 
 # how often a denoiser learns before it is checked once more, and from how many rows
@@ -92,11 +91,9 @@ def draw_table(rows, rng):
     U, V = (rows.draw((size, 3), rng) for size in SHAPE)
     r_u, r_v = (np.exp(rng.choice([-1.0, 0.0, 1.0], size)) for size in SHAPE)
     rates = np.outer(r_u, r_v) * np.exp(U @ V.T)
-    kept, held_out = split_counts(
-        rng.poisson(N_COUNTS * rates / rates.sum()), HELD_OUT, rng
-    )
-    kept, some_rows, some_columns = drop_empty(kept)
-    return kept, held_out[some_rows][:, some_columns]
+    counts = rng.poisson(N_COUNTS * rates / rates.sum())
+    kept, held_out, _, _ = hold_out(counts, HELD_OUT, rng)
+    return kept, held_out
 
 
 def embedding_gain(kept, held_out, denoiser, d):

@@ -20,10 +20,9 @@ from tqdm import tqdm
 
 from amptutorial.assignments import load_submission, maker
 from amptutorial.assignments.reviews import embedding_gain
-from amptutorial.bias import drop_empty
 from amptutorial.comparison import HELD_OUT
 from amptutorial.corpus import load_docstrings, load_movie_reviews
-from amptutorial.heldout import split_counts
+from amptutorial.heldout import hold_out
 
 GAUSSIAN = "Gaussian posterior mean"
 
@@ -61,9 +60,8 @@ def load_tables(options, choice):
         counts = load_docstrings().counts
     else:
         counts = load_movie_reviews(n_documents=options.documents, random_state=choice).counts
-    kept, held_out = split_counts(counts, HELD_OUT, np.random.default_rng([choice, counts.shape[0]]))
-    kept, rows, columns = drop_empty(kept)
-    return kept, held_out[rows][:, columns]
+    kept, held_out, _, _ = hold_out(counts, HELD_OUT, np.random.default_rng([choice, counts.shape[0]]))
+    return kept, held_out
 
 
 def send_gain(sender, path, options, choice):

@@ -1,0 +1,164 @@
+"""The checks at the door: what they accept, what they refuse, and that they leave the caller's arrays alone."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+from amptutorial._validation import (
+    check_array,
+    check_choice,
+    check_counts,
+    check_embedding,
+    check_matrix,
+    check_rates,
+    check_symmetric,
+)
+
+Z = np.array([[1, 0, 2], [0, 3, 0]])
+FORMATS = ["csr", "csc", "coo", "bsr", "dia", "lil", "dok"]
+
+
+@pytest.mark.parametrize("make", [list, tuple, np.array, np.asfortranarray, pd.DataFrame, np.ma.array])
+def test_every_container_of_numbers_is_an_array(make):
+    for X in (check_array(make(Z.tolist()), "X"), check_counts(make(Z.tolist()))):
+        assert type(X) is np.ndarray and np.array_equal(X, Z)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "kept"),
+    [
+        ("int8", "int8"),
+        ("bool", "bool"),
+        ("uint64", "uint64"),
+        ("float32", "float32"),
+        ("float64", "float64"),
+        ("float16", "float64"),
+        ("longdouble", "float64"),
+        (">f8", "float64"),
+        (">i4", "float64"),
+    ],
+)
+def test_precisions_that_sums_would_overflow_or_libraries_refuse_become_double(dtype, kept):
+    assert check_array(Z.astype(dtype), "X").dtype == kept
+    assert check_matrix(Z.astype(dtype), "X").dtype == (np.float32 if dtype == "float32" else np.float64)
+
+
+@pytest.mark.parametrize("check", [check_array, check_matrix, lambda X, name: check_counts(X, name=name)])
+@pytest.mark.parametrize(
+    ("X", "error", "message"),
+    [
+        (np.ma.array(Z, mask=Z > 2), TypeError, "X has masked entries"),
+        (Z + 1j, ValueError, "imaginary parts would be lost"),
+        (Z.astype(object), ValueError, "X must hold numbers, got dtype object"),
+        (Z.astype(str), ValueError, "X must hold numbers, got dtype <U"),
+        (Z.astype("timedelta64[s]"), ValueError, "X must hold numbers"),
+        ([[1, 2], [3]], ValueError, "X cannot be read as an array"),
+        (None, ValueError, "X must hold numbers"),
+    ],
+)
+def test_what_is_not_real_numbers_is_refused(check, X, error, message):
+    with pytest.raises(error, match=message):
+        check(X, "X")
+
+
+def test_a_mask_that_hides_nothing_is_accepted():
+    assert np.array_equal(check_counts(np.ma.array(Z, mask=np.zeros_like(Z))), Z)
+
+
+@pytest.mark.parametrize("make", [sp.csr_array, sp.coo_matrix])
+def test_sparse_where_dense_is_needed_is_refused(make):
+    for check in (check_array, check_matrix):
+        with pytest.raises(TypeError, match=r"U must be dense.*toarray"):
+            check(make(Z), "U")
+    with pytest.raises(TypeError, match="r must be dense"):
+        check_rates(make(Z), 2, "r")
+
+
+def test_what_overflows_double_precision_is_not_finite():
+    for check in (check_counts, lambda X: check_matrix(X, "X")):
+        with pytest.raises(ValueError, match="NaN or infinite"):
+            check(np.array([[np.longdouble("1e4000")]]))
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64", "float32", "float64", "longdouble"])
+def test_sparse_counts_come_back_as_ordered_rows(form, dtype):
+    given = sp.csr_array(Z.astype(dtype)).asformat(form)
+    checked = check_counts(given)
+    assert isinstance(checked, sp.csr_array) and checked.has_canonical_format
+    assert np.array_equal(checked.toarray(), Z.astype(dtype))
+
+
+def repeated(form, dtype, value, times):
+    """A 1 x 1 table that stores `value` at one pair `times` times."""
+    data, index = np.full(times, value, dtype=dtype), np.zeros(times, dtype=np.int32)
+    if form == "coo":
+        return sp.coo_array((data, (index, index)), shape=(1, 1))
+    if form == "bsr":
+        return sp.bsr_array((data[:, None, None], index, np.array([0, times])), shape=(1, 1))
+    make = {"csr": sp.csr_array, "csc": sp.csc_array}[form]
+    return make((data, index, np.array([0, times])), shape=(1, 1))
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "bsr"])
+@pytest.mark.parametrize(
+    ("dtype", "value", "times"),
+    [("int8", 100, 3), ("uint8", 128, 2), ("bool", True, 2), ("int64", 2**62, 4), ("uint64", 2**63, 2)],
+)
+def test_counts_of_a_pair_that_is_stored_twice_do_not_wrap(form, dtype, value, times):
+    """The sums are powers of two or small, exact in double precision."""
+    assert check_counts(repeated(form, dtype, value, times)).toarray() == [[int(value) * times]]
+
+
+def test_single_precision_stays_single():
+    assert check_counts(repeated("coo", "float32", 1.5, 2)).dtype == np.float32
+    with pytest.raises(ValueError, match="infinite"):
+        check_counts(repeated("coo", "float32", 3e38, 2))
+
+
+@pytest.mark.parametrize("make", [sp.csr_array, sp.csc_array])
+def test_the_callers_arrays_are_neither_rewritten_nor_need_be_writeable(make):
+    """Unsorted, with a pair stored twice, and read-only, as from a memory map."""
+    shape = (1, 3) if make is sp.csr_array else (3, 1)
+    given = make((np.array([1.0, 2.0, 4.0]), np.array([2, 0, 2]), np.array([0, 3])), shape=shape)
+    before = [array.copy() for array in (given.data, given.indices, given.indptr)]
+    for array in (given.data, given.indices, given.indptr):
+        array.flags.writeable = False
+    assert check_counts(given).toarray().ravel().tolist() == [2, 0, 5]
+    for array, copy in zip((given.data, given.indices, given.indptr), before, strict=True):
+        assert np.array_equal(array, copy)
+
+
+def test_embeddings_must_fit_each_other_and_their_product_the_precision():
+    U, V = check_embedding(np.ones((2, 1), dtype=np.float32), [[1], [2], [3]], 2, 3)
+    assert U.dtype == V.dtype == np.float64
+    with pytest.raises(ValueError, match=r"U must have shape \(2, any\), got \(3, 1\)"):
+        check_embedding(np.ones((3, 1)), np.ones((3, 1)), 2, 3)
+    with pytest.raises(ValueError, match=r"V must have shape \(3, 1\), got \(3, 2\)"):
+        check_embedding(np.ones((2, 1)), np.ones((3, 2)), 2, 3)
+    check_embedding(np.full((2, 1), 1e200), np.full((3, 1), 1e100), 2, 3)
+    with pytest.raises(ValueError, match=r"may overflow: U reaches 1.0e\+200 and V 1.0e\+150"):
+        check_embedding(np.full((2, 1), -1e200), np.full((3, 1), 1e150), 2, 3)
+    with pytest.raises(ValueError, match="may overflow"):
+        check_embedding(np.full((2, 1), 1e20, np.float32), np.full((3, 1), 1e20, np.float32), 2, 3)
+
+
+def test_bias_factors_may_be_zero_only_where_that_is_asked_for():
+    assert check_rates([0, 1], 2, "r", zero=True).tolist() == [0, 1]
+    with pytest.raises(ValueError, match=r"positive and finite: r\[0\] is 0"):
+        check_rates([0, 1], 2, "r")
+    with pytest.raises(ValueError, match=r"non-negative and finite: r\[1\] is -1"):
+        check_rates([0, -1], 2, "r", zero=True)
+
+
+def test_symmetric_matrices_may_be_integers_but_not_complex():
+    assert check_symmetric([[2, 1], [1, 2]], 2).dtype == np.float64
+    with pytest.raises(ValueError, match="imaginary"):
+        check_symmetric(np.eye(2) * 1j, 2)
+
+
+def test_a_choice_is_one_of_the_names():
+    assert check_choice("b", "init", ("b", "a")) == "b"
+    with pytest.raises(ValueError, match=r"init must be one of \['a', 'b'\], got 'c'"):
+        check_choice("c", "init", ("b", "a"))
