@@ -17,7 +17,7 @@ from .baselines import singular_values
 from .bias import drop_empty, estimate_bias
 from .corpus import load_movie_reviews
 from .estimator import AMPEmbedding
-from .heldout import heldout_gain, split_counts
+from .heldout import heldout_gain, hold_out
 from .methods import METHODS, amp, tf_idf
 from .model import PoissonEmbedding
 from .neighbours import nearest_words
@@ -141,9 +141,7 @@ def compare_methods(
             "the corpus has no labels, and the comparison asks what embeddings know"
             " of them"
         )
-    kept, held_out = split_counts(corpus.counts, HELD_OUT, rng)
-    kept, rows, columns = drop_empty(kept)
-    held_out = held_out[rows][:, columns]
+    kept, held_out, rows, columns = hold_out(corpus.counts, HELD_OUT, rng)
     labels, vocabulary = corpus.labels[rows], corpus.vocabulary[columns]
     seed = int(rng.integers(2**31))
     results = {}
@@ -219,8 +217,8 @@ def reviews_instance(index, d=10, n_nearest=5):
         ``words``, and the words ``nearest`` to each, nearest first.
     """
     corpus = load_movie_reviews(random_state=index)
-    kept, held_out = split_counts(corpus.counts, HELD_OUT, np.random.default_rng(index))
-    kept, rows, columns = drop_empty(kept)
+    rng = np.random.default_rng(index)
+    kept, held_out, _, columns = hold_out(corpus.counts, HELD_OUT, rng)
     model = AMPEmbedding(d, random_state=index).fit(kept)
     U, V = model.embedding_, model.components_.T
     biases, vocabulary = (
@@ -230,7 +228,7 @@ def reviews_instance(index, d=10, n_nearest=5):
     (m, n), nonzeros = corpus.counts.shape, corpus.counts.nnz
     return {
         **{"m": m, "n": n, "nonzeros": nonzeros, "d": d},
-        "gain": heldout_gain(kept, held_out[rows][:, columns], U, V, *biases),
+        "gain": heldout_gain(kept, held_out, U, V, *biases),
         "words": WORDS,
         "nearest": [nearest_words(V, vocabulary, word, n_nearest) for word in WORDS],
     }

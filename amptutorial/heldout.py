@@ -173,8 +173,28 @@ class HeldOut:
         return -self.mean(np.log(self.columns[self.j] / self.columns.sum()))
 
 
-def _checked(kept, held_out):
-    """Return the `HeldOut` of counts that come from outside."""
+def held_out_pairs(kept, held_out):
+    """Return the pairs that have held-out counts.
+
+    Parameters
+    ----------
+    kept, held_out : arrays or sparse arrays (m, n)
+        As from `split_counts`.
+
+    Returns
+    -------
+    HeldOut
+
+    Raises
+    ------
+    ValueError
+        For invalid counts, matrices of different shapes, or no counts in `kept`.
+
+    Examples
+    --------
+    >>> held_out_pairs([[4, 2], [0, 0]], [[0, 1], [3, 0]]).z
+    array([1.])
+    """
     kept = check_counts(kept, name="kept")
     held_out = check_counts(held_out, name="held_out")
     if kept.shape != held_out.shape:
@@ -237,7 +257,7 @@ def heldout_gain(kept, held_out, U, V, r_u, r_v):
     >>> round(heldout_gain(Z, Z, signs, signs, *refit_biases(Z, signs, signs)), 3)
     0.318
     """
-    pairs = _checked(kept, held_out)
+    pairs = held_out_pairs(kept, held_out)
     U, V, r_u, r_v = _checked_model(pairs, U, V, r_u, r_v)
     log_ratios, some = pairs.log_ratios(U, V, r_u, r_v), np.flatnonzero(r_u)
     log_sums, _ = tilted_means(U[some], V / np.sqrt(len(U)), r_v)
@@ -275,7 +295,7 @@ def heldout_log_ratios(kept, held_out, U, V, r_u, r_v):
     >>> heldout_log_ratios(eye, eye, zero, zero, np.ones(2), np.ones(2) / 2)
     (array([1., 1.]), array([0., 0.]))
     """
-    pairs = _checked(kept, held_out)
+    pairs = held_out_pairs(kept, held_out)
     return pairs.z, pairs.log_ratios(*_checked_model(pairs, U, V, r_u, r_v))
 
 
@@ -325,4 +345,4 @@ def independence_entropy(kept, held_out):
     >>> bool(np.isclose(independence_entropy(Z, Z), np.log(2)))
     True
     """
-    return _checked(kept, held_out).entropy()
+    return held_out_pairs(kept, held_out).entropy()

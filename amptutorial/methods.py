@@ -21,12 +21,12 @@ from sklearn.feature_extraction.text import TfidfTransformer
 
 from .amp import biased_low_rank_amp
 from .baselines import NotConvergedWarning, poisson_lbfgs
-from .bias import drop_empty, estimate_bias
+from .bias import estimate_bias, margins
 from .denoisers import GaussianPosterior
 from .estimator import AMPEmbedding
-from .heldout import heldout_gain, split_counts
+from .heldout import held_out_pairs, heldout_gain, hold_out
 from .poisson import refit_biases
-from .reexpansion import leading_directions, start
+from .reexpansion import leading_directions, starting_sides
 from .score import FisherScore
 
 VALIDATION = 0.1  # the fraction of the kept counts that chooses a free parameter
@@ -88,15 +88,12 @@ class Mixture:
 
     def gain(self, kept, held_out):
         """Return the held-out gain over independence, in nats per count."""
-        held_out = sp.coo_array(held_out)
-        i, j = held_out.coords
-        seen = (kept.sum(axis=1)[i] > 0) & (kept.sum(axis=0)[j] > 0)
-        i, j, z = i[seen], j[seen], held_out.data[seen]
-        ratios = np.einsum("kd,kd->k", self.U[i] / self.weights, self.V[j])
+        pairs = held_out_pairs(kept, held_out)
+        U, V = self.U[pairs.i] / self.weights, self.V[pairs.j]
+        ratios = np.einsum("kd,kd->k", U, V)
         # a pair that is ruled out, without any share of independence
         with np.errstate(divide="ignore"):
-            logs = np.log((1 - self.share) * ratios + self.share)
-        return float(z @ logs / max(z.sum(), 1))
+            return pairs.mean(np.log((1 - self.share) * ratios + self.share))
 
 
 def choose_by_validation(fit, values, kept, rng):
@@ -119,9 +116,8 @@ def choose_by_validation(fit, values, kept, rng):
     -------
     Exponential or Mixture
     """
-    training, validation = split_counts(kept, VALIDATION, rng)
-    training, rows, columns = drop_empty(training)
-    validation, rates = validation[rows][:, columns], fit(training, 2)
+    training, validation, _, _ = hold_out(kept, VALIDATION, rng)
+    rates = fit(training, 2)
     best = max(values, key=lambda value: rates(value).gain(training, validation))
     return fit(kept, 20)(best)
 
@@ -185,7 +181,7 @@ def quadratic_amp(kept, d, rng, *, refit):
         directions, variance = leading_directions(counts, d, own_rng)
         size = np.sqrt(variance * m / d)
         posterior = GaussianPosterior(size, learn=True)
-        _, columns = start(counts, posterior, posterior, directions, size)
+        _, columns = starting_sides(*biases, posterior, directions, size)
         B0 = np.sqrt(biases[1])[:, None] * columns.X.astype(np.float64)
         Y = FisherScore(counts, *biases)
         run = biased_low_rank_amp(Y, *biases, posterior, B0=B0, n_iter=max(ITERATIONS))
@@ -297,7 +293,7 @@ def mixture_of_topics(counts, W, H, share):
     >>> one.U.ravel(), one.V.ravel(), one.weights
     (array([1., 1.]), array([1., 1.]), array([1.]))
     """
-    rows, columns = (np.asarray(counts.sum(axis=k), dtype=np.float64) for k in (1, 0))
+    rows, columns = margins(counts)
     some = (W.sum(axis=0) > 0) & (H.sum(axis=1) > 0)
     W, H = W[:, some], H[some]
     joint = W.sum(axis=0) * H.sum(axis=1)  # counts by topic
