@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from .beliefs import Penalty, Prior
+from .beliefs import Belief
 from .denoisers import Denoiser
 
 
@@ -87,7 +87,7 @@ class Trial:
         ``make(**changes)`` returns the denoiser, with some constructor parameters
         changed.
     problem : Problem
-    belief : Penalty or Prior, optional
+    belief : Belief, optional
     limits : tuple of Limit
     title : str
         Which setting this is, where there are several.
@@ -97,7 +97,7 @@ class Trial:
 
     make: Callable[..., Denoiser]
     problem: Problem
-    belief: Penalty | Prior | None = None
+    belief: Belief | None = None
     limits: tuple = ()
     title: str = ""
     count_lines: Callable = field(default=count_lines)

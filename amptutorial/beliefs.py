@@ -6,6 +6,21 @@ assignments are in `amptutorial.assignments`.
 """
 
 from abc import ABC, abstractmethod
+from typing import Protocol
+
+from .laws import RowLaw
+
+
+class Belief(Protocol):
+    """What every belief has: a law of rows, and how the denoiser is to use F."""
+
+    @property
+    def rows(self) -> RowLaw:
+        """Rows for which the belief is meant."""
+
+    @property
+    def precision(self) -> str:
+        """``"argmin"`` or ``"posterior"``, as in `Denoiser`."""
 
 
 class Penalty(ABC):

@@ -6,6 +6,7 @@ or `EmpiricalRows` for the rows of one given instance.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Protocol
@@ -142,8 +143,8 @@ class DiscreteBias(BiasLaw):
     array([5.5, 4.5, 4.5, 4.5])
     """
 
-    values: tuple
-    probabilities: tuple | None = None
+    values: Sequence[float]
+    probabilities: Sequence[float] | None = None
 
     def __post_init__(self):
         values = np.atleast_1d(check_values(self.values, "values"))
@@ -262,7 +263,7 @@ class GaussianRows:
     (2, 3)
     """
 
-    covariance: float | tuple = 1.0
+    covariance: float | np.ndarray | tuple = 1.0
 
     def __post_init__(self):
         if isinstance(self.covariance, Real):

@@ -135,7 +135,8 @@ class _SampledSide:
         self.r = check_rates(self.r, n_samples, "r")
         self.S = self.X.T @ self.X / n_samples
         self.denoiser, self.rng = denoiser, rng
-        self.noise = self.noise_covariance = self.estimate = None
+        self.noise = self.noise_covariance = None
+        self.estimate: np.ndarray | None = None
 
     def step(self, M, Q, C, Gamma):
         """Draw P = X M + noise of covariance `Q`, and denoise it."""

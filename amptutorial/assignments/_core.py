@@ -12,7 +12,7 @@ from .._contract_checks import SITE
 from .._trials import count_lines
 from .._validation import check_integer, check_positive
 from ..amp import biased_low_rank_amp
-from ..beliefs import Penalty, Prior
+from ..beliefs import Belief
 from ..checks import (
     CHECKS,
     CheckReport,
@@ -39,7 +39,7 @@ class Setting:
     class_name : str
     params : dict
         Keywords of its constructor.
-    belief : Penalty or Prior or None
+    belief : Belief or None
         What it should believe with these parameters.
     d : int
     limits : tuple of Limit
@@ -47,7 +47,7 @@ class Setting:
 
     class_name: str
     params: dict
-    belief: Penalty | Prior | None
+    belief: Belief | None
     d: int
     limits: tuple = ()
 

@@ -120,7 +120,7 @@ def _setting(centroids, probabilities):
     )
 
 
-TRIANGLE = {
+TRIANGLE: dict[str, list] = {
     "centroids": [[1.4, 0.0], [-0.7, 1.2124], [-0.7, -1.2124]],
     "probabilities": [0.5, 0.3, 0.2],
 }

@@ -7,7 +7,7 @@ import numpy as np
 from ..beliefs import Penalty
 from ..checks import Limit
 from ..denoisers import Lasso, Ridge
-from ..laws import DiscreteBias, SparseGaussianRows
+from ..laws import DiscreteBias, RowLaw, SparseGaussianRows
 from ._core import Assignment, Experiment, Setting
 
 
@@ -18,7 +18,7 @@ class BothNorms(Penalty):
     l1: float
     l2: float
     # of 9, little survives the larger l1 and l2
-    rows: object = field(default=SparseGaussianRows(18.0, density=1 / 3))
+    rows: RowLaw = field(default=SparseGaussianRows(18.0, density=1 / 3))
 
     def value(self, U):
         """Return g of each row."""

@@ -7,7 +7,7 @@ import numpy as np
 from ..beliefs import Penalty
 from ..checks import Limit
 from ..denoisers import Lasso
-from ..laws import DiscreteBias
+from ..laws import DiscreteBias, RowLaw
 from ._core import Assignment, Experiment, Setting
 
 
@@ -29,7 +29,7 @@ class Norm(Penalty):
     """g(u) = strength |u|, the norm and not its square."""
 
     strength: float
-    rows: object = field(default=SilentRows(4.0, silent=0.4))
+    rows: RowLaw = field(default=SilentRows(4.0, silent=0.4))
 
     def value(self, U):
         """Return g of each row."""

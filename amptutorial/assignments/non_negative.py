@@ -7,7 +7,7 @@ from scipy.optimize import nnls
 
 from ..beliefs import Penalty
 from ..checks import Limit
-from ..laws import DiscreteBias
+from ..laws import DiscreteBias, RowLaw
 from ._core import Assignment, Experiment, Setting
 from .elastic_net import ZerosFound
 
@@ -41,7 +41,7 @@ class SquaresOfTopics(Penalty):
     """g(u) = strength |u|^2 / 2 where no entry of u is negative, infinite elsewhere."""
 
     strength: float
-    rows: object = field(default=TopicRows(4.0, density=0.5))
+    rows: RowLaw = field(default=TopicRows(4.0, density=0.5))
 
     def value(self, U):
         """Return g of each row."""

@@ -198,6 +198,8 @@ def draw_settings(rng):
 class AgainstGaussian(Experiment):
     """How large the error of A B^T is, as a share of the error with the Gaussian posterior mean in the same place."""
 
+    rows: FewLongRows
+
     def predict(self, denoiser, n_samples=5000):
         """Return the share by state evolution."""
         return super().predict(denoiser, n_samples) / super().predict(

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..beliefs import Penalty
 from ..checks import Limit
-from ..laws import DiscreteBias, GaussianRows
+from ..laws import DiscreteBias, GaussianRows, RowLaw
 from ._core import Assignment, Experiment, Setting
 
 
@@ -15,7 +15,7 @@ class SquaredNorm(Penalty):
     """g(u) = strength |u|^2 / 2 (`eq:regl2`)."""
 
     strength: float
-    rows: object = field(default=GaussianRows(3.0))
+    rows: RowLaw = field(default=GaussianRows(3.0))
 
     def value(self, U):
         """Return g of each row."""
