@@ -13,15 +13,21 @@ NPM := $(shell command -v npm)
 export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS := 1
 
-.PHONY: help setup book site test lint clean
+# Unit tests: neither the pages in a browser nor the notebooks.
+UNIT := $(BIN)/python -m pytest -n 2 --dist loadfile --ignore tests/test_browser.py amptutorial tools tests
+
+.PHONY: help setup check book site test unit mutants lint clean
 
 help:
 	@echo "make setup   create .venv with the tested versions"
+	@echo "make check   lint and the fast unit tests: three minutes, before every commit"
 	@echo "make book    run every chapter and brief on this machine, then build the site"
 	@echo "make site    build the site from the stored outputs"
 	@echo "             OFFLINE=1 with book or site: no page loads anything from another host (npm is needed once)"
 	@echo "make test    lint, the site without a warning, tests, notebooks against their stored outputs, pages in a browser"
-	@echo "make lint    style of code and notebooks"
+	@echo "make unit    all unit tests, the slow ones too"
+	@echo "make mutants change the core's formulas one by one: some test must notice"
+	@echo "make lint    style of code and notebooks, types of contracts, workflows"
 	@echo "make clean   remove what was built"
 
 setup: $(INSTALLED)
@@ -31,8 +37,12 @@ $(INSTALLED): pyproject.toml $(CONSTRAINTS)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=...")'
 	@echo "Installing into .venv: one or two minutes, once"
 	@$(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check $(addprefix -c ,$(CONSTRAINTS)) -e '.[book,test]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check $(addprefix -c ,$(CONSTRAINTS)) -e '.[book,course,test,dev]'
 	@touch $@
+
+# Each direct dependency in the lowest version that pyproject.toml allows: make unit CONSTRAINTS=lowest.txt
+lowest.txt: pyproject.toml
+	@sed -nE 's/^ +"([A-Za-z0-9_.-]+)>=([0-9.]+).*/\1==\2/p' $< > $@
 
 $(FETCHED): tools/offline/package.json tools/offline/package-lock.json tools/offline/.npmrc
 	@$(if $(NPM),,echo "OFFLINE=1 needs npm to fetch MathJax and the widgets: install Node.js" >&2; exit 1)
@@ -65,12 +75,24 @@ test: $(INSTALLED) $(if $(NPM),$(FETCHED)) lint
 	@cat _build/browser.txt 2>/dev/null || echo "No page was opened in a browser: see the tests that were skipped"
 	@echo "Every test passed; the book builds without a warning"
 
+check: lint
+	@$(UNIT) -m "not slow"
+	@echo "Lint and the fast unit tests passed; make test has the rest"
+
+unit: $(INSTALLED)
+	@$(UNIT)
+
+mutants: $(INSTALLED)
+	@$(BIN)/python tools/mutate.py
+
 lint: $(INSTALLED)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
-	@echo "Code and notebooks are tidy"
+	@$(BIN)/mypy
+	@$(BIN)/zizmor --offline --quiet .github
+	@echo "Code, notebooks, types and workflows are tidy"
 
 clean:
-	@rm -rf _build build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
+	@rm -rf _build build dist *.egg-info lowest.txt .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	@find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
 	@echo "Removed what was built; .venv and .offline stay (rm -r .venv .offline starts from nothing)"

@@ -1,5 +1,7 @@
-"""The house: one source of truth for versions, licences and citation, and a wheel that holds the package alone."""
+"""The house: versions, licences and citation stand in one place; what is imported is declared; the wheel is clean."""
 
+import ast
+import json
 import os
 import re
 import shutil
@@ -7,6 +9,8 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from functools import cache
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -24,18 +28,96 @@ CONSTRAINTS = {
 MAKEFILE = (ROOT / "Makefile").read_text()
 
 
+EXTRAS = PROJECT["optional-dependencies"]
+WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
+
+# Which extras a file may import from, besides the dependencies of the package: the nearest entry counts.
+MAY_IMPORT = {
+    "amptutorial": (),
+    "amptutorial/figures.py": ("book",),
+    "amptutorial/widgets.py": ("book",),
+    "amptutorial/checks": ("test",),  # pytest, for tests of a denoiser
+    "amptutorial/checks.py": ("test",),
+    "amptutorial/grading": ("course",),
+    "assignments": ("book", "test"),
+    "benchmarks": (),
+    "book": ("book",),
+    "book/conftest.py": ("test",),
+    "solutions": (),
+    "tests": ("book", "course", "test"),
+    "tools": ("book",),
+}
+
+
 def load(name):
     return yaml.safe_load((ROOT / name).read_text())
 
 
-def requirements():
-    groups = PROJECT["optional-dependencies"].values()
-    return [Requirement(line) for line in [*PROJECT["dependencies"], *(line for group in groups for line in group)]]
+def requirements(*extras):
+    lines = [*PROJECT["dependencies"], *(line for extra in extras for line in EXTRAS[extra])]
+    return [Requirement(line) for line in lines]
 
 
-@pytest.mark.parametrize("requirement", requirements(), ids=str)
+def steps(workflow):
+    return [step for job in yaml.safe_load(workflow.read_text())["jobs"].values() for step in job["steps"]]
+
+
+@pytest.mark.parametrize("requirement", requirements(*EXTRAS), ids=str)
 def test_the_tested_version_lies_in_the_declared_range(requirement):
     assert CONSTRAINTS[canonicalize_name(requirement.name)] in requirement.specifier
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
+def test_the_lowest_versions_are_those_of_every_dependency(tmp_path):
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    subprocess.run(["make", "-s", "-f", ROOT / "Makefile", "lowest.txt"], cwd=tmp_path, check=True)
+    lowest = dict(line.split("==") for line in (tmp_path / "lowest.txt").read_text().split())
+    assert set(lowest) == {requirement.name for requirement in requirements(*EXTRAS)}
+    assert all(Version(lowest[each.name]) in each.specifier for each in requirements(*EXTRAS))
+
+
+def source_of(path):
+    """Return the Python of a module or of a notebook, without the commands that only a notebook knows."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".py":
+        return text
+    cells = ["".join(cell["source"]) for cell in json.loads(text)["cells"] if cell["cell_type"] == "code"]
+    return re.sub(r"^[%!].*$", "pass", "\n".join(cells), flags=re.MULTILINE)
+
+
+def imported(path):
+    """Return the names of the top-level packages that a file imports, wherever in it."""
+    for node in ast.walk(ast.parse(source_of(path))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            yield node.module.split(".")[0]
+
+
+@cache
+def distributions():
+    """Return the distributions that bring each package: ``{"sklearn": {"scikit-learn"}, ...}``."""
+    return {name: set(map(canonicalize_name, found)) for name, found in packages_distributions().items()}
+
+
+@pytest.mark.parametrize("place", MAY_IMPORT)
+def test_what_is_imported_is_declared(place):
+    ours = {"amptutorial", "benchmarks", *(path.stem for path in (ROOT / "tools").glob("*.py"))}
+    declared = {canonicalize_name(requirement.name) for requirement in requirements(*MAY_IMPORT[place])}
+    found = [ROOT / place, *(ROOT / place).rglob("*.py"), *(ROOT / place).rglob("*.ipynb")]
+    undeclared = {
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in found
+        if path.is_file() and nearest(path.relative_to(ROOT)) == place
+        for name in imported(path)
+        if name not in ours | sys.stdlib_module_names and not distributions().get(name, set()) & declared
+    }
+    assert not undeclared
+
+
+def nearest(path):
+    """Return the key of `MAY_IMPORT` that decides for a file."""
+    return next(place for place in (path, *path.parents) if place.as_posix() in MAY_IMPORT).as_posix()
 
 
 def test_binder_installs_the_book_with_the_tested_versions():
@@ -55,14 +137,27 @@ def test_the_changelog_describes_this_version():
     assert re.search(rf"^## {re.escape(PROJECT['version'])}\b", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
 
 
-@pytest.mark.parametrize("workflow", sorted((ROOT / ".github/workflows").glob("*.yml")), ids=lambda path: path.stem)
-def test_workflows_call_targets_of_the_makefile(workflow):
-    steps = [step for job in yaml.safe_load(workflow.read_text())["jobs"].values() for step in job["steps"]]
-    commands = [step["run"] for step in steps if "run" in step]
+@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.stem)
+def test_workflows_call_make_or_do_without_it_where_there_may_be_none(workflow):
+    commands = [step["run"] for step in steps(workflow) if "run" in step]
     assert commands
-    for command in commands:
-        make, target, *_ = command.split()
-        assert make == "make" and re.search(rf"^{target}:", MAKEFILE, re.MULTILINE)
+    for program, *arguments in map(str.split, commands):
+        assert program == "make" and re.search(rf"^{arguments[0]}:", MAKEFILE, re.MULTILINE) or program == "python"
+
+
+def test_every_python_that_is_promised_is_tested():
+    jobs = load(".github/workflows/test.yml")["jobs"]
+    on_linux = {row["python"] for row in jobs["pythons"]["strategy"]["matrix"]["include"]}
+    elsewhere = jobs["systems"]["strategy"]["matrix"]["python"]
+    promised = [each.split(" :: ")[-1] for each in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", each)]
+    assert set(promised) == on_linux
+    assert elsewhere == [promised[0], promised[-1]]
+    assert PROJECT["requires-python"] == f">={promised[0]}"
+
+
+def test_a_commit_is_checked_by_make_lint():
+    (repository,) = load(".pre-commit-config.yaml")["repos"]
+    assert [hook["entry"] for hook in repository["hooks"]] == ["make lint"]
 
 
 def test_continuous_integration_runs_make_test():
@@ -86,8 +181,10 @@ def test_the_wheel_holds_the_package_alone(tmp_path):
     names = zipfile.ZipFile(wheel).namelist()
     info = f"amptutorial-{PROJECT['version']}.dist-info/"
     package = ROOT / "amptutorial"
-    expected = {str(path.relative_to(ROOT)) for path in (*package.rglob("*.py"), *package.glob("results/*.json"))}
-    assert {name for name in names if not name.startswith(info)} == expected
+    expected = [*package.rglob("*.py"), *package.glob("results/*.json")]
+    assert sorted(name for name in names if not name.startswith(info)) == sorted(
+        path.relative_to(ROOT).as_posix() for path in expected
+    )
 
 
 def test_the_example_in_the_readme_runs(capsys):
