@@ -2,6 +2,7 @@
 
 import os
 import socket
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +34,15 @@ def offline(tmp_path, monkeypatch):
     monkeypatch.setattr(socket.socket, "connect", blocked)
     monkeypatch.setenv("AMPTUTORIAL_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("AMPTUTORIAL_DATA", raising=False)
+
+
+def pytest_collection_modifyitems(items):
+    """Skip the grader where its sandbox lacks the limits that the tests try to break."""
+    if sys.platform == "linux":
+        return
+    for item in items:
+        if item.path.stem.startswith(("test_grading", "test_nbgrader")):
+            item.add_marker(pytest.mark.skip(reason="the sandbox of the grader is tested on Linux"))
 
 
 def pytest_terminal_summary(terminalreporter):

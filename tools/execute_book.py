@@ -7,7 +7,6 @@ Stored notebooks are normalised: where a run gives the same results, it leaves t
 """
 
 import os
-import resource
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -69,6 +68,8 @@ def execute(path):
 
 def peak_memory():
     """Return the megabytes that the largest of this process's children, a kernel that has ended, held at most."""
+    import resource  # Windows has none
+
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * unit / 1e6
 
