@@ -102,7 +102,8 @@ def distributions():
 
 @pytest.mark.parametrize("place", MAY_IMPORT)
 def test_what_is_imported_is_declared(place):
-    ours = {"amptutorial", "benchmarks", *(path.stem for path in (ROOT / "tools").glob("*.py"))}
+    helpers = [*(ROOT / "tools").glob("*.py"), *(ROOT / "tests").glob("*.py")]
+    ours = {"amptutorial", "benchmarks", *(path.stem for path in helpers)}
     declared = {canonicalize_name(requirement.name) for requirement in requirements(*MAY_IMPORT[place])}
     found = [ROOT / place, *(ROOT / place).rglob("*.py"), *(ROOT / place).rglob("*.ipynb")]
     undeclared = {
