@@ -315,6 +315,7 @@ def test_broken_download_leaves_nothing(tmp_path, monkeypatch):
 # The real reviews
 
 
+@pytest.mark.slow
 @pytest.mark.reviews
 @pytest.mark.skipif(REAL is None, reason="the movie reviews are not here: set AMPTUTORIAL_DATA to them or their folder")
 def test_real_reviews_are_counted_as_by_hand():

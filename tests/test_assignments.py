@@ -57,6 +57,7 @@ def report_on(task, path, seed=HIDDEN_SEED):
     return check_assignment(task.number, path, seed=seed)
 
 
+@pytest.mark.slow
 @needs_solutions
 @pytest.mark.parametrize(
     ("task", "name", "seed"),
@@ -75,6 +76,7 @@ def test_right_solutions_of_every_style_get_all_points(task, name, seed, record_
     assert points(task, report) == pytest.approx(100)
 
 
+@pytest.mark.slow
 @needs_solutions
 @pytest.mark.parametrize(
     ("task", "wrong"),
@@ -146,6 +148,7 @@ def test_the_points_in_the_brief_are_those_of_the_grader(task):
     assert [sum(weights[name] for name in names) for names in named] == [float(total) for _, total in rows]
 
 
+@pytest.mark.slow
 @needs_solutions
 @every_assignment
 def test_the_experiment_comes_out_as_state_evolution_predicts(task):
@@ -163,6 +166,7 @@ def test_the_first_iteration_of_an_experiment_is_predicted_from_its_noisy_start(
     assert abs(experiment.predict(Ridge(3.0)) - sum(measured) / 3) < 1.5 * experiment.tolerance
 
 
+@pytest.mark.slow
 @needs_solutions
 def test_the_public_tests_run_under_pytest(tmp_path):
     folder = ROOT / "assignments" / "01_ridge"

@@ -286,6 +286,7 @@ def test_the_bank_covers_every_check():
     assert set(CHECKS) == set(WRONG)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [1, 2, 5])
 @pytest.mark.parametrize("denoiser", [Ridge(2.0), Lasso(1.0), GaussianPosterior(0.3), NonNegative()], ids=repr)
 def test_right_denoisers_pass_in_every_dimension(denoiser, d):

@@ -188,6 +188,7 @@ def test_the_wheel_holds_the_package_alone(tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_the_example_in_the_readme_runs(capsys):
     example = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)[1]
     exec(compile(example, "README.md", "exec"), {})

@@ -55,6 +55,7 @@ def points(course, student):
         return dict(database.execute(query, [student]).fetchall())
 
 
+@pytest.mark.slow
 def test_what_students_get_has_neither_solution_nor_seed(course):
     released = (course / "release" / TASK.folder / "brief.ipynb").read_text()
     source = (course / "source" / TASK.folder / "brief.ipynb").read_text()

@@ -26,6 +26,7 @@ def counting(monkeypatch):
 
 
 # The other two in `test_comparison`: "text" in part, and "reviews" up to neighbours that round-off exchanges
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["l2", "l1", "fisher", "singular", REAL, "race"])
 def test_a_stored_instance_is_computed_again(name):
     """Which one is decided by the checksum, so by nobody."""

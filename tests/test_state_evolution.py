@@ -185,6 +185,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_amp_follows_state_evolution_and_the_gap_closes_like_one_over_root_n(case):
     """m = 2n/3, two-class biases, sizes 120 to 960: the mean gap over 40 seeds has slope -1/2 in log n, +- 0.25.
@@ -250,6 +251,7 @@ def ridge_evolution(S_u, S_v, strength, M, Q, n_iter, onsager):
     return 1 - (2 * np.vdot(M_a, M) - np.vdot(Q_a, Q)) / np.vdot(S_u, S_v) * BETA
 
 
+@pytest.mark.slow
 def test_erratum_2_onsager_terms_carry_one_over_m(rng):
     """At m != n and a strong ridge, algorithm and evolution agree with 1/m in both and differ with the printed 1/n in
     both.

@@ -327,6 +327,7 @@ def test_package_without_enough_words(package):
         load_docstrings([package])
 
 
+@pytest.mark.slow
 def test_default_docstrings_make_a_corpus_to_learn_from():
     pytest.importorskip("matplotlib")
     result = load_docstrings()
