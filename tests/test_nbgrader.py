@@ -66,6 +66,7 @@ def test_what_students_get_has_neither_solution_nor_seed(course):
     assert "raise NotImplementedError" in released and "class RidgeByHand" in released
 
 
+@pytest.mark.slow
 def test_the_solution_gets_all_points_and_the_starter_none(course):
     right, starter = points(course, "student_01"), points(course, "student_02")
     weights = config.load_rules(GRADING, 1).weights
