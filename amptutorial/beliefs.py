@@ -1,7 +1,8 @@
-"""What a denoiser is asked to believe about a row u: the oracles that `amptutorial.checks` compares its answers with.
+"""What a denoiser is asked to believe about a row u.
 
-A belief states the problem and never its solution: a `Penalty` gives the value of g, a
-`Prior` the logarithm of the partition function. A subclass is a few lines; those of the
+The checks of `amptutorial.checks` compare a denoiser's answers with a belief, which
+states the problem and never its solution: a `Penalty` gives the value of g, a `Prior`
+the logarithm of the partition function. A subclass is a few lines; those of the
 assignments are in `amptutorial.assignments`.
 """
 
@@ -24,7 +25,9 @@ class Belief(Protocol):
 
 
 class Penalty(ABC):
-    """A regulariser g of one row (`eq:LAB`): the denoiser is asked for the minimiser `eq:Gadef-row`.
+    """A regulariser g of one row (`eq:LAB`).
+
+    The denoiser is asked for the minimiser `eq:Gadef-row`.
 
     Attributes
     ----------
@@ -50,15 +53,24 @@ class Penalty(ABC):
 
     @abstractmethod
     def value(self, U):
-        """Return g of each row of `U` (N, d), shape (N,); infinite where a row is not allowed."""
+        """Return g of each row of `U` (N, d), shape (N,).
+
+        It is infinite where a row is not allowed.
+        """
 
     def project(self, U):
-        """Return rows near `U` at which g is finite; the optimality check walks along these."""
+        """Return rows near `U` at which g is finite.
+
+        The check of optimality compares the estimate with such rows.
+        """
         return U
 
 
 class Prior(ABC):
-    """A law of one row: the denoiser is asked for the posterior mean of x = sqrt(r) u given p = x F + N(0, F).
+    """A law of one row u.
+
+    The denoiser is asked for the posterior mean of x = sqrt(r) u given
+    p = x F + N(0, F).
 
     Attributes
     ----------
@@ -82,8 +94,14 @@ class Prior(ABC):
 
     @abstractmethod
     def log_partition(self, P, r, F):
-        """Return log E exp(p x^T - x F x^T / 2) for each row p of `P` (N, d), the mean over the prior, shape (N,).
+        """Return log E exp(p x^T - x F x^T / 2) for each row p of `P`, shape (N,).
 
-        Its gradient by p is the posterior mean and its Hessian the posterior covariance
-        (Tweedie's formula).
+        E is the mean over the prior. The gradient by p is the posterior mean, and the
+        Hessian is the posterior covariance (Tweedie's formula).
+
+        Parameters
+        ----------
+        P : array (N, d)
+        r : array (N,)
+        F : array (d, d)
         """

@@ -3,9 +3,8 @@
 A student works in a folder ``assignments/NN_name`` with a brief, a file ``denoiser.py``
 to be completed, and tests:
 
-    check_assignment(1, "denoiser.py")      # a report on every promise
-    run_experiment(1, "denoiser.py")        # AMP on counts, once a prediction has been
-    written down
+    check_assignment(1, "denoiser.py")  # a report on every promise
+    run_experiment(1, "denoiser.py")    # AMP on counts, once PREDICTION is a number
 """
 
 from .._validation import check_integer
@@ -61,14 +60,15 @@ def assignment(number):
     '01_ridge'
     """
     if check_integer(number, "number") not in ASSIGNMENTS:
-        raise ValueError(
-            f"there is no assignment {number}: the numbers are {', '.join(map(str, ASSIGNMENTS))}"
-        )
+        numbers = ", ".join(map(str, ASSIGNMENTS))
+        raise ValueError(f"there is no assignment {number}: the numbers are {numbers}")
     return ASSIGNMENTS[number]
 
 
 def check_assignment(number, path="denoiser.py", *, seed=None):
-    """Return the `CheckReport` of the file at `path`, read anew, on the settings of an assignment.
+    """Return the `CheckReport` of a file on the settings of an assignment.
+
+    The file at `path` is read anew on every call.
 
     Parameters
     ----------
@@ -87,10 +87,10 @@ def check_assignment(number, path="denoiser.py", *, seed=None):
 
 
 def assignment_trials(number, path="denoiser.py"):
-    """Return the public trials of an assignment, for `parametrize_with_denoiser_checks`.
+    """Return the public trials of an assignment.
 
-    The file is read when the first test runs, so that a mistake in it fails the tests
-    and not their collection.
+    They are meant for `parametrize_with_denoiser_checks`. The file is read when the
+    first test runs, so that a mistake in it fails the tests and not their collection.
     """
     return assignment(number).trials(
         lambda name, **params: maker(load_submission(path))(name, **params)
@@ -106,7 +106,7 @@ def check_prediction(number, path="denoiser.py"):
 
 
 def run_experiment(number, path="denoiser.py", n_instances=3):
-    """Run the experiment of an assignment, and return a text that compares the prediction with what was measured.
+    """Return a text that compares the prediction of an experiment with its outcome.
 
     Nothing is run before ``PREDICTION`` in the file is a number: an experiment whose
     outcome nobody predicted teaches little.
@@ -125,10 +125,14 @@ def run_experiment(number, path="denoiser.py", n_instances=3):
     """
     task, module = assignment(number), load_submission(path)
     if getattr(module, "PREDICTION", None) is None:
-        return f"Nothing was run: PREDICTION in {path} is None. Predict the outcome by state evolution first."
+        return (
+            f"Nothing was run: PREDICTION in {path} is None. Predict the outcome by "
+            "state evolution first."
+        )
     denoiser = maker(module)(task.experiment.class_name, **task.experiment.params)
     measured = [task.experiment.measure(denoiser, seed) for seed in range(n_instances)]
+    values = "  ".join(f"{value:.4f}" for value in measured)
     return (
         f"your prediction:              {module.PREDICTION:.4f}\n"
-        f"AMP on {n_instances} tables of counts:    {'  '.join(f'{value:.4f}' for value in measured)}"
+        f"AMP on {n_instances} tables of counts:    {values}"
     )

@@ -1,4 +1,4 @@
-"""What an assignment is: denoisers to write, the beliefs they should hold, and an experiment to predict."""
+"""What an assignment is: denoisers to write, their beliefs, an outcome to predict."""
 
 import importlib.util
 from collections.abc import Callable
@@ -8,16 +8,18 @@ from pathlib import Path
 import numpy as np
 
 from .. import experiments
-from .._contract_checks import SITE
-from .._trials import count_lines
 from .._validation import check_integer, check_positive
 from ..amp import biased_low_rank_amp
 from ..beliefs import Belief
 from ..checks import (
     CHECKS,
+    SITE,
+    Check,
     CheckReport,
     CheckResult,
+    Limit,
     Trial,
+    count_lines,
     describe_error,
     draw_problem,
     run_checks,
@@ -49,22 +51,24 @@ class Setting:
     params: dict
     belief: Belief | None
     d: int
-    limits: tuple = ()
+    limits: tuple[Limit, ...] = ()
 
     @property
     def title(self):
         """The setting in words, such as ``ElasticNet(l1=0.5, l2=1.2), d = 3``."""
-        texts = {
-            k: np.array2string(np.asarray(v), precision=3).split()
-            for k, v in self.params.items()
-        }
-        shown = ", ".join(f"{k}={' '.join(words)}" for k, words in texts.items())
+        shown = ", ".join(f"{k}={_on_one_line(v)}" for k, v in self.params.items())
         return f"{self.class_name}({shown}), d = {self.d}"
+
+
+def _on_one_line(value):
+    return " ".join(np.array2string(np.asarray(value), precision=3).split())
 
 
 @dataclass(frozen=True, repr=False)
 class Experiment:
-    """A table of counts to be analysed by AMP, and a number that state evolution can predict before it is drawn.
+    """Counts to be analysed by AMP, and a number to be predicted beforehand.
+
+    State evolution predicts the number before the counts are drawn.
 
     Attributes
     ----------
@@ -118,26 +122,21 @@ class Experiment:
             n_samples=n_samples,
             rng=rng,
         )
-        return (
-            run.iterates[-1].nmse
-            if self.statistic is None
-            else float(self.statistic(*run.rows_a[1:]))
-        )
+        if self.statistic is None:
+            return run.iterates[-1].nmse
+        return float(self.statistic(*run.rows_a[1:]))
 
     def measure(self, denoiser, seed):
         """Return the number in question after AMP on counts drawn with this seed."""
         rng = np.random.default_rng([seed, 4])
         e = self._synthetic().draw(rng)
-        noise = (
-            self.start_noise * np.sqrt(np.mean(e.B**2)) * rng.standard_normal(e.B.shape)
-        )
+        noise = np.sqrt(np.mean(e.B**2)) * rng.standard_normal(e.B.shape)
+        B0 = e.B + self.start_noise * noise
         score = experiments.observe(e, "true", rng)
-        run = biased_low_rank_amp(*score, denoiser, B0=e.B + noise, n_iter=self.n_iter)
-        return (
-            normalised_mse(e.A, e.B, run.A, run.B)
-            if self.statistic is None
-            else float(self.statistic(e.A, run.A))
-        )
+        run = biased_low_rank_amp(*score, denoiser, B0=B0, n_iter=self.n_iter)
+        if self.statistic is None:
+            return normalised_mse(e.A, e.B, run.A, run.B)
+        return float(self.statistic(e.A, run.A))
 
     def _synthetic(self):
         return experiments.Setting(
@@ -167,7 +166,7 @@ class Assignment:
     title: str
     draw_settings: Callable = field(repr=False)
     experiment: Experiment = field(repr=False)
-    own_checks: tuple = field(default=(), repr=False)
+    own_checks: tuple[Check, ...] = field(default=(), repr=False)
 
     @property
     def folder(self):
@@ -177,9 +176,8 @@ class Assignment:
     def _rng(self, seed):
         # a list of seeds is padded with zeros, so that [1] and [1, 0] are the same:
         # hence the 1 before the seed
-        return np.random.default_rng(
-            [self.number] if seed is None else [self.number, 1, seed]
-        )
+        own = [] if seed is None else [1, seed]
+        return np.random.default_rng([self.number, *own])
 
     def public(self):
         """Return the settings that students see."""
@@ -213,12 +211,10 @@ class Assignment:
                 make(setting.class_name, **setting.params | changes), setting.class_name
             )
 
-        problem = draw_problem(
-            N_ROWS, setting.d, rng, setting.belief and setting.belief.rows
-        )
+        law = None if setting.belief is None else setting.belief.rows
         return Trial(
             make_denoiser,
-            problem,
+            draw_problem(N_ROWS, setting.d, rng, law),
             setting.belief,
             setting.limits,
             setting.title,
@@ -228,14 +224,8 @@ class Assignment:
     def check_names(self):
         """Return the names of the checks that are graded, the prediction last."""
         trials = self.trials(_nothing)
-        return [
-            *(
-                check.name
-                for check in self._checks()
-                if any(map(check.applies, trials))
-            ),
-            "prediction",
-        ]
+        applying = [c.name for c in self._checks() if any(map(c.applies, trials))]
+        return [*applying, "prediction"]
 
     def _checks(self):
         return *CHECKS.values(), *self.own_checks
@@ -250,46 +240,46 @@ class Assignment:
         prediction : float or None
             The student's ``PREDICTION``.
         """
+        title = f"Assignment {self.number}, {self.title}"
         trials = self.trials(make, seed=seed, count_lines=count_lines)
-        report = run_checks(
-            f"Assignment {self.number}, {self.title}", trials, self._checks()
-        )
-        return CheckReport(
-            report.denoiser, (*report.results, self.check_prediction(make, prediction))
-        )
+        results = run_checks(title, trials, self._checks()).results
+        return CheckReport(title, (*results, self.check_prediction(make, prediction)))
 
     def check_prediction(self, make, prediction):
-        """Return the result of comparing ``PREDICTION`` with the state evolution of the student's own denoiser."""
-        about = (
-            "prediction",
-            "PREDICTION is the number that state evolution predicts for the experiment at the end of the brief.",
-            SITE + "10_state_evolution.html#se-algorithm",
-        )
+        """Return the `CheckResult` of comparing ``PREDICTION`` with state evolution.
 
-        def result(passed, message):
-            return CheckResult(about[0], passed, message, *about[1:])
-
-        if prediction is None:
-            return result(
-                False,
-                "PREDICTION is None: predict the outcome of the experiment, then run it",
-            )
+        It is the state evolution of the student's own denoiser.
+        """
         try:
-            value = check_positive(prediction, "PREDICTION", zero=True)
-            denoiser = check_is_denoiser(
-                make(self.experiment.class_name, **self.experiment.params),
-                "the denoiser",
+            return _prediction_result(*self._compare_prediction(make, prediction))
+        # the report must survive any student's code
+        except Exception as error:  # noqa: BLE001
+            return _prediction_result(False, describe_error(error))
+
+    def _compare_prediction(self, make, prediction):
+        """Return `(passed, message)` of the comparison."""
+        if prediction is None:
+            return False, (
+                "PREDICTION is None: predict the outcome of the experiment, then run it"
             )
-            predicted = self.experiment.predict(denoiser)
-        except Exception as error:  # noqa: BLE001 - the report must survive any student's code
-            return result(False, describe_error(error))
-        off = abs(value - predicted)
-        return result(
-            off <= self.experiment.tolerance,
-            f"PREDICTION is {value:.4g}, "
-            + ("as" if off <= self.experiment.tolerance else "not what")
-            + f" state evolution gives with this denoiser (to {self.experiment.tolerance:g})",
+        value = check_positive(prediction, "PREDICTION", zero=True)
+        experiment = self.experiment
+        denoiser = make(experiment.class_name, **experiment.params)
+        predicted = experiment.predict(check_is_denoiser(denoiser, "the denoiser"))
+        passed = abs(value - predicted) <= experiment.tolerance
+        return passed, (
+            f"PREDICTION is {value:.4g}, {'as' if passed else 'not what'} state "
+            f"evolution gives with this denoiser (to {experiment.tolerance:g})"
         )
+
+
+def _prediction_result(passed, message):
+    contract = (
+        "PREDICTION is the number that state evolution predicts for the experiment at "
+        "the end of the brief."
+    )
+    read = SITE + "10_state_evolution.html#se-algorithm"
+    return CheckResult("prediction", passed, message, contract, read)
 
 
 def _nothing(class_name, **params):
@@ -297,7 +287,10 @@ def _nothing(class_name, **params):
 
 
 def load_submission(path):
-    """Run the Python file at `path` and return it as a module, read anew on every call.
+    """Run the Python file at `path` and return it as a module.
+
+    The file is read anew on every call. Its ``assert`` statements and docstrings count
+    under ``python -O`` as well: a submission gets the same verdicts everywhere.
 
     Raises
     ------
@@ -309,18 +302,17 @@ def load_submission(path):
     >>> load_submission("no/such/denoiser.py")
     Traceback (most recent call last):
         ...
-    FileNotFoundError: there is no file no/such/denoiser.py: copy the starter of the assignment there
+    FileNotFoundError: there is no file no/such/denoiser.py: copy the starter there
     """
     path = Path(path)
     if not path.is_file():
-        raise FileNotFoundError(
-            f"there is no file {path}: copy the starter of the assignment there"
-        )
+        raise FileNotFoundError(f"there is no file {path}: copy the starter there")
     spec = importlib.util.spec_from_loader("submission", loader=None, origin=str(path))
     module = importlib.util.module_from_spec(spec)
     module.__file__ = str(path)
-    # no bytecode cache: always anew
-    exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), vars(module))
+    # compiled here and not imported: no bytecode is kept, and the level is fixed
+    code = compile(path.read_text(encoding="utf-8"), str(path), "exec", optimize=0)
+    exec(code, vars(module))
     return module
 
 
@@ -330,7 +322,8 @@ def maker(module):
     def make(class_name, **params):
         if not hasattr(module, class_name):
             raise AttributeError(
-                f"{module.__file__} has no class {class_name}: keep the name that the starter has"
+                f"{module.__file__} has no class {class_name}: keep the name that the "
+                "starter has"
             )
         return getattr(module, class_name)(**params)
 

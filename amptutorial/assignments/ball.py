@@ -1,4 +1,4 @@
-"""Assignment 7: rows in a ball, and rows on a circle, of which only the phase is unknown."""
+"""Assignment 7: rows in a ball, and rows on a circle with unknown phases."""
 
 from dataclasses import dataclass
 
@@ -64,16 +64,13 @@ class NotBeyond(Penalty):
 
     def value(self, U):
         """Return g of each row."""
-        return np.where(
-            np.linalg.norm(U, axis=1) <= (1 + 1e-9) * self.radius, 0.0, np.inf
-        )
+        inside = np.linalg.norm(U, axis=1) <= (1 + 1e-9) * self.radius
+        return np.where(inside, 0.0, np.inf)
 
     def project(self, U):
         """Return the nearest rows of the ball."""
-        return U * np.minimum(
-            1,
-            self.radius / np.maximum(np.linalg.norm(U, axis=1, keepdims=True), 1e-300),
-        )
+        lengths = np.maximum(np.linalg.norm(U, axis=1, keepdims=True), 1e-300)
+        return U * np.minimum(1, self.radius / lengths)
 
 
 @dataclass(frozen=True)
@@ -90,22 +87,17 @@ class UniformPhase(Prior):
     def log_partition(self, P, r, F):
         """Return log E exp(p x^T - x F x^T / 2), the mean over 4096 phases."""
         phases = np.linspace(0, 2 * np.pi, 4096, endpoint=False)
-        X = (
-            self.radius
-            * np.sqrt(r)[:, None, None]
-            * np.column_stack([np.cos(phases), np.sin(phases)])
-        )
-        return logsumexp(
-            np.einsum("nk,njk->nj", P, X) - ((X @ F) * X).sum(axis=2) / 2, axis=1
-        ) - np.log(4096)
+        circle = np.column_stack([np.cos(phases), np.sin(phases)])
+        X = self.radius * np.sqrt(r)[:, None, None] * circle
+        exponents = np.einsum("nk,njk->nj", P, X) - ((X @ F) * X).sum(axis=2) / 2
+        return logsumexp(exponents, axis=1) - np.log(4096)
 
 
 def draw_settings(rng):
     """Return balls in one and in three dimensions, and two circles."""
     balls = [_ball(float(np.exp(rng.uniform(1.1, 1.5))), d) for d in (1, 3)]
-    return balls + [
-        _circle(float(np.exp(rng.uniform(low, low + 0.3)))) for low in (0.5, 0.9)
-    ]
+    radii = [float(np.exp(rng.uniform(low, low + 0.3))) for low in (0.5, 0.9)]
+    return [*balls, *map(_circle, radii)]
 
 
 def _ball(radius, d):
@@ -126,7 +118,8 @@ def _ball(radius, d):
 
 def _circle(radius):
     tiny = Limit(
-        "On a tiny circle the estimate is p times the prior variance radius^2 r / 2 of an entry",
+        "On a tiny circle the estimate is p times the prior variance radius^2 r / 2 of "
+        "an entry",
         {"radius": 1e-5},
         lambda P, r, F: 1e-10 / 2 * r[:, None] * P,
     )
@@ -135,11 +128,15 @@ def _circle(radius):
 
 @dataclass(frozen=True)
 class MeanCosine:
-    """The mean cosine of the angle between a row of X and its estimate: 1 if all phases are right.
+    """The mean cosine of the angle between a row of X and its estimate.
+
+    It is 1 if all phases are right.
 
     Examples
     --------
-    >>> float(MeanCosine()(np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([[3.0, 0.0], [1.0, 0.0]])))
+    >>> X = np.array([[1.0, 0.0], [0.0, 2.0]])
+    >>> X_hat = np.array([[3.0, 0.0], [1.0, 0.0]])
+    >>> float(MeanCosine()(X, X_hat))
     0.5
     """
 

@@ -21,7 +21,8 @@ class CentroidRows:
 
     Examples
     --------
-    >>> CentroidRows([[0.0, 1.0], [2.0, 0.0]], [0.9, 0.1]).draw((2, 2), np.random.default_rng(0))
+    >>> law = CentroidRows([[0.0, 1.0], [2.0, 0.0]], [0.9, 0.1])
+    >>> law.draw((2, 2), np.random.default_rng(0))
     array([[0., 1.],
            [0., 1.]])
     """
@@ -38,22 +39,23 @@ class CentroidRows:
 
 @dataclass(frozen=True)
 class OneOfTheCentroids(Prior):
-    """The prior whose rows are these."""
+    """The belief that rows are drawn from `CentroidRows`."""
 
     rows: CentroidRows
 
     def log_partition(self, P, r, F):
-        """Return the logarithm of the mean of exp(p x^T - x F x^T / 2) over the centroids, row by row."""
+        """Return log E exp(p x^T - x F x^T / 2), the mean over the centroids."""
         X = np.sqrt(r)[:, None, None] * np.asarray(self.rows.centroids)
-        exponents = (
-            np.einsum("il,ikl->ik", P, X) - np.einsum("ika,ab,ikb->ik", X, F, X) / 2
-        )
+        quadratic = np.einsum("ika,ab,ikb->ik", X, F, X) / 2
+        exponents = np.einsum("il,ikl->ik", P, X) - quadratic
         return logsumexp(exponents, axis=1, b=self.rows.probabilities)
 
 
 @dataclass(frozen=True)
 class ShareOfRightRows:
-    """The share of the rows whose estimate is nearest, in direction, to the centroid of the row.
+    """The share of the rows whose estimate points to the centroid of the row.
+
+    It points to the centroid to which its direction is nearest.
 
     Parameters
     ----------
@@ -71,14 +73,10 @@ class ShareOfRightRows:
 
     def __call__(self, X, X_hat):
         """Return the share."""
-        directions = np.asarray(self.centroids).T / np.linalg.norm(
-            self.centroids, axis=1
-        )
-        return float(
-            np.mean(
-                (X @ directions).argmax(axis=1) == (X_hat @ directions).argmax(axis=1)
-            )
-        )
+        centroids = np.asarray(self.centroids)
+        directions = centroids.T / np.linalg.norm(centroids, axis=1)
+        true, found = ((rows @ directions).argmax(axis=1) for rows in (X, X_hat))
+        return float(np.mean(true == found))
 
 
 def draw_settings(rng):
@@ -87,7 +85,10 @@ def draw_settings(rng):
 
 
 def _draw_clusters(K, d, rng, scale=1.5):
-    """Return centroids and probabilities such that E(u^T u) = scale^2 I: no direction is lost in the noise."""
+    """Return centroids and probabilities such that E(u^T u) = scale^2 I.
+
+    So no direction is lost in the noise.
+    """
     odds = rng.uniform(1.0, 4.0, K)
     C = rng.standard_normal((K, d))
     root = np.linalg.cholesky(C.T @ (odds[:, None] * C) / odds.sum())
@@ -104,20 +105,21 @@ def _setting(centroids, probabilities):
             lambda P, r, F: np.outer(np.sqrt(r), one),
         ),
         Limit(
-            "With tiny centroids p says nothing, and the mean before p was seen is left",
+            "With tiny centroids p says nothing, and the mean before p was seen is "
+            "left",
             {"centroids": tiny.tolist()},
             lambda P, r, F: np.outer(np.sqrt(r), probabilities @ tiny),
         ),
         Limit(
-            "Between u = c and u = -c, equally probable, F drops out, and tanh(sqrt(r) p c^T) decides",
+            "Between u = c and u = -c, equally probable, F drops out, and "
+            "tanh(sqrt(r) p c^T) decides",
             {"centroids": [one.tolist(), (-one).tolist()], "probabilities": [0.5, 0.5]},
             lambda P, r, F: np.outer(np.sqrt(r) * np.tanh(np.sqrt(r) * (P @ one)), one),
         ),
     )
     params = {"centroids": centroids.tolist(), "probabilities": probabilities.tolist()}
-    return Setting(
-        "Clusters", params, OneOfTheCentroids(CentroidRows(**params)), d, limits
-    )
+    belief = OneOfTheCentroids(CentroidRows(**params))
+    return Setting("Clusters", params, belief, d, limits)
 
 
 TRIANGLE: dict[str, list] = {

@@ -43,11 +43,13 @@ def _setting(l1, l2, d):
 
 @dataclass(frozen=True)
 class ZerosFound:
-    """Which share of the zeros of X are zeros of X_hat too.
+    """The share of the zeros of X that are zeros of X_hat too.
 
     Examples
     --------
-    >>> float(ZerosFound()(np.array([[0.0, 2.0], [0.0, 1.0]]), np.array([[0.0, 1.5], [0.3, 0.0]])))
+    >>> X = np.array([[0.0, 2.0], [0.0, 1.0]])
+    >>> X_hat = np.array([[0.0, 1.5], [0.3, 0.0]])
+    >>> float(ZerosFound()(X, X_hat))
     0.5
     """
 

@@ -1,4 +1,7 @@
-"""Assignment 5: sparse rows, by their posterior mean. Each entry is zero or Gaussian, whatever the others are."""
+"""Assignment 5: sparse rows, by their posterior mean.
+
+Each entry is zero or Gaussian, independently of the others.
+"""
 
 from dataclasses import dataclass
 from itertools import product
@@ -15,7 +18,9 @@ from ._core import Assignment, Experiment, Setting
 
 @dataclass(frozen=True)
 class SparseEntries:
-    """Rows whose entries are independent: N(0, variance) with probability `density`, else zero.
+    """Rows of independent entries, N(0, variance) or zero.
+
+    An entry is not zero with probability `density`.
 
     `SparseGaussianRows` differs: there, each row has the same number of entries that
     are not zero.
@@ -26,11 +31,8 @@ class SparseEntries:
 
     def draw(self, size, rng):
         """Return rows of shape `size` = (N, d)."""
-        return (
-            np.sqrt(self.variance)
-            * rng.standard_normal(size)
-            * (rng.random(size) < self.density)
-        )
+        entries = np.sqrt(self.variance) * rng.standard_normal(size)
+        return entries * (rng.random(size) < self.density)
 
 
 @dataclass(frozen=True)
@@ -40,35 +42,36 @@ class SparsePrior(Prior):
     rows: SparseEntries
 
     def log_partition(self, P, r, F):
-        """Return the log density of each p, a mixture over what may be non-zero, less that of p if x were zero."""
+        """Return log E exp(p x^T - x F x^T / 2), shape (N,).
+
+        It is the log of a sum over the sets of non-zero entries. Each term is a density
+        of p = x F + N(0, F), divided by the density at x = 0.
+        """
         present = np.array(list(product((0.0, 1.0), repeat=len(F))))
-        chances = np.where(present, self.rows.density, 1 - self.rows.density).prod(
-            axis=1
-        )
+        chances = np.where(present, self.rows.density, 1 - self.rows.density)
         scales = self.rows.variance * r[:, None, None]
-        densities = [
-            _log_normal(P, F + scales * (F * entries) @ F) for entries in present
-        ]
-        return logsumexp(densities, axis=0, b=chances[:, None]) - _log_normal(P, F)
+        densities = [_log_normal(P, F + scales * (F * some) @ F) for some in present]
+        weights = chances.prod(axis=1)[:, None]
+        return logsumexp(densities, axis=0, b=weights) - _log_normal(P, F)
 
 
 def _log_normal(P, C):
-    """Return the log density of N(0, C) at each row, without the power of 2 pi; `C` is one matrix, or one for each."""
-    return (
-        -(
-            (P * np.linalg.solve(C, P[..., None])[..., 0]).sum(axis=-1)
-            + np.linalg.slogdet(C)[1]
-        )
-        / 2
-    )
+    """Return the log density of N(0, C) at each row, without the power of 2 pi.
+
+    `C` is one matrix, or one for each row.
+    """
+    squares = (P * np.linalg.solve(C, P[..., None])[..., 0]).sum(axis=-1)
+    return -(squares + np.linalg.slogdet(C)[1]) / 2
 
 
 def draw_settings(rng):
     """Return settings in one, two and three dimensions."""
-    return [
-        _setting(float(rng.uniform(0.25, 0.6)), float(np.exp(rng.uniform(1.5, 2.5))), d)
-        for d in (1, 2, 3)
-    ]
+    return [_setting(*_draw_params(rng), d) for d in (1, 2, 3)]
+
+
+def _draw_params(rng):
+    """Return a density and a variance."""
+    return float(rng.uniform(0.25, 0.6)), float(np.exp(rng.uniform(1.5, 2.5)))
 
 
 def _setting(density, variance, d):
@@ -85,23 +88,22 @@ def _setting(density, variance, d):
     if d == 1:
         limits.append(
             Limit(
-                "If all entries are zero, the estimate is",
+                "If all entries are zero, the estimate is zero",
                 {"density": 1e-300},
                 lambda P, r, F: 0 * P,
             )
         )
     params = {"density": density, "variance": variance}
-    return Setting(
-        "GaussBernoulli", params, SparsePrior(SparseEntries(**params)), d, tuple(limits)
-    )
+    belief = SparsePrior(SparseEntries(**params))
+    return Setting("GaussBernoulli", params, belief, d, tuple(limits))
 
 
 @dataclass(frozen=True)
 class ShareOnZeros:
-    """The share of the squared length of an estimate that stands in entries where the truth is zero."""
+    """The share of the squared length of the estimates where the truth is zero."""
 
     def __call__(self, X, X_hat):
-        """Return it for true rows `X` and their estimates `X_hat`, both (N, d)."""
+        """Return the share for rows `X` and their estimates `X_hat`, both (N, d)."""
         return (X_hat[X == 0] ** 2).sum() / (X_hat**2).sum()
 
 

@@ -37,10 +37,12 @@ class Norm(Penalty):
 
 
 def draw_settings(rng):
-    """Return settings in one dimension, where the group lasso is the lasso, and in four."""
-    return [
-        _setting(float(np.sqrt(d) * np.exp(rng.uniform(-0.7, 0.5))), d) for d in (1, 4)
-    ]
+    """Return settings in one and in four dimensions.
+
+    In one dimension the group lasso is the lasso.
+    """
+    factors = {d: np.exp(rng.uniform(-0.7, 0.5)) for d in (1, 4)}
+    return [_setting(float(np.sqrt(d) * factor), d) for d, factor in factors.items()]
 
 
 def _setting(strength, d):
@@ -58,19 +60,17 @@ def _setting(strength, d):
         ),
     )
     if d == 1:
-        same = {"strength": strength}
-        limits += (
-            Limit("In one dimension it is the lasso", same, Lasso(strength).estimate),
-        )
+        text, same = "In one dimension it is the lasso", {"strength": strength}
+        limits += (Limit(text, same, Lasso(strength).estimate),)
     return Setting("GroupLasso", {"strength": strength}, Norm(strength), d, limits)
 
 
 @dataclass(frozen=True)
 class SilenceFound:
-    """The share of the rows that are zero whose estimates are exactly zero."""
+    """The share of the zero rows whose estimates are exactly zero."""
 
     def __call__(self, X, X_hat):
-        """Return it for true rows `X` and their estimates `X_hat`, both (N, d)."""
+        """Return the share for rows `X` and their estimates `X_hat`, both (N, d)."""
         return (X_hat[~X.any(axis=1)] == 0).all(axis=1).mean()
 
 

@@ -14,7 +14,9 @@ from .elastic_net import ZerosFound
 
 @dataclass(frozen=True)
 class TopicRows:
-    """Rows of topics: each entry is present with probability `density`, and then the modulus of a N(0, variance).
+    """Rows of topics, of which few are present.
+
+    An entry is the modulus of a N(0, variance) with probability `density`, else zero.
 
     Examples
     --------
@@ -29,11 +31,8 @@ class TopicRows:
 
     def draw(self, size, rng):
         """Return rows of shape `size` = (N, d)."""
-        return (
-            np.sqrt(self.variance)
-            * np.abs(rng.standard_normal(size))
-            * (rng.random(size) < self.density)
-        )
+        entries = np.sqrt(self.variance) * np.abs(rng.standard_normal(size))
+        return entries * (rng.random(size) < self.density)
 
 
 @dataclass(frozen=True)
@@ -45,9 +44,8 @@ class SquaresOfTopics(Penalty):
 
     def value(self, U):
         """Return g of each row."""
-        return np.where(
-            (U >= 0).all(axis=1), self.strength / 2 * (U**2).sum(axis=1), np.inf
-        )
+        squares = self.strength / 2 * (U**2).sum(axis=1)
+        return np.where((U >= 0).all(axis=1), squares, np.inf)
 
     def project(self, U):
         """Return the nearest rows without negative entries."""
@@ -55,11 +53,14 @@ class SquaresOfTopics(Penalty):
 
 
 def least_squares(P, r, F):
-    """Return the non-negative minimiser of x F x^T / 2 - p x^T for each row: what the belief leaves without strength.
+    """Return the non-negative minimiser of x F x^T / 2 - p x^T for each row.
+
+    This is what the belief leaves without strength.
 
     Examples
     --------
-    >>> least_squares(np.array([[1.0, -1.0]]), np.ones(1), np.array([[2.0, 1.0], [1.0, 2.0]]))
+    >>> F = np.array([[2.0, 1.0], [1.0, 2.0]])
+    >>> least_squares(np.array([[1.0, -1.0]]), np.ones(1), F)
     array([[0.5, 0. ]])
     """
     root = np.linalg.cholesky(F).T  # x F x^T = |root x^T|^2
@@ -84,9 +85,8 @@ def _setting(strength, d):
             lambda P, r, F: 0 * P,
         ),
     )
-    return Setting(
-        "NonNegativeRows", {"strength": strength}, SquaresOfTopics(strength), d, limits
-    )
+    belief = SquaresOfTopics(strength)
+    return Setting("NonNegativeRows", {"strength": strength}, belief, d, limits)
 
 
 NON_NEGATIVE = Assignment(

@@ -1,17 +1,15 @@
-"""Assignment 8, an open project: a prior for rows of text that predicts better than a Gaussian.
+"""Assignment 8, an open project: a prior for text that predicts better than a Gaussian.
 
-No belief is prescribed, so the checks ask for what every posterior mean must do, of the
-denoiser as it is made and of what it becomes by learning. Two checks of its own ask how
-it learns, and whether that was worth the trouble.
+No belief is prescribed. So the checks ask what every posterior mean must do, of the
+denoiser as it is made and of the denoiser that has learned. Two checks of this
+assignment alone ask how the denoiser learns, and whether that was worth the trouble.
 """
 
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .._contract_checks import check
-from .._trials import count_lines
-from ..checks import draw_problem
+from ..checks import check, count_lines, draw_problem, require
 from ..denoisers import GaussianPosterior, check_is_denoiser
 from ..estimator import AMPEmbedding
 from ..heldout import heldout_gain, hold_out
@@ -20,16 +18,17 @@ from ._core import Assignment, Experiment, Setting
 # how often a denoiser learns before it is checked once more, and from how many rows
 LESSONS, LEARNING_ROWS = 10, 500
 N_TABLES, SHAPE, N_COUNTS, HELD_OUT = 3, (400, 500), 20_000, 0.2
-# times the gain of the Gaussian posterior mean: those that deserve it have 1.1 to 1.3,
-# others 1.00
+# times the gain of the Gaussian posterior mean: priors of the right shape reach 1.1 to
+# 1.3, others 1.00
 BETTER = 1.05
 
 
 @dataclass(frozen=True)
 class FewLongRows:
-    """Embedding rows u in random directions, a `share` of them of this `length`, the others of a tenth of it.
+    """Embedding rows u in random directions, few of them long.
 
-    Most words say next to nothing about their documents, and some say much.
+    A `share` of the rows has this `length`, the others have a tenth of it: most words
+    say next to nothing about their documents, and some say much.
 
     Parameters
     ----------
@@ -38,7 +37,8 @@ class FewLongRows:
 
     Examples
     --------
-    >>> np.linalg.norm(FewLongRows(6.0, share=0.5).draw((4, 2), np.random.default_rng(0)), axis=1).round(2)
+    >>> U = FewLongRows(6.0, share=0.5).draw((4, 2), np.random.default_rng(0))
+    >>> np.linalg.norm(U, axis=1).round(2)
     array([0.6, 0.6, 0.6, 6. ])
     """
 
@@ -49,25 +49,25 @@ class FewLongRows:
         """Return rows of shape `size` = (N, d)."""
         directions = rng.standard_normal(size)
         directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-        lengths = np.where(
-            rng.random(size[0]) < self.share, self.length, self.length / 10
-        )
-        return lengths[:, None] * directions
+        is_long = rng.random(size[0]) < self.share
+        return np.where(is_long, self.length, self.length / 10)[:, None] * directions
 
     def variance(self, d):
-        """Return that of an entry."""
+        """Return the variance of an entry in d dimensions."""
         return self.length**2 * (self.share + (1 - self.share) / 100) / d
 
 
 @dataclass(frozen=True)
 class OwnBelief:
-    """A prior of the student's own: all that is stated is rows to try it on, and counts to be predicted.
+    """The place of a prior that the student chooses.
+
+    All that is stated is rows to try it on, and counts to be predicted.
 
     Attributes
     ----------
     rows : row law
     seed : int or None
-        Of the tables of `check_heldout`; None where it does not apply.
+        Of the tables of `promise_heldout`; None where it does not apply.
     """
 
     rows: FewLongRows
@@ -77,10 +77,10 @@ class OwnBelief:
 
 
 def draw_table(rows, rng):
-    """Return `(kept, held_out)`, counts of `SHAPE`: Poisson, with rates proportional to r_u_i r_v_j exp(u_i . v_j).
+    """Return `(kept, held_out)`, Poisson counts of `SHAPE`.
 
-    Nothing is divided by sqrt(m) here: with rows of length 1.7 the correlations are of
-    order one, as in text.
+    Their rates are proportional to r_u_i r_v_j exp(u_i . v_j). Nothing is divided by
+    sqrt(m) here: with rows of length 1.7 the correlations are of order one, as in text.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def draw_table(rows, rng):
 
 
 def embedding_gain(kept, held_out, denoiser, d):
-    """Return the held-out gain of `AMPEmbedding` with this denoiser in d dimensions, in nats per count.
+    """Return the held-out gain of `AMPEmbedding` with a denoiser, in nats per count.
 
     Examples
     --------
@@ -116,44 +116,57 @@ def embedding_gain(kept, held_out, denoiser, d):
     )
 
 
-@check(
-    "17_the_posterior_mean.html#posterior-learn",
-    lambda trial: isinstance(trial.belief, OwnBelief),
-)
-def check_refit(trial):
-    """Learning by refit leaves the denoiser itself as it was, and what frozen returns learns no more."""
+def _has_own_belief(trial):
+    return isinstance(trial.belief, OwnBelief)
+
+
+def _has_tables(trial):
+    return _has_own_belief(trial) and trial.belief.seed is not None
+
+
+@check("17_the_posterior_mean.html#posterior-learn", _has_own_belief)
+def promise_refit(trial):
+    """Learning by refit leaves the denoiser itself as it was.
+
+    What frozen returns learns no more.
+    """
     before = trial.estimate()
     learned = trial.denoiser.refit(*trial.problem.copies())
-    assert np.array_equal(before, trial.estimate()), (
-        "refit changes the denoiser itself. Rows and columns begin with the same one, and each must learn a prior of "
-        "its own: return a new denoiser"
+    require(
+        np.array_equal(before, trial.estimate()),
+        "refit changes the denoiser itself. Rows and columns begin with the same one, "
+        "and each must learn a prior of its own: return a new denoiser",
     )
     frozen = check_is_denoiser(learned, "what refit returns").frozen()
     now, again = (
         one.estimate(*trial.problem.copies())
         for one in (frozen, frozen.refit(*trial.problem.copies()))
     )
-    assert np.array_equal(now, again), (
-        "what frozen returns goes on learning: its refit should return itself"
+    require(
+        np.array_equal(now, again),
+        "what frozen returns goes on learning: its refit should return itself",
     )
 
 
-@check(
-    "15_real_text.html#text-fair",
-    lambda trial: getattr(trial.belief, "seed", None) is not None,
-)
-def check_heldout(trial):
-    """With it AMPEmbedding predicts held-out counts better by a twentieth than with the Gaussian posterior mean."""
+@check("15_real_text.html#text-fair", _has_tables)
+def promise_heldout(trial):
+    """With it, AMPEmbedding predicts held-out counts better by a twentieth.
+
+    The comparison is with the Gaussian posterior mean.
+    """
     rng = np.random.default_rng(trial.belief.seed)
     tables = [draw_table(FewLongRows(3**0.5), rng) for _ in range(N_TABLES)]
     own, gaussian = (
         np.mean([embedding_gain(*table, denoiser, 3) for table in tables])
         for denoiser in (trial.denoiser, "posterior")
     )
-    assert own >= BETTER * gaussian, (
-        f"on {N_TABLES} tables in which one row of five is ten times as long as the others the held-out gain is "
-        f"{own:.4f} nats per count; with the Gaussian posterior mean it is {gaussian:.4f}, and {BETTER * gaussian:.4f} "
-        "is asked for. Does refit return what it has learned, and can the prior tell long rows from short ones?"
+    require(
+        own >= BETTER * gaussian,
+        f"on {N_TABLES} tables in which one row of five is ten times as long as the "
+        f"others the held-out gain is {own:.4f} nats per count; with the Gaussian "
+        f"posterior mean it is {gaussian:.4f}, and {BETTER * gaussian:.4f} is asked "
+        "for. Does refit return what it has learned, and can the prior tell long rows "
+        "from short ones?",
     )
     return f"held-out gain {own:.4f}, with the Gaussian posterior mean {gaussian:.4f}"
 
@@ -162,29 +175,24 @@ class OpenProject(Assignment):
     """An assignment whose denoiser learns: it is checked before and after."""
 
     def trials(self, make, *, seed=None, count_lines=count_lines):
-        """Return a `Trial` for each setting as `Assignment.trials` does, and another one after some learning."""
+        """Return two `Trial` for each setting: as it is made, and after learning."""
         fresh = super().trials(make, seed=seed, count_lines=count_lines)
         return [*fresh, *map(_after_learning, fresh)]
 
 
 def _after_learning(trial):
-    d = trial.problem.P.shape[1]
-    lessons = draw_problem(
-        LEARNING_ROWS, d, np.random.default_rng(0), trial.belief.rows
-    )
+    d, rng = trial.problem.P.shape[1], np.random.default_rng(0)
+    lessons = draw_problem(LEARNING_ROWS, d, rng, trial.belief.rows)
 
     def make(**changes):
         denoiser = trial.make(**changes)
         for _ in range(LESSONS):
-            denoiser = check_is_denoiser(
-                denoiser.refit(*lessons.copies()), "what refit returns"
-            )
+            learned = denoiser.refit(*lessons.copies())
+            denoiser = check_is_denoiser(learned, "what refit returns")
         return denoiser.frozen()
 
-    belief = replace(trial.belief, seed=None)
-    return replace(
-        trial, make=make, belief=belief, title=f"{trial.title}, after learning"
-    )
+    belief, title = replace(trial.belief, seed=None), f"{trial.title}, after learning"
+    return replace(trial, make=make, belief=belief, title=title)
 
 
 def draw_settings(rng):
@@ -196,15 +204,14 @@ def draw_settings(rng):
 
 @dataclass(frozen=True, repr=False)
 class AgainstGaussian(Experiment):
-    """How large the error of A B^T is, as a share of the error with the Gaussian posterior mean in the same place."""
+    """The error of A B^T, as a share of the error with the Gaussian posterior mean."""
 
     rows: FewLongRows
 
     def predict(self, denoiser, n_samples=5000):
         """Return the share by state evolution."""
-        return super().predict(denoiser, n_samples) / super().predict(
-            self._gaussian(), n_samples
-        )
+        gaussian = super().predict(self._gaussian(), n_samples)
+        return super().predict(denoiser, n_samples) / gaussian
 
     def measure(self, denoiser, seed):
         """Return the share after AMP on counts drawn with this seed."""
@@ -222,5 +229,5 @@ REVIEWS = OpenProject(
     AgainstGaussian(
         "ReviewDenoiser", {}, FewLongRows(5.0), d=3, n_iter=20, tolerance=0.03
     ),
-    (check_refit, check_heldout),
+    (promise_refit, promise_heldout),
 )

@@ -40,9 +40,8 @@ def _setting(strength, d):
             lambda P, r, F: 0 * P,
         ),
     )
-    return Setting(
-        "RidgeByHand", {"strength": strength}, SquaredNorm(strength), d, limits
-    )
+    params = {"strength": strength}
+    return Setting("RidgeByHand", params, SquaredNorm(strength), d, limits)
 
 
 RIDGE = Assignment(

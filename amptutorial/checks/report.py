@@ -1,11 +1,4 @@
-"""The conformance kit: `check_denoiser` asks whether a denoiser keeps the contract of its base class.
-
-The checks are small and named. Each raises `AssertionError` with an example, says which
-promise is broken and where the book explains it, and none knows the denoiser's formula:
-where a `Penalty` or a `Prior` is given, the answer is compared with that, and otherwise
-the denoiser with itself. The same checks serve by hand (`check_denoiser`), in pytest
-(`parametrize_with_denoiser_checks`) and in the grader (`run_checks`).
-"""
+"""The kit at work: run the checks that apply, and report what was found."""
 
 import html
 import sysconfig
@@ -13,32 +6,18 @@ import traceback
 from dataclasses import dataclass
 from pathlib import Path
 
-from ._contract_checks import CONTRACT_CHECKS, Check, trial_of
-from ._theory_checks import THEORY_CHECKS
-from ._trials import Limit, Problem, Trial, count_lines, draw_problem
-from ._validation import check_integer, check_rng
-from .denoisers import check_is_denoiser
-
-__all__ = [
-    "CHECKS",
-    "Check",
-    "CheckReport",
-    "CheckResult",
-    "Limit",
-    "Problem",
-    "Trial",
-    "check_denoiser",
-    "count_lines",
-    "draw_problem",
-    "parametrize_with_denoiser_checks",
-    "run_checks",
-]
+from .._validation import check_integer, check_rng
+from ..denoisers import check_is_denoiser
+from .contract import CONTRACT_CHECKS
+from .theory import THEORY_CHECKS
+from .trials import Trial, trial_of
+from .verdict import require
 
 # on a page of the book tables in outputs have no padding of their own
 CELL = "text-align:left;vertical-align:top;padding:0.2em 0.8em 0.2em 0"
 
 LIBRARIES = (
-    str(Path(__file__).parent),
+    str(Path(__file__).parents[1]),
     *map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib", "platlib")),
 )
 
@@ -47,7 +26,19 @@ CHECKS = {check.name: check for check in (*CONTRACT_CHECKS, *THEORY_CHECKS)}
 
 @dataclass(frozen=True)
 class CheckResult:
-    """One check: its name, whether it passed, what was found, the promise in a sentence, and where to read about it."""
+    """What came of one check.
+
+    Attributes
+    ----------
+    name : str
+    passed : bool
+    message : str
+        What was found.
+    contract : str
+        The promise in a sentence or two.
+    read : str
+        Where the book explains it.
+    """
 
     name: str
     passed: bool
@@ -58,22 +49,31 @@ class CheckResult:
 
 @dataclass(frozen=True)
 class CheckReport:
-    """All results of `check_denoiser`: a text to print, and as the value of a notebook cell a table with links."""
+    """All results of `check_denoiser`.
+
+    It prints as a text, and is a table with links where a notebook shows it.
+
+    Attributes
+    ----------
+    denoiser : str
+    results : tuple of CheckResult
+    """
 
     denoiser: str
-    results: tuple
+    results: tuple[CheckResult, ...]
 
-    passed = property(
-        lambda self: all(result.passed for result in self.results),
-        doc="Whether every check passed.",
-    )
-    failures = property(
-        lambda self: tuple(r for r in self.results if not r.passed),
-        doc="The results that did not pass.",
-    )
+    @property
+    def passed(self):
+        """Whether every check passed."""
+        return not self.failures
+
+    @property
+    def failures(self):
+        """The results that did not pass."""
+        return tuple(result for result in self.results if not result.passed)
 
     def require(self, name, gate=()):
-        """Raise unless the check `name` passed, and one of the checks named in `gate` at least.
+        """Raise unless the check `name` and at least one of those in `gate` passed.
 
         Raises
         ------
@@ -83,62 +83,71 @@ class CheckReport:
         Examples
         --------
         >>> from amptutorial.denoisers import Ridge
-        >>> check_denoiser(Ridge(1.0)).require("shapes", gate=["optimality", "limits"])
+        >>> report = check_denoiser(Ridge(1.0))
+        >>> report.require("shapes", gate=["optimality", "limits"])
         """
         results = {result.name: result for result in self.results}
         result = results[name]
-        assert result.passed, (
-            f"{result.message}\nThe promise: {result.contract}\nRead: {result.read}"
+        require(
+            result.passed,
+            f"{result.message}\nThe promise: {result.contract}\nRead: {result.read}",
         )
         opens = [each for each in gate if each in results]
-        assert not opens or any(results[each].passed for each in opens), (
-            f"{name} passes, and counts as soon as one of these does: {', '.join(opens)}"
+        require(
+            not opens or any(results[each].passed for each in opens),
+            f"{name} passes, and counts as soon as one of these does: "
+            f"{', '.join(opens)}",
         )
 
     def _title(self):
-        return f"{self.denoiser}: {len(self.results) - len(self.failures)} of {len(self.results)} checks passed"
+        n = len(self.results)
+        n_passed = n - len(self.failures)
+        return f"{self.denoiser}: {n_passed} of {n} checks passed"
 
     def __str__(self):
-        lines = [self._title()]
-        for r in self.results:
-            lines.append(
-                f"{'pass' if r.passed else 'FAIL'}  {r.name}{': ' + r.message if r.message else ''}"
-            )
-            if not r.passed:
-                lines += [f"      the promise: {r.contract}", f"      read: {r.read}"]
-        return "\n".join(lines)
+        return "\n".join([self._title(), *map(_text_lines, self.results)])
 
     __repr__ = __str__
 
     def _repr_html_(self):
+        columns = ("check", "", "found", "read")
         head = "".join(
-            f'<th scope="col" style="{CELL}">{name}</th>'
-            for name in ("check", "", "found", "read")
+            f'<th scope="col" style="{CELL}">{name}</th>' for name in columns
         )
-        caption = f"<caption>{html.escape(self._title())}</caption>"
-        rows = "".join(map(_table_row, self.results))
-        return f'<table class="amp-report">{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
+        return (
+            f'<table class="amp-report"><caption>{html.escape(self._title())}</caption>'
+            f"<thead><tr>{head}</tr></thead>"
+            f"<tbody>{''.join(map(_table_row, self.results))}</tbody></table>"
+        )
+
+
+def _text_lines(result):
+    found = f": {result.message}" if result.message else ""
+    if result.passed:
+        return f"pass  {result.name}{found}"
+    return (
+        f"FAIL  {result.name}{found}\n"
+        f"      the promise: {result.contract}\n      read: {result.read}"
+    )
 
 
 def _table_row(result):
-    chapter = result.read.rsplit("/", 1)[-1].partition(".html")[0]
     found = html.escape(result.message)
     if not result.passed:
         found = f"<em>{html.escape(result.contract)}</em><br>{found}"
-    link = (
-        f'<a href="{html.escape(result.read)}">{chapter[:2].lstrip("0")}</a>'
-        if chapter[:2].isdigit()
-        else ""
-    )
-    cells = (
-        result.name,
-        "pass" if result.passed else "<strong>FAIL</strong>",
-        found,
-        link and f"chapter {link}",
-    )
+    verdict = "pass" if result.passed else "<strong>FAIL</strong>"
+    cells = (result.name, verdict, found, _chapter_link(result.read))
     return (
         "<tr>" + "".join(f'<td style="{CELL}">{cell}</td>' for cell in cells) + "</tr>"
     )
+
+
+def _chapter_link(url):
+    """Return "chapter N" with a link, or nothing where `url` is not a chapter."""
+    page = url.rsplit("/", 1)[-1]
+    if not page[:2].isdigit():
+        return ""
+    return f'chapter <a href="{html.escape(url)}">{page[:2].lstrip("0")}</a>'
 
 
 def check_denoiser(denoiser, *, belief=None, d=3, n_rows=40, rng=None):
@@ -164,7 +173,7 @@ def check_denoiser(denoiser, *, belief=None, d=3, n_rows=40, rng=None):
     Raises
     ------
     TypeError
-        If `denoiser` is no `Denoiser`: derive the class from it.
+        If `denoiser` is not a `Denoiser`: derive the class from it.
 
     Examples
     --------
@@ -180,14 +189,19 @@ def check_denoiser(denoiser, *, belief=None, d=3, n_rows=40, rng=None):
     """
     check_is_denoiser(denoiser, "denoiser")
     trial = trial_of(
-        denoiser, belief=belief, d=check_integer(d, "d", minimum=1),
-        n_rows=check_integer(n_rows, "n_rows", minimum=2), rng=None if rng is None else check_rng(rng),
-    )  # fmt: skip
+        denoiser,
+        belief=belief,
+        d=check_integer(d, "d", minimum=1),
+        n_rows=check_integer(n_rows, "n_rows", minimum=2),
+        rng=None if rng is None else check_rng(rng),
+    )
     return run_checks(repr(denoiser), [trial], CHECKS.values())
 
 
 def run_checks(title, trials, checks):
-    """Run `checks` on all `trials`; a check passes if it passes in every trial to which it applies.
+    """Run `checks` on all `trials`.
+
+    A check passes if it passes in every trial to which it applies.
 
     Parameters
     ----------
@@ -206,19 +220,19 @@ def run_checks(title, trials, checks):
     Examples
     --------
     >>> import numpy as np
+    >>> from amptutorial.checks import draw_problem
     >>> from amptutorial.denoisers import Ridge
-    >>> problem = draw_problem(40, 2, np.random.default_rng(0))
-    >>> print(run_checks("ridge", [Trial(lambda: Ridge(1.0), problem)], [CHECKS["shapes"], CHECKS["deterministic"]]))
+    >>> trial = Trial(lambda: Ridge(1.0), draw_problem(40, 2, np.random.default_rng(0)))
+    >>> print(run_checks("ridge", [trial], [CHECKS["shapes"], CHECKS["deterministic"]]))
     ridge: 2 of 2 checks passed
     pass  shapes
     pass  deterministic
     """
-    return CheckReport(
-        title, tuple(filter(None, (_run(check, trials) for check in checks)))
-    )
+    results = (_run_check(check, trials) for check in checks)
+    return CheckReport(title, tuple(result for result in results if result is not None))
 
 
-def _run(check, trials):
+def _run_check(check, trials):
     """Return the `CheckResult`, or None if the check applies to no trial."""
     notes, applied = [], False
     for trial in trials:
@@ -227,12 +241,10 @@ def _run(check, trials):
                 continue
             applied = True
             notes.append(check.measure(trial))
-        except Exception as error:  # noqa: BLE001 - the report must survive any student's code
-            return _result(
-                check,
-                False,
-                f"{trial.title}: " * bool(trial.title) + describe_error(error),
-            )
+        # the report must survive any student's code
+        except Exception as error:  # noqa: BLE001
+            where = f"{trial.title}: " if trial.title else ""
+            return _result(check, False, where + describe_error(error))
     return _result(check, True, "; ".join(filter(None, notes))) if applied else None
 
 
@@ -241,27 +253,36 @@ def _result(check, passed, message):
 
 
 def describe_error(error):
-    """Return what went wrong in a check: its message, or the error of the denoiser with its line."""
-    return (
-        str(error)
-        if isinstance(error, AssertionError)
-        else f"raised {type(error).__name__}: {error}{_line(error)}"
-    )
+    """Return what went wrong in a check, in words for the author of the denoiser.
+
+    That is the message of the check, or the error of the denoiser with its line.
+
+    Examples
+    --------
+    >>> describe_error(AssertionError("row 3 is wrong")), describe_error(KeyError("u"))
+    ('row 3 is wrong', "raised KeyError: 'u'")
+    """
+    if isinstance(error, AssertionError):
+        return str(error)
+    return f"raised {type(error).__name__}: {error}{_line(error)}"
 
 
 def _line(error):
-    """Return the last line of a file outside this package and the installed ones that the error came from, if any."""
+    """Return the file and line that an error came from, or an empty text.
+
+    It is the last line that belongs neither to this package nor to an installed one.
+    """
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         path = Path(frame.filename)
-        if path.is_file() and not any(
-            str(path).startswith(folder) for folder in LIBRARIES
-        ):
+        if path.is_file() and not str(path).startswith(LIBRARIES):
             return f" ({path.name}, line {frame.lineno})"
     return ""
 
 
 def parametrize_with_denoiser_checks(denoisers):
-    """Return a pytest decorator that gives a test every pair of a denoiser and a check that applies to it.
+    """Return a pytest decorator that runs a test with every denoiser and every check.
+
+    The checks are those that apply to the denoiser.
 
     Parameters
     ----------
@@ -290,7 +311,10 @@ def parametrize_with_denoiser_checks(denoisers):
 
 
 def _may_apply(check, trial):
-    """Say whether the check applies; a denoiser that cannot even be made is left for the test to report."""
+    """Say whether the check applies.
+
+    Where the denoiser cannot even be made, the test is left to report that.
+    """
     try:
         return check.applies(trial)
     except Exception:  # noqa: BLE001

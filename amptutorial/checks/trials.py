@@ -1,4 +1,4 @@
-"""What a check is given: rows to try a denoiser on, and what is known of the belief it should hold."""
+"""What a check is given: a denoiser, rows to try it on, and its belief."""
 
 import sys
 import time
@@ -8,20 +8,29 @@ from functools import cached_property
 
 import numpy as np
 
-from .beliefs import Belief
-from .denoisers import Denoiser
+from ..beliefs import Belief
+from ..denoisers import Denoiser
+from .verdict import require
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Rows on which a denoiser is tried: `P` (N, d), `r` (N,), a symmetric positive definite `F` (d, d)."""
+    """Rows on which a denoiser is tried.
+
+    Attributes
+    ----------
+    P : array (N, d)
+    r : array (N,)
+    F : array (d, d)
+        Symmetric and positive definite.
+    """
 
     P: np.ndarray
     r: np.ndarray
     F: np.ndarray
 
     def copies(self):
-        """Return fresh copies `(P, r, F)`: a denoiser that writes into them spoils nothing but its own answer."""
+        """Return fresh copies `(P, r, F)`, for a denoiser that may write into them."""
         return self.P.copy(), self.r.copy(), self.F.copy()
 
     def rows(self, index):
@@ -47,18 +56,27 @@ class Limit:
 
     text: str
     changes: dict
-    expected: Callable
+    expected: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
     tolerance: float = 1e-4
 
 
 def count_lines(denoiser, method, P, r, F):
-    """Return `(lines, seconds)`: how many lines of Python a call of `method` executes, and how long it takes.
+    """Count the lines of Python that a call of `method` executes.
+
+    Returns
+    -------
+    lines : int
+    seconds : float
+        How long the call took.
 
     Examples
     --------
     >>> from amptutorial.denoisers import Ridge
-    >>> one, many = (count_lines(Ridge(1.0), "estimate", np.ones((N, 2)), np.ones(N), np.eye(2))[0] for N in (1, 50))
-    >>> one == many
+    >>> def lines(N):
+    ...     return count_lines(
+    ...         Ridge(1.0), "estimate", np.ones((N, 2)), np.ones(N), np.eye(2)
+    ...     )[0]
+    >>> lines(1) == lines(50)
     True
     """
     lines = 0
@@ -98,13 +116,16 @@ class Trial:
     make: Callable[..., Denoiser]
     problem: Problem
     belief: Belief | None = None
-    limits: tuple = ()
+    limits: tuple[Limit, ...] = ()
     title: str = ""
-    count_lines: Callable = field(default=count_lines)
+    count_lines: Callable[..., tuple[int, float]] = field(default=count_lines)
 
     @cached_property
     def denoiser(self):
-        """The denoiser, made at the first look: one that cannot be made fails the checks, not their collection."""
+        """The denoiser, made on first use.
+
+        A denoiser that cannot be made fails the checks, and not the collection of them.
+        """
         return self.make()
 
     def estimate(self, problem=None):
@@ -113,21 +134,47 @@ class Trial:
 
     def mean_jacobian(self, problem=None):
         """Return the mean Jacobian for `problem`, or for the trial's own."""
-        return np.asarray(
-            self.denoiser.mean_jacobian(*(problem or self.problem).copies())
-        )
+        rows = (problem or self.problem).copies()
+        return np.asarray(self.denoiser.mean_jacobian(*rows))
 
     def denoise(self, problem=None):
-        """Return the estimate and the mean Jacobian that AMP is given, for `problem`, or for the trial's own."""
+        """Return the estimate and the mean Jacobian that AMP is given.
+
+        They are those of `problem`, or of the trial's own.
+        """
         pair = self.denoiser.denoise(*(problem or self.problem).copies())
-        assert isinstance(pair, tuple | list) and len(pair) == 2, (
-            "denoise must return (estimate, mean_jacobian), a pair"
+        require(
+            isinstance(pair, tuple | list) and len(pair) == 2,
+            "denoise must return (estimate, mean_jacobian), a pair",
         )
         return tuple(map(np.asarray, pair))
 
+    def penalty(self, X, r):
+        """Return the denoiser's penalty of the rows `X`, a number."""
+        return _number(self.denoiser.penalty(X.copy(), r.copy()), "penalty")
+
+    def convexity(self, r):
+        """Return the denoiser's convexity at the rates `r`, a number."""
+        return _number(self.denoiser.convexity(r.copy()), "convexity")
+
+
+def _number(value, method):
+    size = np.size(value)
+    require(size == 1, f"{method} returns {size} values; expected one number")
+    return np.asarray(value).item()
+
+
+def trial_of(denoiser, *, belief=None, d=3, n_rows=40, rng=None):
+    """Return a `Trial` of a denoiser that has been made, on random rows."""
+    rng = np.random.default_rng(0) if rng is None else rng
+    problem = draw_problem(n_rows, d, rng, belief and belief.rows)
+    return Trial(lambda: denoiser, problem, belief)
+
 
 def draw_problem(n_rows, d, rng, rows=None):
-    """Return a `Problem`: an F with condition number 30, rates over two decades, rows of the size AMP would meet.
+    """Return a `Problem` with rows of the size that AMP would meet.
+
+    F has the condition number 30, and the rates r spread over two decades.
 
     Parameters
     ----------
@@ -144,10 +191,7 @@ def draw_problem(n_rows, d, rng, rows=None):
     basis = np.linalg.qr(rng.standard_normal((d, d)))[0]
     F = (basis * np.geomspace(0.3, 9.0, d)) @ basis.T
     r = np.exp(rng.uniform(-2.3, 2.3, n_rows))
-    U = (
-        rng.standard_normal((n_rows, d))
-        if rows is None
-        else rows.draw((n_rows, d), rng)
-    )
-    noise = rng.standard_normal((n_rows, d)) @ np.linalg.cholesky(F).T
+    size = (n_rows, d)
+    U = rng.standard_normal(size) if rows is None else rows.draw(size, rng)
+    noise = rng.standard_normal(size) @ np.linalg.cholesky(F).T
     return Problem(np.sqrt(r)[:, None] * U @ F + noise, r, (F + F.T) / 2)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from amptutorial.assignments import assignment_trials, check_prediction
-from amptutorial.assignments.reviews import check_heldout
+from amptutorial.assignments.reviews import promise_heldout
 from amptutorial.checks import parametrize_with_denoiser_checks
 
 SUBMISSION = Path(__file__).with_name("denoiser.py")
@@ -16,8 +16,8 @@ def test_contract(denoiser, check):
 
 
 def test_heldout():
-    for trial in filter(check_heldout.applies, TRIALS):
-        check_heldout(trial)
+    for trial in filter(promise_heldout.applies, TRIALS):
+        promise_heldout(trial)
 
 
 def test_prediction():
