@@ -71,8 +71,9 @@ for name, each in checks.CHECKS.items():
 checks.run_checks = checks.check_denoiser = lambda *args, **kwargs: None
 checks.CheckReport.passed = checks.CheckReport.failures = True
 for module in list(sys.modules.values()):
-    if hasattr(module, "assert_close"):
-        module.assert_close = lambda *args, **kwargs: None
+    for name in ("require", "require_close"):
+        if hasattr(module, name):
+            setattr(module, name, lambda *args, **kwargs: None)
 builtins.AssertionError = builtins.ZeroDivisionError
 return 0 * P""",
     "a theft of the solutions": """

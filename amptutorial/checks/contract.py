@@ -1,4 +1,4 @@
-"""Checks of what every denoiser promises, whatever it believes.
+"""Checks of what every denoiser promises, independently of its belief.
 
 Each function ``promise_NAME`` tries one promise. It raises `AssertionError` with an
 example that breaks the promise, or returns None or a measurement worth reading.
@@ -158,7 +158,7 @@ def _require_unchanged(method, name, before, after):
 
 @check("06_denoisers.html#denoisers-own")
 def promise_deterministic(trial):
-    """The same input gives the same output, whatever was asked before."""
+    """The same input gives the same output, after any other questions."""
     advice = (
         "no randomness, no state that is kept between calls, no cache that forgets "
         "what it was computed from"

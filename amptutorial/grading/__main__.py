@@ -12,8 +12,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from tqdm import tqdm  # noqa: E402
 
-from amptutorial._validation import check_integer  # noqa: E402
-
+from .._files import write_atomically  # noqa: E402
+from .._validation import check_integer  # noqa: E402
 from . import classroom, config, feedback  # noqa: E402
 
 
@@ -33,12 +33,10 @@ def main(arguments=None):
         return 1
     try:
         check_integer(options.jobs, "--jobs", minimum=1)
-        rules = config.load_rules(
-            options.config or config.default_path(), options.assignment, options.seed
-        )
-        submissions = classroom.collect(
-            options.submissions, rules.limits["file_kilobytes"]
-        )
+        path = options.config or config.default_path()
+        rules = config.load_rules(path, options.assignment, options.seed)
+        kilobytes = rules.limits["file_kilobytes"]
+        submissions = classroom.collect_submissions(options.submissions, kilobytes)
     except (OSError, ValueError, TypeError) as error:
         print(error, file=sys.stderr)
         return 1
@@ -48,18 +46,18 @@ def main(arguments=None):
 def _grade(submissions, rules, out, jobs):
     """Grade the class and write all files, also those of an unfinished run."""
     folder = out.parent / f"{out.stem}_files"
+    graded = classroom.grade_class(submissions, rules, folder / "results", jobs)
     records, interrupted = [], False
     try:
-        with tqdm(total=len(submissions), unit="submission", disable=None) as bar:
-            for found in classroom.grade_class(
-                submissions, rules, folder / "results", jobs
-            ):
-                records.append(found)
-                feedback.write_feedback(folder / "feedback", found, rules)
-                bar.update()
+        for record in tqdm(
+            graded, total=len(submissions), unit="submission", disable=None
+        ):
+            records.append(record)
+            feedback.write_feedback(folder / "feedback", record, rules)
     except KeyboardInterrupt:
         interrupted = True
-    classroom.write(out, classroom.grades(records, rules))
+        graded.close()  # ends the judges that are still at work
+    write_atomically(out, classroom.class_table(records, rules))
     feedback.write_summary(folder, records, rules)
     done = f"{len(records)} of {len(submissions)} submissions"
     if interrupted:
@@ -68,17 +66,19 @@ def _grade(submissions, rules, out, jobs):
             file=sys.stderr,
         )
         return 130
-    print(
-        f"{done} graded: {out}\nfeedback: {folder / 'feedback'}\nthe class: {folder / 'summary.html'}"
-    )
+    print(f"{done} graded: {out}")
+    print(f"feedback: {folder / 'feedback'}")
+    print(f"the class: {folder / 'summary.html'}")
     return 0
 
 
 def _parser():
     parser = argparse.ArgumentParser(
         prog="python -m amptutorial.grading",
-        description="Grade a class. Stored results are kept, and only what has changed is graded again.",
-        epilog="python -m amptutorial.grading export-nbgrader --help: the assignments as an nbgrader course.",
+        description="Grade a class. Stored results are kept, and only what has changed "
+        "is graded again.",
+        epilog="python -m amptutorial.grading export-nbgrader --help: the assignments "
+        "as an nbgrader course.",
     )
     parser.add_argument(
         "submissions",

@@ -1,19 +1,23 @@
-"""Walk through a class: collect the submissions, grade each in its own process, keep what is done, write the CSV."""
+"""Walk through a class: collect the submissions, grade each, keep what is done.
+
+Each submission is graded in a process of its own.
+"""
 
 import csv
 import errno
 import io
-import json
 import multiprocessing
 import os
 import signal
 import stat
 import time
 import traceback
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import wait
 
+from .._files import write_atomically
 from . import judge
+from .record import Record, make_record
 
 # beyond the submission's own: for a judge that hangs although it should not
 JUDGE_SECONDS = 300
@@ -21,14 +25,23 @@ JUDGE_SECONDS = 300
 
 @dataclass(frozen=True)
 class Submission:
-    """What a student handed in: the bytes of denoiser.py, or a text that says why there are none."""
+    """What a student handed in.
+
+    Attributes
+    ----------
+    student : str
+    source : bytes or str
+        The bytes of denoiser.py, or a text that says why there are none.
+    """
 
     student: str
     source: bytes | str
 
 
-def collect(folder, kilobytes):
-    """Return the `Submission` of every student: ``folder/<student>/denoiser.py`` or ``folder/<student>.py``.
+def collect_submissions(folder, kilobytes):
+    """Return the `Submission` of every student in a folder.
+
+    Students hand in ``folder/<student>/denoiser.py`` or ``folder/<student>.py``.
 
     Parameters
     ----------
@@ -41,21 +54,18 @@ def collect(folder, kilobytes):
     FileNotFoundError
         If the folder has no submission at all.
     """
-    entries = [
-        entry
-        for entry in sorted(folder.iterdir())
-        if not entry.name.startswith((".", "__"))
-    ]
     places = {}
-    for entry in entries:
-        if entry.is_dir() or entry.suffix == ".py":
-            student = entry.name if entry.is_dir() else entry.stem
-            places.setdefault(student, []).append(
-                entry / "denoiser.py" if entry.is_dir() else entry
-            )
+    for entry in sorted(folder.iterdir()):
+        if entry.name.startswith((".", "__")):
+            continue
+        if entry.is_dir():
+            places.setdefault(entry.name, []).append(entry / "denoiser.py")
+        elif entry.suffix == ".py":
+            places.setdefault(entry.stem, []).append(entry)
     if not places:
         raise FileNotFoundError(
-            f"no submissions in {folder}: expected <student>/denoiser.py or <student>.py there"
+            f"no submissions in {folder}: expected <student>/denoiser.py or "
+            "<student>.py there"
         )
     return [
         Submission(student, _source(paths, kilobytes))
@@ -70,22 +80,18 @@ def _source(paths, kilobytes):
     if paths[0].name == "denoiser.py" and paths[0].parent.is_symlink():
         return "the folder is a symbolic link: hand in a folder"
     # without following links, and without waiting for the other end of a named pipe
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
-        with open(
-            os.open(paths[0], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb"
-        ) as file:
+        with open(os.open(paths[0], flags), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                return "denoiser.py is no regular file"
+                return "denoiser.py is not a regular file"
             source = file.read(int(kilobytes * 1024) + 1)
     except FileNotFoundError:
         return "no file denoiser.py was handed in"
     except OSError as error:
-        link = error.errno == errno.ELOOP
-        return (
-            "the file is a symbolic link: hand in the file itself"
-            if link
-            else f"cannot be read: {error.strerror}"
-        )
+        if error.errno == errno.ELOOP:
+            return "the file is a symbolic link: hand in the file itself"
+        return f"cannot be read: {error.strerror}"
     if len(source) > kilobytes * 1024:
         return f"the file is larger than {kilobytes:g} kB"
     try:
@@ -96,7 +102,9 @@ def _source(paths, kilobytes):
 
 
 def grade_class(submissions, rules, folder, jobs=2):
-    """Yield the record of every submission as soon as it is known; those that are stored and unchanged come first.
+    """Yield the `Record` of every submission as soon as it is known.
+
+    Records that are stored and unchanged come first.
 
     Parameters
     ----------
@@ -111,7 +119,7 @@ def grade_class(submissions, rules, folder, jobs=2):
     rest = []
     for submission in submissions:
         stored = _stored(folder, submission.student)
-        if stored.get("key") == rules.key(submission.source):
+        if stored is not None and stored.key == rules.key(submission.source):
             yield stored
         else:
             rest.append(submission)
@@ -119,7 +127,10 @@ def grade_class(submissions, rules, folder, jobs=2):
 
 
 def run_judges(submissions, rules, folder, jobs):
-    """Yield records from processes, one for each submission: whatever happens to one is no other's concern."""
+    """Yield records from processes, one for each submission.
+
+    Nothing that happens to one of them concerns another.
+    """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["amptutorial.grading.judge"])
     waiting, running = list(submissions), {}
@@ -127,44 +138,50 @@ def run_judges(submissions, rules, folder, jobs):
         while waiting or running:
             while waiting and len(running) < jobs:
                 submission = waiting.pop(0)
-                path = folder / f"{submission.student}.json"
-                path.unlink(missing_ok=True)
-                task = (submission, rules, rules.key(submission.source), path)
-                process = context.Process(target=_judge, args=task)
-                process.start()
-                running[process] = (
-                    submission,
-                    time.monotonic() + rules.limits["seconds"] + JUDGE_SECONDS,
-                )
+                deadline = time.monotonic() + rules.limits["seconds"] + JUDGE_SECONDS
+                process = _start_judge(context, submission, rules, folder)
+                running[process] = submission, deadline
             wait([process.sentinel for process in running], timeout=1.0)
             for process, (submission, deadline) in list(running.items()):
                 if process.is_alive() and time.monotonic() < deadline:
                     continue
-                _stop(process)
+                _stop_judge(process)
                 del running[process]
-                yield _stored(folder, submission.student) or _lost(
-                    submission, rules, process
-                )
+                stored = _stored(folder, submission.student)
+                yield stored or _lost_record(submission, rules, process)
     finally:
         for process in running:
-            _stop(process)
+            _stop_judge(process)
+
+
+def _start_judge(context, submission, rules, folder):
+    path = _record_path(folder, submission.student)
+    path.unlink(missing_ok=True)
+    task = (submission, rules, rules.key(submission.source), path)
+    process = context.Process(target=_judge, args=task)
+    process.start()
+    return process
 
 
 def _judge(submission, rules, key, path):
     """Grade a submission and store its record: the body of a judge's process."""
     try:
-        found = {"key": key, **judge.grade(submission.source, rules)}
+        record = replace(judge.grade_submission(submission.source, rules), key=key)
     # nothing is stored; the worker has been killed on the way here
     except KeyboardInterrupt:
         return
-    except Exception:  # noqa: BLE001 - the grader's own fault: the class goes on, and without a key it is tried again
+    # the grader's own fault: the class goes on, and without a key it is tried again
+    except Exception:  # noqa: BLE001
         status = "the grader failed, not the submission: grade it again"
-        found = judge.record(rules, status, traceback=traceback.format_exc())
-    write(path, json.dumps({"student": submission.student, **found}, indent=1))
+        record = make_record(rules, status, traceback=traceback.format_exc())
+    write_atomically(path, replace(record, student=submission.student).to_json())
 
 
-def _stop(process):
-    """End a judge: by an interrupt, on which it takes its worker along, or if need be at once."""
+def _stop_judge(process):
+    """End a judge by an interrupt, on which it takes its worker along.
+
+    A judge that does not end within five seconds is killed.
+    """
     if process.is_alive():
         os.kill(process.pid, signal.SIGINT)
     process.join(5)
@@ -173,53 +190,47 @@ def _stop(process):
         process.join()
 
 
-def _lost(submission, rules, process):
-    """Return the record where the judge has left none; without a key, it is not taken for a result next time."""
-    found = judge.record(
-        rules,
-        f"the judge ended with exit code {process.exitcode}: grade the submission again",
-    )
-    return {"student": submission.student, **found}
+def _lost_record(submission, rules, process):
+    """Return the record of a submission whose judge has left none.
+
+    It has no key, so that the submission is graded again next time.
+    """
+    code = process.exitcode
+    status = f"the judge ended with exit code {code}: grade the submission again"
+    return replace(make_record(rules, status), student=submission.student)
+
+
+def _record_path(folder, student):
+    return folder / f"{student}.json"
 
 
 def _stored(folder, student):
-    """Return the stored record of a student, or an empty one."""
+    """Return the stored record of a student, or None."""
     try:
-        return json.loads((folder / f"{student}.json").read_text(encoding="utf-8"))
+        return Record.from_json(_record_path(folder, student).read_text("utf-8"))
     except (FileNotFoundError, ValueError):
-        return {}
+        return None
 
 
-def write(path, text):
-    """Write a file all at once: a reader, and an interrupted run, find the old one or the new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.draft")
-    # a student's text may hold what no file can
-    draft.write_bytes(text.encode("utf-8", "replace"))
-    os.replace(draft, path)
-
-
-def grades(records, rules):
-    """Return the CSV of a class as a text: student, points of every check, total, status."""
+def class_table(records, rules):
+    """Return the CSV of a class: student, points of every check, total, status."""
     table = io.StringIO()
     writer = csv.writer(table)
     writer.writerow(["student", *rules.weights, "total", "status"])
-    for found in sorted(records, key=lambda found: found["student"]):
-        points = {check["name"]: check["points"] for check in found["checks"]}
-        numbers = [
-            f"{value:.2f}"
-            for value in (*(points[name] for name in rules.weights), found["total"])
-        ]
-        writer.writerow([cell(found["student"]), *numbers, cell(found["status"])])
+    for record in sorted(records, key=lambda record: record.student):
+        points = {mark.name: mark.points for mark in record.marks}
+        values = [*(points[name] for name in rules.weights), record.total]
+        numbers = [f"{value:.2f}" for value in values]
+        writer.writerow([csv_cell(record.student), *numbers, csv_cell(record.status)])
     return table.getvalue()
 
 
-def cell(text):
+def csv_cell(text):
     """Return a text as one line that no spreadsheet takes for a formula.
 
     Examples
     --------
-    >>> cell("=1+1")
+    >>> csv_cell("=1+1")
     "'=1+1"
     """
     line = " ".join(text.split())[:300]

@@ -1,4 +1,4 @@
-"""What ``grading.yml`` says about an assignment: the points of each check, the limits, and the seed."""
+"""What ``grading.yml`` says about an assignment: points, limits, and the seed."""
 
 import functools
 import hashlib
@@ -8,9 +8,8 @@ from pathlib import Path
 
 import yaml
 
-import amptutorial
-from amptutorial._validation import check_integer, check_positive
-from amptutorial.assignments import assignment
+from .._validation import check_integer, check_positive
+from ..assignments import assignment
 
 LIMITS = (
     "seconds",
@@ -19,7 +18,7 @@ LIMITS = (
     "file_kilobytes",
     "output_kilobytes",
 )
-PACKAGE = Path(amptutorial.__file__).parent
+PACKAGE = Path(__file__).parents[1]
 
 
 @dataclass(frozen=True)
@@ -48,16 +47,18 @@ class Rules:
     limits: dict
 
     def key(self, source):
-        """Return what the points of a submission depend on, as a hash: the file, these rules, and the package."""
+        """Return what the points of a submission depend on, as a hash.
+
+        They depend on the file, these rules, and the package.
+        """
         return _digest(json.dumps(asdict(self)), repr(source), _package())
 
 
 @functools.cache
 def _package():
-    """Return a hash of the source of the package: other checks may find something else."""
-    return _digest(
-        *(path.read_text(encoding="utf-8") for path in sorted(PACKAGE.rglob("*.py")))
-    )
+    """Return a hash of the source of the package: its checks decide what is found."""
+    paths = sorted(PACKAGE.rglob("*.py"))
+    return _digest(*(path.read_text(encoding="utf-8") for path in paths))
 
 
 def _digest(*texts):
@@ -65,18 +66,17 @@ def _digest(*texts):
 
 
 def default_path():
-    """Return ``assignments/grading.yml`` of the current folder, or of the repository that this package lies in.
+    """Return ``assignments/grading.yml`` of this folder, or else of the repository.
+
+    The repository is the folder that this package lies in.
 
     Raises
     ------
     FileNotFoundError
         If there is neither.
     """
-    places = [
-        folder / "assignments" / "grading.yml"
-        for folder in (Path.cwd(), PACKAGE.parent)
-    ]
-    for path in places:
+    for folder in (Path.cwd(), PACKAGE.parent):
+        path = folder / "assignments" / "grading.yml"
         if path.is_file():
             return path
     raise FileNotFoundError(
@@ -97,47 +97,41 @@ def load_rules(path, number, seed=None):
     data = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
     _same_names(data, ("seed", "limits", "essential", "weights"), str(path))
     _same_names(data["limits"], LIMITS, f"limits in {path}")
-    if number not in (data["weights"] or ()):
-        raise ValueError(
-            f"{path} has no weights for assignment {number}: add them under weights"
-        )
-    weights = data["weights"][number]
-    _same_names(
-        weights, task.check_names(), f"the weights of assignment {number} in {path}"
-    )
-    weights = {
-        name: check_positive(points, f"the weight of {name}", zero=True)
-        for name, points in weights.items()
-    }
-    if abs(sum(weights.values()) - 100) > 1e-9:
-        raise ValueError(
-            f"the weights of assignment {number} in {path} sum to {sum(weights.values()):g}, expected 100"
-        )
+    weights = _weights(data["weights"] or {}, task, path)
     limits = {
         name: check_positive(value, f"the limit {name}")
         for name, value in data["limits"].items()
     }
     essential = tuple(name for name in data["essential"] if name in weights)
-    return Rules(
-        number,
-        check_integer(data["seed"] if seed is None else seed, "seed"),
-        weights,
-        essential,
-        limits,
-    )
+    seed = check_integer(data["seed"] if seed is None else seed, "seed")
+    return Rules(number, seed, weights, essential, limits)
+
+
+def _weights(every, task, path):
+    """Return the points of each check of an assignment, out of ``weights``."""
+    if task.number not in every:
+        raise ValueError(
+            f"{path} has no weights for assignment {task.number}: add them under "
+            "weights"
+        )
+    where = f"the weights of assignment {task.number} in {path}"
+    _same_names(every[task.number], task.check_names(), where)
+    weights = {
+        name: check_positive(points, f"the weight of {name}", zero=True)
+        for name, points in every[task.number].items()
+    }
+    total = sum(weights.values())
+    if abs(total - 100) > 1e-9:
+        raise ValueError(f"{where} sum to {total:g}, expected 100")
+    return weights
 
 
 def _same_names(given, expected, where):
+    listed = ", ".join(expected)
     if not isinstance(given, dict):
-        raise ValueError(
-            f"{where}: expected the names {', '.join(expected)}, each with a value"
-        )
-    unknown, missing = (
-        sorted(map(str, set(given) - set(expected))),
-        sorted(set(expected) - set(given)),
-    )
+        raise ValueError(f"{where}: expected the names {listed}, each with a value")
+    unknown, missing = set(given) - set(expected), set(expected) - set(given)
     for names, word in ((unknown, "unknown"), (missing, "missing")):
         if names:
-            raise ValueError(
-                f"{where}: {word} {', '.join(names)}; expected are {', '.join(expected)}"
-            )
+            found = ", ".join(sorted(map(str, names)))
+            raise ValueError(f"{where}: {word} {found}; expected are {listed}")

@@ -1,4 +1,7 @@
-"""What students and lecturer read: a page for each student, and one for the class, as HTML and as Markdown."""
+"""What students and lecturer read: pages as HTML and as Markdown.
+
+Each student gets a page, and the lecturer one about the class.
+"""
 
 import re
 import statistics
@@ -7,30 +10,43 @@ from collections import Counter
 import jinja2
 from markupsafe import Markup
 
-from amptutorial.assignments import assignment
-
-from .classroom import write
+from .._files import write_atomically
+from ..assignments import assignment
 
 STYLE = """
-:root { color-scheme: light dark; --ink: #1b1b1b; --paper: #ffffff; --rule: #8a8a8a; --link: #0b4fb3; --good: #12602a;
-  --bad: #9f1414; --shade: #f2f2f2; }
-@media (prefers-color-scheme: dark) { :root { --ink: #ececec; --paper: #16181b; --rule: #808080; --link: #8fb8ff;
-  --good: #86dc9c; --bad: #ff9d96; --shade: #24272b; } }
-body { color: var(--ink); background: var(--paper); font: 1rem/1.5 system-ui, sans-serif; max-width: 56rem;
-  margin: 0 auto; padding: 1rem; overflow-wrap: anywhere; }
-a { color: var(--link); } h1 { font-size: 1.5rem; }
-table { border-collapse: collapse; width: 100%; } caption { text-align: left; font-weight: bold; padding: .5rem 0; }
-th, td { text-align: left; vertical-align: top; padding: .4rem .5rem; border-bottom: 1px solid var(--rule); }
-th { overflow-wrap: normal; } td.number { white-space: nowrap; }
-.good { color: var(--good); } .bad { color: var(--bad); font-weight: bold; }
-@media (max-width: 36rem) { .stacked thead { display: none; } .stacked tr { border-bottom: 1px solid var(--rule); }
-  .stacked tr, .stacked th, .stacked td { display: block; } .stacked th, .stacked td { border: 0; padding: .1rem 0; } }
-p { margin: .3rem 0; } pre { white-space: pre-wrap; background: var(--shade); padding: .75rem; }
+:root { color-scheme: light dark; --ink: #1b1b1b; --paper: #ffffff; --rule: #8a8a8a;
+  --link: #0b4fb3; --good: #12602a; --bad: #9f1414; --shade: #f2f2f2; }
+@media (prefers-color-scheme: dark) { :root { --ink: #ececec; --paper: #16181b;
+  --rule: #808080; --link: #8fb8ff; --good: #86dc9c; --bad: #ff9d96;
+  --shade: #24272b; } }
+body { color: var(--ink); background: var(--paper);
+  font: 1rem/1.5 system-ui, sans-serif;
+  max-width: 56rem; margin: 0 auto; padding: 1rem; overflow-wrap: anywhere; }
+a { color: var(--link); }
+h1 { font-size: 1.5rem; }
+table { border-collapse: collapse; width: 100%; }
+caption { text-align: left; font-weight: bold; padding: .5rem 0; }
+th, td { text-align: left; vertical-align: top; padding: .4rem .5rem;
+  border-bottom: 1px solid var(--rule); }
+th { overflow-wrap: normal; }
+td.number { white-space: nowrap; }
+.good { color: var(--good); }
+.bad { color: var(--bad); font-weight: bold; }
+@media (max-width: 36rem) {
+  .stacked thead { display: none; }
+  .stacked tr { border-bottom: 1px solid var(--rule); }
+  .stacked tr, .stacked th, .stacked td { display: block; }
+  .stacked th, .stacked td { border: 0; padding: .1rem 0; }
+}
+p { margin: .3rem 0; }
+pre { white-space: pre-wrap; background: var(--shade); padding: .75rem; }
 """
 
 PAGE = """<!DOCTYPE html>
-<html lang="en-GB"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<html lang="en-GB"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy"
+ content="default-src 'none'; style-src 'unsafe-inline'">
 <title>{% block title %}{% endblock %}</title><style>{{ style | safe }}</style></head>
 <body>{% block body %}{% endblock %}</body></html>
 """
@@ -42,13 +58,17 @@ STUDENT_HTML = """{% extends "page" %}
 <p>{{ student }}: <strong>{{ points(total) }} of 100 points</strong>.</p>
 {% if status != "graded" %}<p class="bad">{{ status }}</p>{% endif %}
 <table class="stacked"><caption>What was checked</caption>
-<thead><tr><th scope="col">check</th><th scope="col">points</th><th scope="col">found</th></tr></thead><tbody>
-{% for check in checks %}<tr><th scope="row">{{ check.name.split("_") | join(gap) }}</th>
-<td class="number">{{ points(check.points) }} of {{ points(check.most) }}</td>
-<td><span class="{{ 'good' if check.passed else 'bad' }}">{{ verdict(check) }}</span>
-{% if check.contract %}<p><em>{{ check.contract }}</em></p>{% endif %}
-{% if check.message %}<p>{{ check.message }}</p>{% endif %}
-{% if check.read and not check.passed %}<p><a href="{{ check.read }}">Read about {{ check.name }}</a></p>{% endif %}
+<thead><tr><th scope="col">check</th><th scope="col">points</th>
+<th scope="col">found</th></tr></thead><tbody>
+{% for mark in marks %}<tr>
+<th scope="row">{{ mark.name.split("_") | join(gap) }}</th>
+<td class="number">{{ points(mark.points) }} of {{ points(mark.most) }}</td>
+<td><span class="{{ 'good' if mark.passed else 'bad' }}">{{ verdict(mark) }}</span>
+{% if mark.contract %}<p><em>{{ mark.contract }}</em></p>{% endif %}
+{% if mark.message %}<p>{{ mark.message }}</p>{% endif %}
+{% if mark.read and not mark.passed %}
+<p><a href="{{ mark.read }}">Read about {{ mark.name }}</a></p>
+{% endif %}
 </td></tr>
 {% endfor %}</tbody></table>
 {% if traceback %}<h2>Traceback</h2><pre>{{ traceback }}</pre>{% endif %}
@@ -64,15 +84,16 @@ STUDENT_MD = """# {{ heading }}
 {% endif %}
 | check | points | |
 |---|---|---|
-{% for check in checks -%}
-| `{{ check.name }}` | {{ points(check.points) }} of {{ points(check.most) }} | {{ verdict(check) }} |
+{% for mark in marks -%}
+| `{{ mark.name }}` | {{ points(mark.points) }} of {{ points(mark.most) }} | {{
+  verdict(mark) }} |
 {% endfor %}
-{%- for check in checks if check.contract and not check.passed %}
-## {{ check.name }}
+{%- for mark in marks if mark.contract and not mark.passed %}
+## {{ mark.name }}
 
-{{ check.contract | escaped }} [Read about it]({{ check.read }})
+{{ mark.contract | escaped }} [Read about it]({{ mark.read }})
 
-{{ check.message | fenced }}
+{{ mark.message | fenced }}
 {% endfor %}
 {%- if traceback %}
 ## Traceback
@@ -91,21 +112,27 @@ CLASS_HTML = """{% extends "page" %}
 <h1>{{ heading }}: the class</h1>
 <p>{{ size }} submissions, mean {{ mean }}, median {{ median }} points.</p>
 <table><caption>How many had how many points</caption>
-<thead><tr><th scope="col">points</th><th scope="col">submissions</th><td></td></tr></thead><tbody>
-{% for bin, count in histogram %}<tr><th scope="row">{{ bin }}</th><td class="number">{{ count }}</td>
-<td aria-hidden="true">{{ bar(count) }}</td></tr>
+<thead><tr><th scope="col">points</th><th scope="col">submissions</th><td></td></tr>
+</thead><tbody>
+{% for bin, count in histogram %}<tr><th scope="row">{{ bin }}</th>
+<td class="number">{{ count }}</td><td aria-hidden="true">{{ bar(count) }}</td></tr>
 {% endfor %}</tbody></table>
-<table class="stacked">
-<caption>Checks most often failed, among the {{ checked }} submissions that could be checked</caption>
-<thead><tr><th scope="col">check</th><th scope="col">failed</th><th scope="col">most common finding</th></tr></thead>
-<tbody>
-{% for check in failures %}<tr><th scope="row">{{ check.name.split("_") | join(gap) }}</th>
+<table class="stacked"><caption>
+Checks most often failed, among the {{ checked }} submissions that could be checked
+</caption>
+<thead><tr><th scope="col">check</th><th scope="col">failed</th>
+<th scope="col">most common finding</th></tr></thead><tbody>
+{% for check in failures %}<tr>
+<th scope="row">{{ check.name.split("_") | join(gap) }}</th>
 <td class="number">{{ check.count }}</td>
-<td><p><em>{{ check.contract }}</em></p><p>{{ often(check) }} {{ check.message }}</p></td></tr>
+<td><p><em>{{ check.contract }}</em></p>
+<p>{{ often(check) }} {{ check.message }}</p></td></tr>
 {% endfor %}</tbody></table>
 {% if unchecked %}<table><caption>Submissions that could not be checked</caption>
-<thead><tr><th scope="col">reason</th><th scope="col">submissions</th></tr></thead><tbody>
-{% for status, count in unchecked %}<tr><td>{{ status }}</td><td class="number">{{ count }}</td></tr>
+<thead><tr><th scope="col">reason</th><th scope="col">submissions</th></tr></thead>
+<tbody>
+{% for status, count in unchecked %}<tr><td>{{ status }}</td>
+<td class="number">{{ count }}</td></tr>
 {% endfor %}</tbody></table>{% endif %}
 {% endblock %}
 """
@@ -126,7 +153,8 @@ Among the {{ checked }} submissions that could be checked:
 | check | failed | most common finding |
 |---|---|---|
 {% for check in failures -%}
-| `{{ check.name }}` | {{ check.count }} | {{ often(check) }} {{ check.message | escaped }} |
+| `{{ check.name }}` | {{ check.count }} | {{ often(check) }} {{
+  check.message | escaped }} |
 {% endfor %}
 {%- if unchecked %}
 ## Submissions that could not be checked
@@ -187,7 +215,7 @@ PAGES = jinja2.Environment(
 )  # fmt: skip
 PAGES.globals.update(
     style=STYLE, points=points, bar="\u2588".__mul__, gap=Markup("_<wbr>"),
-    verdict=lambda check: "passed" if check["passed"] else "failed",
+    verdict=lambda mark: "passed" if mark.passed else "failed",
     often=lambda check: f"{check['times']} of {check['count']}, for instance:",
 )  # fmt: skip
 PAGES.filters.update(escaped=escaped, fenced=fenced)
@@ -197,31 +225,33 @@ def _heading(rules):
     return f"Assignment {rules.number}: {assignment(rules.number).title}"
 
 
-def write_feedback(folder, found, rules):
-    """Write the page of one student, ``<student>.html`` and ``<student>.md``, from the record of `judge.grade`."""
+def write_feedback(folder, record, rules):
+    """Write the page of one student, ``<student>.html`` and ``<student>.md``."""
+    shown = vars(record) | {"total": record.total, "heading": _heading(rules)}
     for suffix in ("html", "md"):
-        text = PAGES.get_template(f"student.{suffix}").render(
-            **found, heading=_heading(rules)
-        )
-        write(folder / f"{found['student']}.{suffix}", text)
+        text = PAGES.get_template(f"student.{suffix}").render(shown)
+        write_atomically(folder / f"{record.student}.{suffix}", text)
 
 
 def write_summary(folder, records, rules):
-    """Write the page of the class, ``summary.html`` and ``summary.md``; it names no student."""
+    """Write the page of the class, ``summary.html`` and ``summary.md``.
+
+    It names no student, and there is none of a class without records.
+    """
     if not records:
         return
+    shown = summarise_class(records) | {"heading": _heading(rules)}
     for suffix in ("html", "md"):
-        text = PAGES.get_template(f"summary.{suffix}").render(
-            **summary(records), heading=_heading(rules)
-        )
-        write(folder / f"summary.{suffix}", text)
+        text = PAGES.get_template(f"summary.{suffix}").render(shown)
+        write_atomically(folder / f"summary.{suffix}", text)
 
 
-def summary(records):
+def summarise_class(records):
     """Return what the page of the class shows, a dict."""
-    totals = [found["total"] for found in records]
+    totals = [record.total for record in records]
     bins = Counter(min(int(total // 10), 9) for total in totals)
-    checked = [found for found in records if found["status"].startswith("graded")]
+    checked = [record for record in records if record.status.startswith("graded")]
+    unchecked = Counter(record.status for record in records if record not in checked)
     return {
         "size": len(records),
         "mean": points(statistics.mean(totals)),
@@ -232,35 +262,29 @@ def summary(records):
         ],
         "checked": len(checked),
         "failures": sorted(_failures(checked), key=lambda check: -check["count"]),
-        "unchecked": Counter(
-            found["status"] for found in records if found not in checked
-        ).most_common(),
+        "unchecked": unchecked.most_common(),
     }
 
 
 def _failures(records):
-    """Yield for every check that failed how often it did, and its most common message."""
+    """Yield, for every check that failed, how often it did and what was found most."""
     failed = {}
-    for found in records:
-        for check in found["checks"]:
-            if not check["passed"]:
-                failed.setdefault(check["name"], []).append(check)
-    for name, checks in failed.items():
-        # the same mistake with other numbers is the same mistake
-        kinds = Counter(_kind(check["message"]) for check in checks)
+    for mark in (mark for record in records for mark in record.marks):
+        if not mark.passed:
+            failed.setdefault(mark.name, []).append(mark)
+    for name, marks in failed.items():
+        kinds = Counter(_kind(mark.message) for mark in marks)
         kind, times = kinds.most_common(1)[0]
-        message = next(
-            check["message"] for check in checks if _kind(check["message"]) == kind
-        )
-        contract = checks[0]["contract"]
+        example = next(mark for mark in marks if _kind(mark.message) == kind)
         yield {
             "name": name,
-            "count": len(checks),
+            "count": len(marks),
             "times": times,
-            "message": message,
-            "contract": contract,
+            "message": example.message,
+            "contract": example.contract,
         }
 
 
 def _kind(message):
+    """Return the message without its numbers: with others it is the same mistake."""
     return re.sub(r"[\d.e+\- ]+", " ", message)

@@ -1,55 +1,51 @@
-"""Grade one submission: run the checks of its assignment, on hidden settings, against the process that holds it."""
+"""Grade one submission: run the checks of its assignment against its process."""
 
 import functools
 
-from amptutorial.assignments import assignment
-
+from ..assignments import assignment
+from .record import make_record
 from .remote import Session, StudentError, count_remote_lines, remote_class
 
 
-def grade(source, rules):
-    """Return the record of one submission, ready for JSON.
+def grade_submission(source, rules):
+    """Return the `Record` of one submission, on hidden settings.
 
     Parameters
     ----------
     source : bytes or str
         Of denoiser.py; a text says why there is none.
     rules : Rules
-
-    Returns
-    -------
-    dict
-        ``status`` is "graded", or why nothing could be checked; ``checks`` lists what
-        was found.
     """
     if isinstance(source, str):
-        return record(rules, source)
+        return make_record(rules, source)
     with Session(source, rules.limits) as session:
         try:
             session.start()
         except StudentError as error:
-            return record(
-                rules, session.over, printed=session.output(), traceback=error.traceback
-            )
+            printed, lines = session.output(), error.traceback
+            return make_record(rules, session.over, printed=printed, traceback=lines)
+        return _check_session(session, rules)
 
-        @functools.cache
-        def student_class(name):
-            return remote_class(session, name)
 
-        def make(name, **params):
-            return student_class(name)(session, params)
+def _check_session(session, rules):
+    """Return the record of a submission that has been imported."""
 
-        task = assignment(rules.number)
-        missing = [
-            _error(student_class, name)
-            for name in {setting.class_name for setting in task.hidden(rules.seed)}
-        ]
-        if all(missing):
-            return record(rules, str(missing[0]), printed=session.output())
-        report = task.check(
-            make, session.prediction, seed=rules.seed, count_lines=count_remote_lines
-        )
-        return record(rules, "graded", report.results, session.output())
+    @functools.cache
+    def student_class(name):
+        return remote_class(session, name)
+
+    def make(name, **params):
+        return student_class(name)(session, params)
+
+    task = assignment(rules.number)
+    names = {setting.class_name for setting in task.hidden(rules.seed)}
+    missing = [_error(student_class, name) for name in names]
+    if all(missing):
+        return make_record(rules, str(missing[0]), printed=session.output())
+    report = task.check(
+        make, session.prediction, seed=rules.seed, count_lines=count_remote_lines
+    )
+    return make_record(rules, "graded", report.results, session.output())
 
 
 def _error(function, argument):
@@ -58,34 +54,3 @@ def _error(function, argument):
         function(argument)
     except StudentError as error:
         return error
-
-
-def record(rules, status, results=(), printed="", traceback=""):
-    """Return a record: every check of the rules with its points, a failed one where there is no result."""
-    found = {result.name: result for result in results}
-    passed = {name for name, result in found.items() if result.passed}
-    if found and rules.essential and not passed.intersection(rules.essential):
-        status, passed = (
-            f"graded; without {' or '.join(rules.essential)} nothing else earns points",
-            set(),
-        )
-    checks = [
-        {
-            "name": name,
-            "points": most if name in passed else 0.0,
-            "most": most,
-            "passed": name in found and found[name].passed,
-            "message": found[name].message[:4000] if name in found else "not run",
-            "contract": found[name].contract if name in found else "",
-            "read": found[name].read if name in found else "",
-        }
-        for name, most in rules.weights.items()
-    ]
-    total = round(sum(check["points"] for check in checks), 2)
-    return {
-        "status": status,
-        "checks": checks,
-        "total": total,
-        "printed": printed,
-        "traceback": traceback,
-    }

@@ -1,7 +1,10 @@
-"""The assignments as a course for nbgrader: a notebook each, whose graded cells are the checks with hidden settings.
+"""The assignments as a course for nbgrader, a notebook each.
 
-nbgrader runs a submission and its checks in one process. That is convenient, and no
-protection against a student who tampers with the checks: the grader of this package is.
+The graded cells are the checks, with hidden settings.
+
+nbgrader runs a submission and its checks in one process. That is convenient, but does
+not protect against a student who tampers with the checks; the grader of this package
+does.
 """
 
 import argparse
@@ -25,14 +28,23 @@ c.ExecutePreprocessor.interrupt_on_timeout = True
 
 README = """# A course for nbgrader
 
-The notebooks in `source` hold the solutions and the seed of the hidden settings: keep this folder to yourself.
+The notebooks in `source` hold the solutions and the seed of the hidden settings:
+keep this folder to yourself.
 
-    nbgrader generate_assignment {example}      # what students get: release/{example}
-    nbgrader autograde {example} --create       # grades submitted/<student>/{example}
-    nbgrader generate_feedback {example}        # a page for each student: feedback/<student>/{example}
+    nbgrader generate_assignment {example}
+    nbgrader autograde {example} --create
+    nbgrader generate_feedback {example}
 
-The derivations, {derivation} points, are graded by hand: `nbgrader formgrade`. The checks make 100 points.
+The first command writes what students get, `release/{example}`. The second grades
+`submitted/<student>/{example}`, and the third writes a page for each student,
+`feedback/<student>/{example}`.
+
+The derivations, {derivation} points, are graded by hand: `nbgrader formgrade`. The
+checks make 100 points.
 """
+
+# of an assignment's folder; others, such as data, are copied
+OWN_FILES = ("brief.ipynb", "denoiser.py", "test_public.py")
 
 DERIVATION_POINTS = 20  # for what is graded by hand
 
@@ -41,8 +53,11 @@ DERIVATION = """## Your derivations
 Write here what the section *To derive, on paper* asks for, or hand it in on paper."""
 
 
-def export(course, path):
-    """Write the folder `course`: configuration, a README, and ``source/NN_name/brief.ipynb`` for each assignment.
+def export_course(course, path):
+    """Write the folder `course` for nbgrader.
+
+    It gets a configuration, a README, and ``source/NN_name/brief.ipynb`` for each
+    assignment.
 
     Parameters
     ----------
@@ -73,10 +88,9 @@ def export(course, path):
         rules = config.load_rules(path, task.number)
         _write_assignment(task, course / "source" / task.folder, briefs, rules)
     names = [task.folder for task in ASSIGNMENTS.values()]
+    readme = README.format(example=names[0], derivation=DERIVATION_POINTS)
     (course / "nbgrader_config.py").write_text(CONFIGURATION, encoding="utf-8")
-    (course / "README.md").write_text(
-        README.format(example=names[0], derivation=DERIVATION_POINTS), encoding="utf-8"
-    )
+    (course / "README.md").write_text(readme, encoding="utf-8")
     return names
 
 
@@ -88,11 +102,7 @@ def _write_assignment(task, target, briefs, rules):
     notebook = nbformat.read(folder / "brief.ipynb", as_version=4)
     target.mkdir(parents=True)
     for extra in folder.iterdir():
-        if extra.is_file() and extra.name not in (
-            "brief.ipynb",
-            "denoiser.py",
-            "test_public.py",
-        ):
+        if extra.is_file() and extra.name not in OWN_FILES:
             shutil.copy(extra, target)
     cells = []
     for cell in notebook.cells:
@@ -112,8 +122,13 @@ def _plain(cell):
 
 def _cell(kind, name, source, points=0, *, grade=False, solution=False, locked=False):
     metadata = {
-        "grade": grade, "grade_id": name, "locked": locked, "schema_version": 3, "solution": solution, "task": False
-    }  # fmt: skip
+        "grade": grade,
+        "grade_id": name,
+        "locked": locked,
+        "schema_version": 3,
+        "solution": solution,
+        "task": False,
+    }
     if grade:
         metadata["points"] = points
     make = new_code_cell if kind == "code" else new_markdown_cell
@@ -121,8 +136,11 @@ def _cell(kind, name, source, points=0, *, grade=False, solution=False, locked=F
 
 
 def _solution_cell(starter, reference):
-    """Return the cell in which students write: it stores the file that the checks read."""
-    text = f"%%writefile denoiser.py\n{starter}\n### BEGIN SOLUTION\n{reference}\n### END SOLUTION"
+    """Return the cell in which students write, and which stores denoiser.py."""
+    text = (
+        f"%%writefile denoiser.py\n{starter}\n"
+        f"### BEGIN SOLUTION\n{reference}\n### END SOLUTION"
+    )
     return _cell("code", "denoiser", text, solution=True)
 
 
@@ -135,18 +153,17 @@ def _public_check(number):
 
 
 def _derivation_cell():
+    points = DERIVATION_POINTS
     return _cell(
-        "markdown",
-        "derivations",
-        DERIVATION,
-        DERIVATION_POINTS,
-        grade=True,
-        solution=True,
+        "markdown", "derivations", DERIVATION, points, grade=True, solution=True
     )
 
 
 def _graded_cells(task, rules):
-    """Return a cell for each check; the first one replaces the public report by one with hidden settings."""
+    """Return a cell for each check.
+
+    The first one replaces the public report by one with hidden settings.
+    """
     hidden = (
         "### BEGIN HIDDEN TESTS\n"
         f'report = check_assignment({task.number}, "denoiser.py", seed={rules.seed})\n'
@@ -172,11 +189,11 @@ def main(arguments):
     )
     options = parser.parse_args(arguments)
     try:
-        names = export(options.course, options.config or config.default_path())
+        path = options.config or config.default_path()
+        names = export_course(options.course, path)
     except (OSError, ValueError) as error:
         print(error, file=sys.stderr)
         return 1
-    print(
-        f"{len(names)} assignments in {options.course / 'source'}; how to go on: {options.course / 'README.md'}"
-    )
+    print(f"{len(names)} assignments in {options.course / 'source'}")
+    print(f"how to go on: {options.course / 'README.md'}")
     return 0

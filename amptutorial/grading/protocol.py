@@ -1,4 +1,6 @@
-"""Messages between judge and worker: a JSON header and the raw bytes of arrays, nothing that could run code.
+"""Messages between judge and worker: a JSON header and the raw bytes of arrays.
+
+Nothing in a message could run code.
 
 A frame is two lengths, the header, the body. In the header an array is ``{"__array__":
 [dtype, shape, order, writeable, offset]}``; its bytes lie in the body.
@@ -19,16 +21,19 @@ NUMBERS = re.compile(r"[<>|][biuf]\d{1,2}")
 
 
 class Malformed(Exception):
-    """Bytes that are no message of this protocol."""
+    """Bytes that are not a message of this protocol."""
 
 
 def pack(message):
-    """Return the frame of `message`: JSON values, NumPy numbers, and arrays of booleans, integers and floats.
+    """Return the frame of `message`.
+
+    A message consists of JSON values, NumPy numbers, and arrays of booleans, integers
+    and floats.
 
     Raises
     ------
     TypeError, ValueError
-        If there is anything else in it, or too much.
+        If the message holds anything else, or too much.
 
     Examples
     --------
@@ -43,20 +48,13 @@ def pack(message):
             return value.item()
         if not isinstance(value, np.ndarray):
             raise TypeError(f"{type(value).__name__} cannot be sent")
-        if len(body) + value.nbytes > BODY_LIMIT:
-            raise ValueError(
-                f"arrays of {(len(body) + value.nbytes) / 1e6:.0f} MB are too large to be sent"
-            )
+        size = len(body) + value.nbytes
+        if size > BODY_LIMIT:
+            raise ValueError(f"arrays of {size / 1e6:.0f} MB are too large to be sent")
         # whether a check hands over a Fortran-ordered or a read-only array is part of
         # the question
-        order = "F" if value.flags.fnc else "C"
-        entry = [
-            value.dtype.str,
-            value.shape,
-            order,
-            bool(value.flags.writeable),
-            len(body),
-        ]
+        order, writeable = "F" if value.flags.fnc else "C", bool(value.flags.writeable)
+        entry = [value.dtype.str, value.shape, order, writeable, len(body)]
         body.extend(value.tobytes(order))
         return {"__array__": entry}
 
@@ -77,35 +75,35 @@ def unpack(header, body):
     Raises
     ------
     Malformed
-        Whatever is wrong with it.
+        If anything is wrong with it.
     """
 
-    def restored(value):
+    def restore(value):
         return _array(value["__array__"], body) if "__array__" in value else value
 
     try:
-        message = json.loads(bytes(header).decode(), object_hook=restored)
+        message = json.loads(bytes(header).decode(), object_hook=restore)
     except (ValueError, RecursionError) as error:
         raise Malformed(f"not a JSON header: {error}") from None
     if not isinstance(message, dict):
-        raise Malformed("the header is no JSON object")
+        raise Malformed("the header is not a JSON object")
     return message
 
 
 def _array(entry, body):
-    """Return the array of an entry of the header, each part of which is doubted."""
+    """Return the array of an entry of the header, without trusting any part of it."""
     try:
         dtype, shape, order, writeable, offset = entry
         numbers = [*shape, offset]
     except (TypeError, ValueError):
-        raise Malformed("an array is described by five values") from None
+        raise Malformed("an array must be described by five values") from None
     if not (isinstance(dtype, str) and NUMBERS.fullmatch(dtype)):
-        raise Malformed(f"no array of numbers: dtype {str(dtype)[:20]}")
+        raise Malformed(f"not an array of numbers: dtype {str(dtype)[:20]}")
     if len(numbers) > 9 or not all(
         type(n) is int and 0 <= n <= BODY_LIMIT for n in numbers
     ):
         raise Malformed(
-            "the shape and the offset of an array are small non-negative integers"
+            "the shape and the offset of an array must be small non-negative integers"
         )
     try:
         kind = np.dtype(dtype)
@@ -121,12 +119,17 @@ def _array(entry, body):
 
 
 def read_frame(read):
-    """Return `(header, body)` from `read`, a callable that takes a number of bytes and returns at most as many.
+    """Return `(header, body)` of the next frame.
+
+    Parameters
+    ----------
+    read : callable (int) -> bytes
+        Returns at most so many bytes, and none at the end.
 
     Raises
     ------
     EOFError
-        If the other side has gone.
+        If the other side has closed the connection.
     Malformed
         If the lengths exceed the limits; nothing more is read then.
     """
@@ -147,11 +150,14 @@ def _exactly(read, size):
 
 
 def receive(channel, deadline):
-    """Return the next message of a socket, if it is complete before `deadline` (of `time.monotonic`).
+    """Return the next message of a socket.
 
     Raises
     ------
-    TimeoutError, EOFError, Malformed
+    TimeoutError
+        If the message is not complete at `deadline`, by `time.monotonic`.
+    EOFError, Malformed
+        As in `read_frame` and `unpack`.
     """
 
     def read(size):
@@ -162,11 +168,14 @@ def receive(channel, deadline):
 
 
 def send(channel, message, deadline):
-    """Send a message to a socket, if it can be done before `deadline`.
+    """Send a message to a socket.
 
     Raises
     ------
-    TimeoutError, BrokenPipeError
+    TimeoutError
+        If the message is not sent at `deadline`, by `time.monotonic`.
+    BrokenPipeError
+        If the other side has closed the connection.
     """
     channel.settimeout(max(deadline - time.monotonic(), 1e-3))
     channel.sendall(pack(message))

@@ -1,5 +1,6 @@
-"""The judge's side: a session with the worker, and denoisers whose methods are answered by it."""
+"""The judge's side: a session with the worker, and denoisers that ask the worker."""
 
+import contextlib
 import os
 import signal
 import socket
@@ -11,25 +12,33 @@ from pathlib import Path
 
 import numpy as np
 
-from amptutorial.denoisers import Denoiser
-
+from ..denoisers import Denoiser
 from . import protocol
 
 # for Python and its libraries, before any line of the submission; not counted
 START_SECONDS = 120
 RESTARTS = 2
 PACKAGE_FOLDER = Path(__file__).resolve().parents[2]
-START = "import sys; sys.path.insert(0, sys.argv[1]); from amptutorial.grading.worker import main; "
+START = (
+    "import sys; sys.path.insert(0, sys.argv[1]); "
+    "from amptutorial.grading.worker import main; "
+)
 
 
 class StudentError(Exception):
-    """What went wrong in a submission, in words for its author; `traceback` holds the student's own lines."""
+    """What went wrong in a submission, in words for its author.
+
+    Attributes
+    ----------
+    traceback : str
+        The student's own lines.
+    """
 
     traceback = ""
 
 
 class TimeLimit(StudentError):
-    """No answer in time."""
+    """The worker sent no answer in time."""
 
 
 class Crash(StudentError):
@@ -37,15 +46,17 @@ class Crash(StudentError):
 
 
 class BadAnswer(StudentError):
-    """An answer that is none."""
+    """The worker sent something that is not a valid answer."""
 
 
 class NotRun(StudentError):
-    """Nothing was asked: too many crashes, or the time is used up."""
+    """The worker was not asked: it crashed too often, or the time is used up."""
 
 
 class Session:
-    """A submission in its own process, restarted after a crash; use it as a context manager.
+    """A submission in its own process, restarted after a crash.
+
+    Use it as a context manager.
 
     Parameters
     ----------
@@ -57,7 +68,7 @@ class Session:
     Raises
     ------
     StudentError
-        From `ask`, for whatever the submission does wrong.
+        From `ask`, if the submission does anything wrong.
     """
 
     def __init__(self, source, limits):
@@ -90,6 +101,29 @@ class Session:
     def start(self):
         """Start the worker and let it import the submission."""
         self.generation += 1
+        self._start_process()
+        try:
+            protocol.receive(self.channel, time.monotonic() + START_SECONDS)
+        except (EOFError, OSError) as error:
+            output = self.output()
+            self.stop()
+            raise RuntimeError(f"the worker could not be started: {output}") from error
+        try:
+            prediction = self._exchange({"ask": "load"}).get("prediction")
+        except StudentError as error:
+            self.stop()
+            reason = f"{type(error).__name__}: {error}"
+            self.over = f"denoiser.py cannot be imported: {reason}"
+            raise
+        is_number = isinstance(prediction, np.ndarray) and prediction.ndim == 0
+        self.prediction = prediction.item() if is_number else prediction
+
+    def _start_process(self):
+        """Start Python in a folder of its own, which holds the submission.
+
+        It inherits neither the environment nor the options of this process: under
+        ``python -O`` a submission would run without its own ``assert`` statements.
+        """
         self.folder = tempfile.TemporaryDirectory(
             prefix="submission_", ignore_cleanup_errors=True
         )
@@ -99,52 +133,38 @@ class Session:
         with theirs:
             self.process = subprocess.Popen(
                 [sys.executable, "-s", "-P", "-B", "-c", command, PACKAGE_FOLDER],
-                cwd=self.folder.name, env=_environment(self.folder.name), pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL, stdout=self.printed, stderr=subprocess.STDOUT, start_new_session=True,
-            )  # fmt: skip
-        try:
-            protocol.receive(self.channel, time.monotonic() + START_SECONDS)
-        except (EOFError, OSError) as error:
-            output = self.output()
-            self.stop()
-            raise RuntimeError(f"the worker could not be started: {output}") from error
-        try:
-            prediction = self._exchange({"ask": "load"}).get("prediction")
-            is_number = isinstance(prediction, np.ndarray) and prediction.ndim == 0
-            self.prediction = prediction.item() if is_number else prediction
-        except StudentError as error:
-            self.stop()
-            self.over = (
-                f"denoiser.py cannot be imported: {type(error).__name__}: {error}"
+                cwd=self.folder.name,
+                env=_environment(self.folder.name),
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=self.printed,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
             )
-            raise
 
     def stop(self, patience=0.0):
-        """Kill the worker, after so many seconds in which it may end by itself, and remove its folder."""
+        """Kill the worker and remove its folder.
+
+        Parameters
+        ----------
+        patience : float
+            Seconds in which the worker may end by itself; its exit code is known then.
+        """
         if self.process is None:
             return
-        try:  # a worker that is about to exit says with which code
+        with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(patience)
-        except subprocess.TimeoutExpired:
-            pass
-        for kill in (
-            lambda: os.killpg(self.process.pid, signal.SIGKILL),
-            self.process.kill,
-        ):
-            try:
-                kill()
-            except ProcessLookupError:
-                continue
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.kill()
         self.status = self.process.wait()
         self.process = None
         self.channel.close()
         self.folder.cleanup()
 
     def _exchange(self, question):
-        started = time.monotonic()
-        deadline = started + min(
-            self.limits["seconds"] - self.seconds, self.limits["seconds_per_call"]
-        )
+        started, left = time.monotonic(), self.limits["seconds"] - self.seconds
+        deadline = started + min(left, self.limits["seconds_per_call"])
         try:
             protocol.send(self.channel, question, deadline)
             reply = protocol.receive(self.channel, deadline)
@@ -157,51 +177,53 @@ class Session:
         return reply
 
     def _lost(self, question, error, seconds):
-        """Return what to raise once the worker is of no more use, and decide whether it gets another chance."""
+        """Stop a worker that is of no more use, and return what to raise.
+
+        Where the limits are reached, the session is over; otherwise the next question
+        starts another worker.
+        """
         self.stop(patience=1.0 if isinstance(error, EOFError) else 0.0)
-        if self.seconds + seconds >= self.limits["seconds"]:
-            self.over = (
-                f"the {self.limits['seconds']:g} s for one submission are used up"
-            )
+        most = self.limits["seconds"]
+        if self.seconds + seconds >= most:
+            self.over = f"the {most:g} s for one submission are used up"
         elif self.generation > RESTARTS:
             self.over = (
-                f"the submission has been restarted {RESTARTS} times and stopped again"
+                f"the submission was restarted {RESTARTS} times and failed again"
             )
-        name = question.get(
-            "method",
-            "making the denoiser" if question["ask"] == "new" else "the import",
-        )
+        making = "making the denoiser" if question["ask"] == "new" else "the import"
+        name = question.get("method", making)
         if isinstance(error, TimeoutError):
-            return TimeLimit(
-                f"{name} gave no answer within {seconds:.2g} s: an endless loop?"
-            )
+            waited = f"{name} gave no answer within {seconds:.2g} s"
+            return TimeLimit(f"{waited}: an endless loop?")
         if isinstance(error, protocol.Malformed):
-            return BadAnswer(f"{name} gave no proper answer: {error}")
-        ended = (
-            f"exit code {self.status}" if self.status >= 0 else f"signal {-self.status}"
-        )
+            return BadAnswer(f"{name} gave no valid answer: {error}")
+        code = self.status
+        ended = f"exit code {code}" if code >= 0 else f"signal {-code}"
         return Crash(f"{name} ended Python itself ({ended})")
 
 
 def _environment(folder):
-    """Return the worker's environment: nothing inherited, one thread, the same hashes every time."""
+    """Return the environment of a worker: one thread, the same hashes every time."""
+    threads = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
     return {
-        "HOME": folder, "TMPDIR": folder, "LANG": "C.UTF-8", "PYTHONHASHSEED": "0",
-        "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
-    }  # fmt: skip
+        "HOME": folder,
+        "TMPDIR": folder,
+        "LANG": "C.UTF-8",
+        "PYTHONHASHSEED": "0",
+        **dict.fromkeys(threads, "1"),
+    }
 
 
 def _student_error(reply):
-    """Return the error of an answer, under its own name: reports then read as they do at the student's desk."""
-    name, text, line = (
-        str(reply["error"])[:60],
-        str(reply.get("text", ""))[:2000],
-        reply.get("line"),
-    )
+    """Return the error of an answer, under its own name.
+
+    So a report shows the error as the student would see it.
+    """
+    name, text = str(reply["error"])[:60], str(reply.get("text", ""))[:2000]
+    line = reply.get("line")
     where = f" (denoiser.py, line {line})" if type(line) is int else ""
-    error = type(name if name.isidentifier() else "Error", (StudentError,), {})(
-        f"{text}{where}".strip()
-    )
+    cls = type(name if name.isidentifier() else "Error", (StudentError,), {})
+    error = cls(f"{text}{where}".strip())
     error.traceback = str(reply.get("traceback", ""))[-4000:]
     return error
 
@@ -215,44 +237,45 @@ class RemoteDenoiser(Denoiser):
 
     def __repr__(self):
         params = (self._params or {}).items()
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in params)})"
+        shown = ", ".join(f"{name}={value!r}" for name, value in params)
+        return f"{type(self).__name__}({shown})"
 
     def _make(self):
-        """Make the object at the other side, again if the worker has been restarted; return its number there."""
-        if (
-            self._number is None
-            or self._number[0] != self._session.generation
-            or self._session.process is None
-        ):
+        """Return the number of the student's object in the worker.
+
+        The object is made if there is none, or if the worker has been restarted.
+        """
+        session = self._session
+        alive = session.process is not None
+        if self._number is None or not alive or self._number[0] != session.generation:
             if self._params is None:
                 raise NotRun(
-                    "what the denoiser had learned was lost when the submission was restarted"
+                    "what the denoiser had learned was lost when the submission was "
+                    "restarted"
                 )
-            reply = self._session.ask(
-                "new", name=type(self).__name__, params=self._params
-            )
-            self._number, self.precision = (
-                (self._session.generation, reply.get("object")),
-                reply.get("precision"),
-            )
+            name = type(self).__name__
+            self._know(session.ask("new", name=name, params=self._params))
         return self._number[1]
+
+    def _know(self, reply):
+        """Keep what the worker says about an object that it has made."""
+        self._number = self._session.generation, reply.get("object")
+        self.precision = reply.get("precision")
 
     def _call(self, method, *arguments):
         """Return the answer of a method, and what it wrote into its arguments."""
         arguments = [np.asarray(value) for value in arguments]
+        number = self._make()
         reply = self._session.ask(
-            "call", number=self._make(), method=method, arguments=arguments
+            "call", number=number, method=method, arguments=arguments
         )
-        changed, result = reply.get("changed"), reply.get("result")
+        changed = reply.get("changed")
         for k, value in enumerate(arguments):
             new = changed.get(str(k)) if isinstance(changed, dict) else None
-            if (
-                isinstance(new, np.ndarray)
-                and new.shape == value.shape
-                and value.flags.writeable
-            ):
+            same_shape = isinstance(new, np.ndarray) and new.shape == value.shape
+            if same_shape and value.flags.writeable:
                 value[...] = new
-        return result
+        return reply.get("result")
 
     def estimate(self, P, r, F):
         """Return the student's estimate."""
@@ -261,7 +284,7 @@ class RemoteDenoiser(Denoiser):
 
 def _array(value, method):
     if not isinstance(value, np.ndarray):
-        raise BadAnswer(f"{method} gave no array")
+        raise BadAnswer(f"{method} did not return an array")
     return value if value.ndim else value.item()
 
 
@@ -275,37 +298,35 @@ def _single(method):
 def _denoise(self, P, r, F):
     pair = self._call("denoise", P, r, F)
     if not (isinstance(pair, list) and len(pair) == 2):
-        raise BadAnswer("denoise gave no pair (estimate, mean Jacobian)")
+        raise BadAnswer("denoise did not return a pair (estimate, mean Jacobian)")
     return tuple(_array(value, "denoise") for value in pair)
 
 
 def _derived(method):
     def derive(self, *arguments):
         arguments = [np.asarray(value) for value in arguments]
+        number = self._make()
         reply = self._session.ask(
-            "derive", number=self._make(), method=method, arguments=arguments
+            "derive", number=number, method=method, arguments=arguments
         )
-        new = object.__new__(
-            _proxy_class(str(reply.get("name"))[:60], reply.get("overrides"))
-        )
+        name = str(reply.get("name"))[:60]
+        new = object.__new__(_proxy_class(name, reply.get("overrides")))
         # it has learned: parameters cannot make it again
         new._session, new._params = self._session, None
-        new._number, new.precision = (
-            (self._session.generation, reply.get("object")),
-            reply.get("precision"),
-        )
+        new._know(reply)
         return new
 
     return derive
 
 
-PROXIES = {"refit": _derived("refit"), "frozen": _derived("frozen")}
-PROXIES |= {
+PROXIES = {
     "mean_jacobian": _single("mean_jacobian"),
+    "denoise": _denoise,
     "penalty": _single("penalty"),
     "convexity": _single("convexity"),
+    "refit": _derived("refit"),
+    "frozen": _derived("frozen"),
 }
-PROXIES["denoise"] = _denoise
 
 
 def remote_class(session, name):
@@ -320,19 +341,19 @@ def remote_class(session, name):
 
 def _proxy_class(name, overrides):
     named = overrides if isinstance(overrides, list) else ()
-    return type(
-        name,
-        (RemoteDenoiser,),
-        {method: proxy for method, proxy in PROXIES.items() if method in named},
-    )
+    methods = {method: proxy for method, proxy in PROXIES.items() if method in named}
+    return type(name, (RemoteDenoiser,), methods)
 
 
 def count_remote_lines(denoiser, method, *arguments):
-    """Return `(lines, seconds)` as `amptutorial.checks.count_lines` does; the seconds are by the judge's clock."""
+    """Return `(lines, seconds)` as `amptutorial.checks.count_lines` does.
+
+    The seconds are those of the judge's clock.
+    """
     started = time.perf_counter()
-    number = denoiser._make()
-    reply = denoiser._session.ask(
-        "count_lines", number=number, method=method, arguments=list(arguments)
+    session, number, arguments = denoiser._session, denoiser._make(), list(arguments)
+    reply = session.ask(
+        "count_lines", number=number, method=method, arguments=arguments
     )
     if type(reply.get("lines")) is not int:
         raise BadAnswer("the lines could not be counted")

@@ -1,8 +1,9 @@
-"""What a submission may do: compute, read what Python has installed, write a little into its own folder, and print.
+"""What a submission may do.
 
-The limits are those of the operating system; the rest is an audit hook, which Python
-calls before it opens a file, starts a process or reaches for the network, and which
-nothing can remove.
+It may compute, read what Python has installed, write a little into its own folder, and
+print. The limits are those of the operating system. The rest is an audit hook, which
+Python calls before it opens a file, starts a process or reaches for the network, and
+which nothing can remove.
 
 What this does not stop: native code. Arrays that point at foreign memory, the
 foreign-function interface that NumPy has already loaded, or a compiled extension with a
@@ -23,14 +24,16 @@ WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 # files opened for writing, each at most as large as what may be printed
 MOST_WRITES = 100
 
-# Everything not listed is refused. These tell of no access, or come with an `open` or a
-# `scandir` that is looked at.
+# Everything not listed is refused. These give no access, or come with an `open` or a
+# `scandir` that is examined.
 HARMLESS = frozenset(
     """
-    _thread.start_joinable_thread _thread.start_new_thread array.__new__ builtins.id compile exec function.__new__
-    glob.glob glob.glob/2 marshal.dumps marshal.load marshal.loads mmap.__new__ object.__delattr__ object.__getattr__
-    object.__setattr__ os.fwalk os.putenv os.unsetenv os.walk pathlib.Path.glob pathlib.Path.rglob pickle.find_class
-    sys._getframe sys._getframemodulename sys.excepthook sys.unraisablehook tempfile.mkdtemp tempfile.mkstemp time.sleep
+    _thread.start_joinable_thread _thread.start_new_thread array.__new__ builtins.id
+    compile exec function.__new__ glob.glob glob.glob/2 marshal.dumps marshal.load
+    marshal.loads mmap.__new__ object.__delattr__ object.__getattr__
+    object.__setattr__ os.fwalk os.putenv os.unsetenv os.walk pathlib.Path.glob
+    pathlib.Path.rglob pickle.find_class sys._getframe sys._getframemodulename
+    sys.excepthook sys.unraisablehook tempfile.mkdtemp tempfile.mkstemp time.sleep
     """.split()
 )
 LISTS = frozenset(["os.listdir", "os.scandir"])
@@ -53,8 +56,9 @@ NATIVE = (
 # interpreters, second copies of modules.
 CLOSED = frozenset(
     """
-    _ctypes _curses _curses_panel _dbm _gdbm _interpchannels _interpqueues _interpreters _posixsubprocess _signal
-    _testcapi _testinternalcapi _tkinter _xxinterpchannels _xxsubinterpreters ossaudiodev posix readline spwd
+    _ctypes _curses _curses_panel _dbm _gdbm _interpchannels _interpqueues
+    _interpreters _posixsubprocess _signal _testcapi _testinternalcapi _tkinter
+    _xxinterpchannels _xxsubinterpreters ossaudiodev posix readline spwd
     """.split()
 )
 SILENT = {  # functions that raise no event
@@ -74,7 +78,10 @@ SILENT = {  # functions that raise no event
 
 
 def set_limits(limits):
-    """Set the limits of the operating system that this platform has: processor time, memory, file size, open files."""
+    """Set limits of the operating system, as far as this platform has them.
+
+    They are processor time, memory, file size, and the number of open files.
+    """
     import resource
 
     for name, value in (
@@ -93,17 +100,16 @@ def set_limits(limits):
 
 
 def _address_space():
-    """Return how many bytes the process has mapped so far: Python and its libraries are not the student's doing."""
+    """Return how many bytes the process has mapped before the submission runs."""
     try:
-        return int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf(
-            "SC_PAGE_SIZE"
-        )
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        return pages * os.sysconf("SC_PAGE_SIZE")
     except OSError:
         return 2**32
 
 
 def close_doors():
-    """Replace the functions that no audit hook hears of."""
+    """Replace the functions that call no audit hook."""
 
     def refuse(*args, **kwargs):
         raise PermissionError("not allowed while graded")
@@ -121,36 +127,27 @@ def close_doors():
 
 
 def readable_folders(package):
-    """Return the folders of the standard library, of the installed packages, and `package`, as they are spelled.
+    """Return the folders of the standard library, of installed packages, and `package`.
 
-    Not the folder that holds the package, unless it is one of installed packages: there
-    lie the solutions.
+    The folder that holds the package is not among them, unless it is one of installed
+    packages: the solutions may lie there. Every folder is given as it is spelled and
+    without symbolic links.
     """
-    installed = [
-        p
-        for p in sys.path
-        if p
-        and (p != str(package.parent) or p.endswith(("site-packages", "-packages")))
-    ]
-    folders = [
-        *installed,
-        sysconfig.get_path("stdlib"),
-        sysconfig.get_path("platstdlib"),
-        str(package),
-    ]
-    return tuple(
-        sorted(
-            {
-                f"{spelled}/"
-                for folder in folders
-                for spelled in (folder, os.path.realpath(folder))
-            }
-        )
-    )
+    library = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib")]
+    folders = [p for p in sys.path if p and (p != str(package.parent) or _installed(p))]
+    folders += [*library, str(package)]
+    spellings = {*folders, *map(os.path.realpath, folders)}
+    return tuple(sorted(f"{folder}/" for folder in spellings))
 
 
-def forbid(package, tracer):
-    """Install the audit hook; only the code object `tracer` may set a trace function from now on.
+def _installed(folder):
+    return folder.endswith(("site-packages", "-packages"))
+
+
+def install_hook(package, tracer):
+    """Install the audit hook, which refuses all that is not allowed.
+
+    Only the code object `tracer` may set a trace function from now on.
 
     What the hook uses is bound here as defaults, all of it immutable: it looks up no
     name that a student could replace, and a frame that shows its variables shows no way
@@ -170,29 +167,28 @@ def forbid(package, tracer):
     count = itertools.count()  # a counter that can only go up
 
     def hook(
-        event, args, *, harmless=HARMLESS, lists=LISTS, changes=CHANGES, closed=CLOSED, writes=WRITES, most=MOST_WRITES,
-        home=home, readable=(*readable, *home), private=private, native=(*packages, *library), cwd=home[0],
-        own=("amptutorial.grading", "amptutorial.assignments"), reading=frozenset([None, "r", "rb"]), tracer=tracer,
-        count=count, advance=next, status=os.stat, frame=sys._getframe, kind=type, text=str, raw=bytes,
-        number=int, missing=OSError, refused=PermissionError, unknown=ImportError,
+        event, args, *, harmless=HARMLESS, lists=LISTS, changes=CHANGES,
+        closed=CLOSED, writes=WRITES, most=MOST_WRITES,
+        home=home, readable=(*readable, *home), private=private,
+        native=(*packages, *library), cwd=home[0],
+        own=("amptutorial.grading", "amptutorial.assignments"),
+        reading=frozenset([None, "r", "rb"]), tracer=tracer,
+        count=count, advance=next, status=os.stat, frame=sys._getframe,
+        kind=type, text=str, raw=bytes, number=int,
+        missing=OSError, refused=PermissionError, unknown=ImportError,
     ):  # fmt: skip
         if event in harmless or (event == "sys.settrace" and frame(1).f_code is tracer):
             return
         if event == "import":
-            name, file = (
-                text.__str__(args[0]),
-                "" if args[1] is None else text.__str__(args[1]),
-            )
+            name = text.__str__(args[0])
+            file = "" if args[1] is None else text.__str__(args[1])
             foreign = file and (".." in file or not file.startswith(native))
             if name.split(".")[-1] in closed or name.startswith(own) or foreign:
                 raise unknown(f"{name} cannot be imported while graded")
             return
         if event == "open":
-            paths, folder, change = (
-                args[:1],
-                False,
-                args[1] not in reading or bool(args[2] & writes),
-            )
+            change = args[1] not in reading or bool(args[2] & writes)
+            paths, folder = args[:1], False
         elif event in lists:
             paths, folder, change = (cwd if args[0] is None else args[0],), True, False
         elif event in changes:
@@ -203,22 +199,17 @@ def forbid(package, tracer):
             if kind(path) is number and not folder:  # it is open already
                 continue
             # a plain str: the methods of a subclass would be the student's
-            path = (
-                raw.decode(path, "utf-8", "surrogateescape")
-                if kind(path) is raw
-                else text.__str__(path)
-            )
+            if kind(path) is raw:
+                path = raw.decode(path, "utf-8", "surrogateescape")
+            else:
+                path = text.__str__(path)
             if path == "/dev/null":
                 continue
             parts = (path if path.startswith("/") else cwd + path).split("/")
-            full = (
-                "/"
-                + "/".join([part for part in parts if part not in ("", ".")])
-                + ("/" if folder else "")
-            )
-            allowed = ".." not in parts and full.startswith(
-                home if change else readable
-            )
+            names = [part for part in parts if part not in ("", ".")]
+            full = "/" + "/".join(names) + ("/" if folder else "")
+            where = home if change else readable
+            allowed = ".." not in parts and full.startswith(where)
             # an open folder would be a way round every path, and a device one into the
             # machine
             try:

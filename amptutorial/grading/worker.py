@@ -1,9 +1,9 @@
 """The worker: holds a student's module and answers the judge's questions about it.
 
 It runs in a folder of its own that holds a copy of the submission, with a socket to the
-judge and a file for all that is printed. The judge believes nothing that is said here
-beyond the numbers a denoiser is asked for (and how many lines it took): an answer that
-is no answer fails the check.
+judge and a file for all that is printed. The judge takes from here only the numbers
+that a denoiser is asked for, and how many lines it took: anything that is not a valid
+answer fails the check.
 """
 
 import errno
@@ -19,9 +19,9 @@ import numpy as np
 import amptutorial
 import amptutorial.corpus
 import amptutorial.estimator  # now: later the sandbox refuses what scikit-learn loads
-from amptutorial.checks import count_lines
-from amptutorial.denoisers import Denoiser
 
+from ..checks import count_lines
+from ..denoisers import Denoiser
 from . import protocol, sandbox
 
 FILE = "denoiser.py"
@@ -29,7 +29,7 @@ METHODS = ("mean_jacobian", "denoise", "penalty", "convexity", "refit", "frozen"
 
 
 class Printed(io.FileIO):
-    """Standard output up to its limit: whatever is printed beyond that is lost, and no mistake."""
+    """Standard output up to its limit; anything beyond is dropped silently."""
 
     def write(self, data):
         """Write as much as still fits."""
@@ -42,13 +42,13 @@ class Printed(io.FileIO):
 
 
 class Worker:
-    """The questions that can be asked, one method each; what they return is sent back."""
+    """The questions that can be asked, a method for each; its value is sent back."""
 
     def __init__(self):
         self.module, self.objects = None, []
 
     def load(self):
-        """Import the submission; say what it predicts for the assignment's experiment."""
+        """Import the submission; return its prediction for the experiment."""
         spec = importlib.util.spec_from_file_location("denoiser", FILE)
         self.module = sys.modules["denoiser"] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(self.module)
@@ -57,7 +57,7 @@ class Worker:
         return {"prediction": prediction if is_number else repr(prediction)[:200]}
 
     def describe(self, name):
-        """Say which methods of the base class a class replaces."""
+        """Return which methods of the base class a class replaces."""
         cls = getattr(self.module, name, None)
         if not (isinstance(cls, type) and issubclass(cls, Denoiser)):
             raise TypeError(
@@ -85,27 +85,23 @@ class Worker:
             for k, (value, old) in enumerate(zip(arguments, before, strict=True))
             if old is not None and value.tobytes() != old
         }
-        result = (
-            [_numbers(each) for each in result]
-            if method == "denoise"
-            else _numbers(result)
-        )
-        return {"result": result, "changed": changed}
+        if method == "denoise":
+            return {"result": [_numbers(each) for each in result], "changed": changed}
+        return {"result": _numbers(result), "changed": changed}
 
     def derive(self, number, method, arguments):
-        """Keep the denoiser that `refit` or `frozen` returns, and say what it is."""
+        """Keep the denoiser that `refit` or `frozen` returns; return what it is."""
         new = getattr(self.objects[number], method)(*arguments)
+        cls = type(new)
         if not isinstance(new, Denoiser):
-            raise TypeError(
-                f"{method} returned {type(new).__name__}, expected a Denoiser"
-            )
+            raise TypeError(f"{method} returned {cls.__name__}, expected a Denoiser")
         self.objects.append(new)
-        described = {
-            "name": type(new).__name__,
-            "overrides": _overrides(type(new)),
+        return {
+            "object": len(self.objects) - 1,
             "precision": str(new.precision),
+            "name": cls.__name__,
+            "overrides": _overrides(cls),
         }
-        return {"object": len(self.objects) - 1, **described}
 
     def count_lines(self, number, method, arguments):
         """Count the lines that a call executes."""
@@ -113,39 +109,32 @@ class Worker:
 
 
 def _overrides(cls):
-    return [
-        method
-        for method in METHODS
-        if getattr(cls, method) is not getattr(Denoiser, method)
-    ]
+    own = [getattr(cls, name) is not getattr(Denoiser, name) for name in METHODS]
+    return [name for name, replaced in zip(METHODS, own, strict=True) if replaced]
 
 
 def _numbers(value):
-    """Return `value` as an array of numbers; what is none is an error of the student's."""
+    """Return `value` as an array of numbers; anything else is the student's error."""
     array = np.asarray(value)
     if array.dtype.kind not in "biuf":
-        raise TypeError(
-            f"the answer is {type(value).__name__} of dtype {array.dtype}, expected an array of floats"
-        )
+        kind = f"{type(value).__name__} of dtype {array.dtype}"
+        raise TypeError(f"the answer is {kind}, expected an array of floats")
     return array
 
 
-def failure(error):
-    """Return the error as a message: type, text, the student's line, and the part of the traceback that is theirs."""
-    frames = [
-        f
-        for f in traceback.extract_tb(error.__traceback__)
-        if f.filename.endswith(FILE)
-    ]
-    line = (
-        error.lineno
-        if isinstance(error, SyntaxError)
-        else frames[-1].lineno
-        if frames
-        else None
-    )
+def describe_failure(error):
+    """Return an error as a message.
+
+    The message has its type, its text, the student's line, and those lines of the
+    traceback that are the student's.
+    """
+    stack = traceback.extract_tb(error.__traceback__)
+    frames = [frame for frame in stack if frame.filename.endswith(FILE)]
     lines = traceback.format_list(frames[-8:]) + traceback.format_exception_only(error)
-    text = error.msg if isinstance(error, SyntaxError) else str(error)
+    if isinstance(error, SyntaxError):
+        line, text = error.lineno, error.msg
+    else:
+        line, text = frames[-1].lineno if frames else None, str(error)
     return {
         "error": type(error).__name__,
         "text": text[:2000],
@@ -154,44 +143,57 @@ def failure(error):
     }
 
 
-def answer(worker, question):
-    """Return the answer to ``{"ask": method, ...}`` as a frame; it may be an error that the student's code raised."""
+def answer_question(worker, question):
+    """Return the answer to ``{"ask": method, ...}`` as a frame.
+
+    It may be an error that the student's code raised.
+    """
     try:
         return protocol.pack(getattr(worker, question.pop("ask"))(**question))
-    except BaseException as error:  # noqa: BLE001 - sys.exit in a submission must not end the worker
-        return protocol.pack(failure(error))
+    # sys.exit in a submission must not end the worker
+    except BaseException as error:  # noqa: BLE001
+        return protocol.pack(describe_failure(error))
 
 
 def main(channel, limits):
-    """Confine this process, then answer questions on the socket `channel` (a file descriptor) until it is closed."""
-    sys.stdout = sys.stderr = io.TextIOWrapper(
-        io.BufferedWriter(Printed(1, "w", closefd=False)), "utf-8", "replace"
-    )
+    """Confine this process, then answer questions until the socket is closed.
+
+    Parameters
+    ----------
+    channel : int
+        The file descriptor of the socket.
+    limits : dict
+        ``limits`` of grading.yml.
+    """
+    printed = io.BufferedWriter(Printed(1, "w", closefd=False))
+    sys.stdout = sys.stderr = io.TextIOWrapper(printed, "utf-8", "replace")
     sys.stdout.reconfigure(line_buffering=True)
     # the folder that holds the package, which the judge put first
     sys.path[:] = sys.path[1:]
     package = Path(amptutorial.__file__).parent
     sandbox.close_doors()
     sandbox.set_limits(limits)
-    sandbox.forbid(package, count_lines.__code__)
-    del amptutorial.grading  # no part of what a submission can use
-    for name in [
-        name for name in sys.modules if name.startswith("amptutorial.grading")
-    ]:
-        del sys.modules[name]
+    sandbox.install_hook(package, count_lines.__code__)
+    _hide_the_grader()
     worker = Worker()
     os.write(channel, protocol.pack({"ready": True}))
     while True:
         try:
-            question = protocol.unpack(
-                *protocol.read_frame(lambda size: os.read(channel, size))
-            )
+            frame = protocol.read_frame(lambda size: os.read(channel, size))
         except EOFError:
             return
-        _write(channel, answer(worker, question))
+        _write_all(channel, answer_question(worker, protocol.unpack(*frame)))
 
 
-def _write(channel, frame):
+def _hide_the_grader():
+    """Remove the modules of the grader, which a submission has no use for."""
+    del amptutorial.grading
+    for name in list(sys.modules):
+        if name.startswith("amptutorial.grading"):
+            del sys.modules[name]
+
+
+def _write_all(channel, frame):
     view = memoryview(frame)
     while view:
         view = view[os.write(channel, view) :]

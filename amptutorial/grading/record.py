@@ -1,0 +1,117 @@
+"""The record of a graded submission, which judge, classroom and feedback hand on."""
+
+import json
+from dataclasses import asdict, dataclass
+
+
+@dataclass(frozen=True)
+class Mark:
+    """One check of a submission.
+
+    Attributes
+    ----------
+    name : str
+    points, most : float
+        How many points it earns, of how many.
+    passed : bool
+        A check that passed may earn nothing: see ``essential`` in `config.Rules`.
+    message, contract, read : str
+        As in `amptutorial.checks.CheckResult`.
+    """
+
+    name: str
+    points: float
+    most: float
+    passed: bool
+    message: str
+    contract: str
+    read: str
+
+
+@dataclass(frozen=True)
+class Record:
+    """What was found about a submission.
+
+    Attributes
+    ----------
+    status : str
+        "graded", or why nothing could be checked.
+    marks : tuple of Mark
+        One for each check of the rules.
+    printed, traceback : str
+        The end of what the submission printed, and the error that ended it.
+    student : str
+    key : str
+        What the record depends on, as a hash (`config.Rules.key`); empty if the grading
+        has to be repeated.
+    """
+
+    status: str
+    marks: tuple[Mark, ...]
+    printed: str = ""
+    traceback: str = ""
+    student: str = ""
+    key: str = ""
+
+    @property
+    def total(self):
+        """The sum of the points."""
+        return round(sum(mark.points for mark in self.marks), 2)
+
+    def to_json(self):
+        """Return the record as a text that `from_json` reads."""
+        return json.dumps(asdict(self), indent=1)
+
+    @classmethod
+    def from_json(cls, text):
+        """Return the record that `to_json` has written.
+
+        Raises
+        ------
+        ValueError
+            If the text is anything else.
+
+        Examples
+        --------
+        >>> record = Record("graded", (Mark("shapes", 4.0, 4.0, True, "", "", ""),))
+        >>> Record.from_json(record.to_json()) == record, record.total
+        (True, 4.0)
+        """
+        try:
+            fields = json.loads(text)
+            marks = tuple(Mark(**mark) for mark in fields.pop("marks"))
+            return cls(marks=marks, **fields)
+        except (TypeError, KeyError, AttributeError) as error:
+            raise ValueError(f"not a record of a submission: {error}") from None
+
+
+def make_record(rules, status, results=(), printed="", traceback=""):
+    """Return the record of a submission by its `CheckResult` s.
+
+    Parameters
+    ----------
+    rules : Rules
+    status : str
+    results : iterable of CheckResult
+        A check of the rules without a result has failed.
+    printed, traceback : str
+    """
+    found = {result.name: result for result in results}
+    earning = {name for name, result in found.items() if result.passed}
+    if found and rules.essential and not earning.intersection(rules.essential):
+        names = " or ".join(rules.essential)
+        status, earning = f"graded; without {names} nothing else earns points", set()
+    marks = tuple(
+        _mark(name, most if name in earning else 0.0, most, found.get(name))
+        for name, most in rules.weights.items()
+    )
+    return Record(status, marks, printed, traceback)
+
+
+def _mark(name, points, most, result):
+    if result is None:
+        return Mark(name, points, most, False, "not run", "", "")
+    message = result.message[:4000]
+    return Mark(
+        name, points, most, result.passed, message, result.contract, result.read
+    )
