@@ -3,6 +3,7 @@
 import os
 import socket
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +35,25 @@ def offline(tmp_path, monkeypatch):
     monkeypatch.setattr(socket.socket, "connect", blocked)
     monkeypatch.setenv("AMPTUTORIAL_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("AMPTUTORIAL_DATA", raising=False)
+
+
+@pytest.fixture
+def rules():
+    """Return the rules of assignment 1 with a seed and limits for tests."""
+    from grading_samples import GRADING, LIMITS
+
+    from amptutorial.grading import config
+
+    return replace(config.load_rules(GRADING, 1, seed=5), limits=LIMITS)
+
+
+@pytest.fixture
+def impatient(monkeypatch, rules):
+    """Return rules with short limits and no restarts: what is asked is how an attack ends."""
+    from amptutorial.grading import remote
+
+    monkeypatch.setattr(remote, "RESTARTS", 0)
+    return replace(rules, limits=rules.limits | {"seconds_per_call": 2})
 
 
 def pytest_collection_modifyitems(items):

@@ -26,7 +26,7 @@ def course(tmp_path_factory):
     if not (ROOT / "solutions").is_dir():
         pytest.skip("the reference solutions are not here")
     course = tmp_path_factory.mktemp("nbgrader") / "course"
-    nbgrader.export(course, GRADING)
+    nbgrader.export_course(course, GRADING)
     run(course, "generate_assignment", TASK.folder)
     shutil.copytree(course / "source" / TASK.folder, course / "submitted" / "student_01" / TASK.folder)
     shutil.copytree(course / "release" / TASK.folder, course / "submitted" / "student_02" / TASK.folder)
@@ -82,7 +82,7 @@ def test_the_feedback_says_what_was_promised(course):
 
 @pytest.mark.parametrize("task", ASSIGNMENTS.values(), ids=lambda task: task.folder)
 def test_every_assignment_is_exported(tmp_path, task):
-    nbgrader.export(tmp_path / "course", GRADING)
+    nbgrader.export_course(tmp_path / "course", GRADING)
     folder = tmp_path / "course" / "source" / task.folder
     notebook = nbformat.read(folder / "brief.ipynb", as_version=4)
     nbformat.validate(notebook)

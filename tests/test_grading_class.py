@@ -1,0 +1,265 @@
+"""A class: its rules and hidden settings, hostile neighbours, interruptions, the table of points."""
+
+import csv
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import sample_class
+import yaml
+from grading_samples import GRADING, HOSTILE, LIMITS, RIGHT, ROOT, WRONG
+
+from amptutorial.assignments import ASSIGNMENTS
+from amptutorial.grading import classroom, config, judge
+from amptutorial.grading.__main__ import main
+from amptutorial.grading.record import Record
+
+needs_solutions = pytest.mark.skipif(not (ROOT / "solutions").is_dir(), reason="the reference solutions are elsewhere")
+
+
+@pytest.mark.parametrize("task", ASSIGNMENTS.values(), ids=lambda task: task.folder)
+def test_hidden_settings_depend_on_the_seed_and_are_not_the_public_ones(task):
+    def shown(settings):
+        return [setting.title for setting in settings]
+
+    def rows(seed):
+        return [trial.problem.P for trial in task.trials(None, seed=seed)]
+
+    assert shown(task.hidden(1)) == shown(task.hidden(1))
+    assert all(map(np.array_equal, rows(1), rows(1)))
+    for one, other in ((1, 2), (1, None), (0, None)):
+        assert not any(map(np.array_equal, rows(one), rows(other)))
+
+
+@pytest.mark.parametrize("task", ASSIGNMENTS.values(), ids=lambda task: task.folder)
+def test_the_rules_cover_every_assignment(task):
+    rules = config.load_rules(GRADING, task.number)
+    assert sum(rules.weights.values()) == 100 and rules.essential
+    assert set(rules.weights) == set(task.check_names())
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (lambda data: data["weights"][1].update(shapes=1), "sum to 98, expected 100"),
+        (lambda data: data["weights"][1].update(elegance=1), "unknown elegance"),
+        (lambda data: data["weights"][1].pop("shapes"), "missing shapes"),
+        (lambda data: data["weights"][1].update(shapes=-1), "weight of shapes must be non-negative"),
+        (lambda data: data["weights"].pop(1), "no weights for assignment 1: add them"),
+        (lambda data: data["limits"].pop("seconds"), "missing seconds"),
+        (lambda data: data["limits"].update(seconds=0), "limit seconds must be positive"),
+        (lambda data: data.update(seed="secret"), "seed must be an integer"),
+        (lambda data: data.pop("essential"), "missing essential"),
+    ],
+)
+def test_rules_that_cannot_be_followed_are_refused(tmp_path, change, text):
+    data = yaml.safe_load(GRADING.read_text())
+    data["weights"] = {number: dict(weights) for number, weights in data["weights"].items()}
+    change(data)
+    path = tmp_path / "grading.yml"
+    path.write_text(yaml.safe_dump(data, sort_keys=False))
+    with pytest.raises((ValueError, TypeError), match=text):
+        config.load_rules(path, 1)
+
+
+def test_the_default_rules_are_found(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert config.default_path() == GRADING
+    (tmp_path / "assignments").mkdir()
+    (tmp_path / "assignments/grading.yml").touch()
+    assert config.default_path() == tmp_path / "assignments/grading.yml"
+
+
+def hand_in(folder, **texts):
+    for student, text in texts.items():
+        place = folder / student
+        place.mkdir(parents=True, exist_ok=True)
+        (place / "denoiser.py").write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_what_cannot_be_read_is_no_reason_to_stop(tmp_path):
+    hand_in(tmp_path, good=RIGHT, large="#" * 3000, twice="")
+    (tmp_path / "alone.py").write_text("x = 1")
+    (tmp_path / "twice.py").write_text("x = 1")
+    for name in ("empty", "latin", "linked", "pipe", "folder/denoiser.py", ".hidden", "__pycache__"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "latin/denoiser.py").write_bytes("# café".encode("latin-1"))
+    (tmp_path / "linked/denoiser.py").symlink_to(tmp_path / "good/denoiser.py")
+    (tmp_path / "friend").symlink_to(tmp_path / "good")
+    os.mkfifo(tmp_path / "pipe/denoiser.py")
+    (tmp_path / "notes.txt").touch()
+    found = {each.student: each.source for each in classroom.collect_submissions(tmp_path, 2)}
+    assert found.pop("good") == RIGHT.encode() and found.pop("alone") == b"x = 1"
+    assert {name: text.split(":")[0] for name, text in found.items()} == {
+        "empty": "no file denoiser.py was handed in",
+        "folder": "cannot be read",
+        "friend": "the folder is a symbolic link",
+        "large": "the file is larger than 2 kB",
+        "latin": "the file is not encoded in UTF-8",
+        "linked": "the file is a symbolic link",
+        "pipe": "denoiser.py is not a regular file",
+        "twice": "handed in twice, as a folder and as a file",
+    }
+
+
+def test_a_folder_without_submissions_is_an_error(tmp_path, capsys):
+    assert main([str(tmp_path), "--assignment", "1", "--out", str(tmp_path / "grades.csv")]) == 1
+    assert "expected <student>/denoiser.py or <student>.py there" in capsys.readouterr().err
+    assert main([str(tmp_path / "none"), "--assignment", "1", "--out", str(tmp_path / "grades.csv")]) == 1
+    assert main([str(tmp_path), "--assignment", "99", "--out", str(tmp_path / "grades.csv")]) == 1
+    assert "there is no assignment 99" in capsys.readouterr().err
+    assert main([str(tmp_path), "--assignment", "1", "--out", str(tmp_path / "grades.csv"), "--jobs", "0"]) == 1
+    assert "--jobs must be at least 1" in capsys.readouterr().err
+
+
+def read(path):
+    with open(path, newline="", encoding="utf-8") as file:
+        return {row["student"]: row for row in csv.DictReader(file)}
+
+
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory):
+    """Return the folder of a class that was graded with the command line, a well-behaved one and then a mixed one."""
+    folder = tmp_path_factory.mktemp("class")
+    data = yaml.safe_load(GRADING.read_text()) | {"limits": LIMITS}
+    (folder / "grading.yml").write_text(yaml.safe_dump(data, sort_keys=False))
+    hand_in(folder / "submissions", student_01=RIGHT, student_03=WRONG)
+    assert main(command(folder)) == 0
+    (folder / "before.csv").write_bytes((folder / "grades.csv").read_bytes())
+    attacks = ["os._exit in estimate", "a patched NumPy in estimate", "an attack on the parent in estimate"]
+    names = ("student_02", "student_04", "=student<b>")
+    hand_in(folder / "submissions", **{name: HOSTILE[attack] for name, attack in zip(names, attacks, strict=True)})
+    hand_in(folder / "submissions", student_05="raise ValueError('=1+1|<script>alert(1)</script>\\ud800')\n")
+    (folder / "submissions/student_06").mkdir()
+    assert main(command(folder)) == 0
+    return folder
+
+
+def command(folder, *more):
+    return [
+        str(folder / "submissions"), "--assignment", "1", "--out", str(folder / "grades.csv"),
+        "--config", str(folder / "grading.yml"), *more,
+    ]  # fmt: skip
+
+
+def test_points_of_the_others_do_not_depend_on_a_hostile_neighbour(graded, rules):
+    alone, together = read(graded / "before.csv"), read(graded / "grades.csv")
+    assert {name: together[name] for name in alone} == alone
+    assert alone["student_01"]["total"] == "100.00"
+    lost = ("jacobian", "state_evolution", "prediction")
+    assert float(alone["student_03"]["total"]) == 100 - sum(rules.weights[name] for name in lost)
+    assert {row["total"] for name, row in together.items() if name not in alone} == {"0.00"}
+
+
+def test_the_csv_has_a_column_for_every_check_and_no_formula(graded, rules):
+    table = read(graded / "grades.csv")
+    assert list(table["student_01"]) == ["student", *rules.weights, "total", "status"]
+    assert "'=student<b>" in table
+    assert "no file denoiser.py" in table["student_06"]["status"]
+    assert [classroom.csv_cell(text)[0] for text in ("=1", "+1", "-1", "@a", "\t=1", "a")] == ["'"] * 5 + ["a"]
+    text = (graded / "grades.csv").read_text()
+    assert not any(cell.startswith(("=", "+", "-", "@")) for row in csv.reader(io.StringIO(text)) for cell in row)
+
+
+def test_what_was_found_reaches_the_student_and_the_hidden_seed_does_not(graded):
+    pages = {name: (graded / f"grades_files/feedback/student_{name}.html").read_text() for name in ("03", "05")}
+    assert "a mean over the rows, not a sum" in pages["03"]
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in pages["05"] and "line 1, in &lt;module&gt;" in pages["05"]
+    assert str(yaml.safe_load(GRADING.read_text())["seed"]) not in pages["03"]
+    assert "7 submissions" in (graded / "grades_files/summary.html").read_text()
+
+
+@pytest.fixture
+def judged(monkeypatch):
+    """Return a list of the students whose submissions are really graded."""
+    students, run = [], classroom.run_judges
+
+    def watch(submissions, *args):
+        students.extend(submission.student for submission in submissions)
+        return run(submissions, *args)
+
+    monkeypatch.setattr(classroom, "run_judges", watch)
+    return students
+
+
+def test_a_second_run_grades_only_what_has_changed(graded, judged):
+    before = (graded / "grades.csv").read_bytes()
+    assert main(command(graded)) == 0
+    assert judged == [] and (graded / "grades.csv").read_bytes() == before
+    source = graded / "submissions/student_05/denoiser.py"
+    source.write_text(source.read_text() + "# again\n")
+    (graded / "grades_files/results/student_06.json").write_text('{"half a rec')
+    assert main(command(graded)) == 0
+    assert judged == ["student_05", "student_06"] and (graded / "grades.csv").read_bytes() == before
+
+
+def test_a_result_belongs_to_its_rules(rules):
+    other = config.Rules(1, rules.seed + 1, rules.weights, rules.essential, rules.limits)
+    keys = {rules.key(b"a"), rules.key(b"b"), other.key(b"a"), rules.key("b'a'")}
+    assert len(keys) == 4 and rules.key(b"a") in keys
+
+
+def test_a_judge_that_dies_costs_nobody_else(tmp_path, rules, monkeypatch):
+    monkeypatch.setattr(classroom, "_judge", len)  # takes other arguments: the process ends at once
+    submissions = [classroom.Submission(name, b"") for name in ("student_01", "student_02")]
+    found = list(classroom.grade_class(submissions, rules, tmp_path))
+    assert [each.status for each in found] == ["the judge ended with exit code 1: grade the submission again"] * 2
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("text", ["", "[]", '"graded"', "{}", '{"marks": [1]}', '{"marks": [], "grade": 1}'])
+def test_what_is_not_a_record_is_refused(text):
+    with pytest.raises(ValueError):
+        Record.from_json(text)
+
+
+def test_a_fault_of_the_grader_is_reported_and_tried_again(tmp_path, rules, monkeypatch):
+    monkeypatch.setattr(judge, "grade_submission", lambda source, rules: 1 / 0)
+    submission, path = classroom.Submission("student_01", b""), tmp_path / "student_01.json"
+    classroom._judge(submission, rules, rules.key(b""), path)
+    stored = Record.from_json(path.read_text())
+    assert "the grader failed, not the submission" in stored.status and "ZeroDivisionError" in stored.traceback
+    assert (stored.student, stored.key) == ("student_01", "")
+
+
+def test_an_interrupted_run_leaves_valid_files_and_goes_on(tmp_path):
+    data = yaml.safe_load(GRADING.read_text()) | {"limits": LIMITS | {"seconds_per_call": 60, "seconds": 60}}
+    (tmp_path / "grading.yml").write_text(yaml.safe_dump(data, sort_keys=False))
+    hand_in(tmp_path / "submissions", student_01="x = 1\n", student_02="while True:\n    pass\n", student_03=RIGHT)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "amptutorial.grading", *command(tmp_path, "--jobs", "1")],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | {"TMPDIR": str(tmp_path)},
+    )  # fmt: skip
+    first = tmp_path / "grades_files/results/student_01.json"
+    while process.poll() is None and not (first.exists() and list(tmp_path.glob("submission_*/denoiser.py"))):
+        time.sleep(0.1)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    errors = process.communicate(timeout=60)[1]
+    assert process.returncode == 130 and "has 1 of 3 submissions" in errors
+    assert set(read(tmp_path / "grades.csv")) == {"student_01"}
+    assert list(tmp_path.glob("submission_*")) == []
+    (tmp_path / "submissions/student_02/denoiser.py").unlink()
+    assert main(command(tmp_path)) == 0
+    assert set(read(tmp_path / "grades.csv")) == {"student_01", "student_02", "student_03"}
+
+
+@needs_solutions
+@pytest.mark.parametrize("number", ASSIGNMENTS)
+def test_the_sample_class_is_right_wrong_and_hostile(number, tmp_path):
+    handed_in = sample_class.write_class(tmp_path, number)
+    assert len(handed_in) >= sample_class.SIZE
+    assert len({*handed_in.values()}) == len(handed_in)
+    assert sum(name.startswith("right") for name in handed_in.values()) >= 4
+    assert len(classroom.collect_submissions(tmp_path, 64)) == len(handed_in)
+
+
+def test_a_change_that_does_not_fit_is_refused():
+    with pytest.raises(ValueError, match="'a' occurs 2 times"):
+        sample_class.changed("a a", [["a", "b"]])
