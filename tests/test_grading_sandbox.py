@@ -120,7 +120,7 @@ def test_a_hostile_submission_earns_nothing_and_is_told_why(name, impatient):
     found = grade(HOSTILE[name], impatient)
     assert found.total == 0
     assert not passed(found) & {"optimality", "limits"}
-    assert re.search(OUTCOMES[name], f"{found['status']}\n{messages(found)}"), messages(found)
+    assert re.search(OUTCOMES[name], f"{found.status}\n{messages(found)}"), messages(found)
 
 
 def test_a_patched_numpy_hides_no_mistake(rules):
