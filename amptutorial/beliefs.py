@@ -31,7 +31,7 @@ class Penalty(ABC):
 
     Attributes
     ----------
-    rows : row law
+    rows : RowLaw
         With ``draw((N, d), rng)``: rows for which this penalty is meant.
     convex : bool
         Whether g is convex; a minimiser is then as regular as `eq:Gadef-row` promises.
@@ -74,7 +74,7 @@ class Prior(ABC):
 
     Attributes
     ----------
-    rows : row law
+    rows : RowLaw
         With ``draw((N, d), rng)``: the prior itself.
 
     Examples

@@ -8,7 +8,7 @@ to be completed, and tests:
 """
 
 from .._validation import check_integer
-from ._core import Assignment, Experiment, Setting, load_submission, maker
+from ._core import Assignment, DenoiserSetting, Experiment, load_submission, maker
 from .ball import BALL
 from .clusters import CLUSTERS
 from .elastic_net import ELASTIC_NET
@@ -21,8 +21,8 @@ from .ridge import RIDGE
 __all__ = [
     "ASSIGNMENTS",
     "Assignment",
+    "DenoiserSetting",
     "Experiment",
-    "Setting",
     "assignment",
     "assignment_trials",
     "check_assignment",

@@ -33,7 +33,7 @@ N_ROWS = 40  # of each setting, as in `check_denoiser`
 
 
 @dataclass(frozen=True)
-class Setting:
+class DenoiserSetting:
     """A denoiser to write, with parameters to try it with.
 
     Attributes
@@ -154,7 +154,7 @@ class Assignment:
     name : str
         Of its folder, ``assignments/NN_name``.
     title : str
-    draw_settings : callable (rng) -> list of Setting
+    draw_settings : callable (rng) -> list of DenoiserSetting
         The public settings come from one seed, those of the grader from another.
     experiment : Experiment
     own_checks : tuple of Check

@@ -7,7 +7,7 @@ from scipy.special import logsumexp
 
 from ..beliefs import Penalty, Prior
 from ..checks import Limit
-from ._core import Assignment, Experiment, Setting
+from ._core import Assignment, DenoiserSetting, Experiment
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def _ball(radius, d):
             lambda P, r, F: 1e-7 * np.sqrt(r)[:, None] * _directions(P),
         ),
     )
-    return Setting("Ball", {"radius": radius}, NotBeyond(radius), d, limits)
+    return DenoiserSetting("Ball", {"radius": radius}, NotBeyond(radius), d, limits)
 
 
 def _circle(radius):
@@ -123,7 +123,9 @@ def _circle(radius):
         {"radius": 1e-5},
         lambda P, r, F: 1e-10 / 2 * r[:, None] * P,
     )
-    return Setting("Circle", {"radius": radius}, UniformPhase(radius), 2, (tiny,))
+    return DenoiserSetting(
+        "Circle", {"radius": radius}, UniformPhase(radius), 2, (tiny,)
+    )
 
 
 @dataclass(frozen=True)

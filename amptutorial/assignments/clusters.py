@@ -7,7 +7,7 @@ from scipy.special import logsumexp
 
 from ..beliefs import Prior
 from ..checks import Limit
-from ._core import Assignment, Experiment, Setting
+from ._core import Assignment, DenoiserSetting, Experiment
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def _setting(centroids, probabilities):
     )
     params = {"centroids": centroids.tolist(), "probabilities": probabilities.tolist()}
     belief = OneOfTheCentroids(CentroidRows(**params))
-    return Setting("Clusters", params, belief, d, limits)
+    return DenoiserSetting("Clusters", params, belief, d, limits)
 
 
 TRIANGLE: dict[str, list] = {

@@ -8,7 +8,7 @@ from ..beliefs import Penalty
 from ..checks import Limit
 from ..denoisers import Lasso, Ridge
 from ..laws import DiscreteBias, RowLaw, SparseGaussianRows
-from ._core import Assignment, Experiment, Setting
+from ._core import Assignment, DenoiserSetting, Experiment
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,9 @@ def _setting(l1, l2, d):
         ),
         Limit("With a large l1 every row is zero", {"l1": 1e6}, lambda P, r, F: 0 * P),
     )
-    return Setting("ElasticNet", {"l1": l1, "l2": l2}, BothNorms(l1, l2), d, limits)
+    return DenoiserSetting(
+        "ElasticNet", {"l1": l1, "l2": l2}, BothNorms(l1, l2), d, limits
+    )
 
 
 @dataclass(frozen=True)

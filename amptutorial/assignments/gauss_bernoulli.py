@@ -13,7 +13,7 @@ from ..beliefs import Prior
 from ..checks import Limit
 from ..denoisers import GaussianPosterior
 from ..laws import DiscreteBias
-from ._core import Assignment, Experiment, Setting
+from ._core import Assignment, DenoiserSetting, Experiment
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def _setting(density, variance, d):
         )
     params = {"density": density, "variance": variance}
     belief = SparsePrior(SparseEntries(**params))
-    return Setting("GaussBernoulli", params, belief, d, tuple(limits))
+    return DenoiserSetting("GaussBernoulli", params, belief, d, tuple(limits))
 
 
 @dataclass(frozen=True)

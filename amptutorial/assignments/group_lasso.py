@@ -8,7 +8,7 @@ from ..beliefs import Penalty
 from ..checks import Limit
 from ..denoisers import Lasso
 from ..laws import DiscreteBias, RowLaw
-from ._core import Assignment, Experiment, Setting
+from ._core import Assignment, DenoiserSetting, Experiment
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,9 @@ def _setting(strength, d):
     if d == 1:
         text, same = "In one dimension it is the lasso", {"strength": strength}
         limits += (Limit(text, same, Lasso(strength).estimate),)
-    return Setting("GroupLasso", {"strength": strength}, Norm(strength), d, limits)
+    return DenoiserSetting(
+        "GroupLasso", {"strength": strength}, Norm(strength), d, limits
+    )
 
 
 @dataclass(frozen=True)

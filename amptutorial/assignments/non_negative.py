@@ -8,7 +8,7 @@ from scipy.optimize import nnls
 from ..beliefs import Penalty
 from ..checks import Limit
 from ..laws import DiscreteBias, RowLaw
-from ._core import Assignment, Experiment, Setting
+from ._core import Assignment, DenoiserSetting, Experiment
 from .elastic_net import ZerosFound
 
 
@@ -86,7 +86,7 @@ def _setting(strength, d):
         ),
     )
     belief = SquaresOfTopics(strength)
-    return Setting("NonNegativeRows", {"strength": strength}, belief, d, limits)
+    return DenoiserSetting("NonNegativeRows", {"strength": strength}, belief, d, limits)
 
 
 NON_NEGATIVE = Assignment(

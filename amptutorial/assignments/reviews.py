@@ -13,7 +13,7 @@ from ..checks import check, count_lines, draw_problem, require
 from ..denoisers import GaussianPosterior, check_is_denoiser
 from ..estimator import AMPEmbedding
 from ..heldout import heldout_gain, hold_out
-from ._core import Assignment, Experiment, Setting
+from ._core import Assignment, DenoiserSetting, Experiment
 
 # how often a denoiser learns before it is checked once more, and from how many rows
 LESSONS, LEARNING_ROWS = 10, 500
@@ -65,7 +65,7 @@ class OwnBelief:
 
     Attributes
     ----------
-    rows : row law
+    rows : RowLaw
     seed : int or None
         Of the tables of `promise_heldout`; None where it does not apply.
     """
@@ -199,7 +199,10 @@ def draw_settings(rng):
     """Return settings in one and in three dimensions."""
     rows = FewLongRows(5.0)
     beliefs = {1: OwnBelief(rows), 3: OwnBelief(rows, seed=int(rng.integers(2**31)))}
-    return [Setting("ReviewDenoiser", {}, belief, d) for d, belief in beliefs.items()]
+    return [
+        DenoiserSetting("ReviewDenoiser", {}, belief, d)
+        for d, belief in beliefs.items()
+    ]
 
 
 @dataclass(frozen=True, repr=False)

@@ -7,7 +7,7 @@ import numpy as np
 from ..beliefs import Penalty
 from ..checks import Limit
 from ..laws import DiscreteBias, GaussianRows, RowLaw
-from ._core import Assignment, Experiment, Setting
+from ._core import Assignment, DenoiserSetting, Experiment
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def _setting(strength, d):
         ),
     )
     params = {"strength": strength}
-    return Setting("RidgeByHand", params, SquaredNorm(strength), d, limits)
+    return DenoiserSetting("RidgeByHand", params, SquaredNorm(strength), d, limits)
 
 
 RIDGE = Assignment(

@@ -180,7 +180,7 @@ def draw_problem(n_rows, d, rng, rows=None):
     ----------
     n_rows, d : int
     rng : numpy.random.Generator
-    rows : row law, optional
+    rows : RowLaw, optional
         Of u; standard normal if left out.
 
     Examples
