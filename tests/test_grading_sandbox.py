@@ -91,10 +91,10 @@ def test_what_an_honest_denoiser_may_do(monkeypatch):
 OUTCOMES = {
     "a syntax error": "SyntaxError: .* line 1",
     "an exception at import": "RuntimeError: not finished",
-    "an endless loop at import": "the import gave no answer within 2 s",
+    "an endless loop at import": "the import gave no answer within 2",
     "sys.exit at import": "SystemExit",
-    "an endless loop in estimate": "estimate gave no answer within 2 s",
-    "a print bomb in estimate": "estimate gave no answer within 2 s",
+    "an endless loop in estimate": "estimate gave no answer within 2",
+    "a print bomb in estimate": "estimate gave no answer within 2",
     "sys.exit in estimate": "SystemExit",
     "os._exit in estimate": r"estimate ended Python itself \(exit code 0\)",
     "a memory bomb in estimate": "MemoryError",
@@ -116,8 +116,9 @@ def test_every_hostile_submission_of_the_sample_is_tried():
 
 
 @pytest.mark.parametrize("name", OUTCOMES)
-def test_a_hostile_submission_earns_nothing_and_is_told_why(name, impatient):
-    found = grade(HOSTILE[name], impatient)
+def test_a_hostile_submission_earns_nothing_and_is_told_why(name, rules, impatient):
+    endless = "gave no answer" in OUTCOMES[name]
+    found = grade(HOSTILE[name], impatient if endless else rules)
     assert found.total == 0
     assert not passed(found) & {"optimality", "limits"}
     assert re.search(OUTCOMES[name], f"{found.status}\n{messages(found)}"), messages(found)

@@ -86,7 +86,7 @@ class Record:
 
 
 def make_record(rules, status, results=(), printed="", traceback=""):
-    """Return the record of a submission by its `CheckResult` s.
+    """Return the record of a submission, from the results of its checks.
 
     Parameters
     ----------

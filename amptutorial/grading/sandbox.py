@@ -25,12 +25,12 @@ WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 MOST_WRITES = 100
 
 # Everything not listed is refused. These give no access, or come with an `open` or a
-# `scandir` that is examined.
+# `scandir` that is examined; imports have a hook of their own.
 HARMLESS = frozenset(
     """
     _thread.start_joinable_thread _thread.start_new_thread array.__new__ builtins.id
-    compile exec function.__new__ glob.glob glob.glob/2 marshal.dumps marshal.load
-    marshal.loads mmap.__new__ object.__delattr__ object.__getattr__
+    compile exec function.__new__ glob.glob glob.glob/2 import marshal.dumps
+    marshal.load marshal.loads mmap.__new__ object.__delattr__ object.__getattr__
     object.__setattr__ os.fwalk os.putenv os.unsetenv os.walk pathlib.Path.glob
     pathlib.Path.rglob pickle.find_class sys._getframe sys._getframemodulename
     sys.excepthook sys.unraisablehook tempfile.mkdtemp tempfile.mkstemp time.sleep
@@ -144,47 +144,60 @@ def _installed(folder):
     return folder.endswith(("site-packages", "-packages"))
 
 
-def install_hook(package, tracer):
-    """Install the audit hook, which refuses all that is not allowed.
+def install_hooks(package, tracer):
+    """Install the audit hooks, which refuse all that is not allowed.
 
     Only the code object `tracer` may set a trace function from now on.
 
-    What the hook uses is bound here as defaults, all of it immutable: it looks up no
+    What a hook uses is bound to it as defaults, all of it immutable: it looks up no
     name that a student could replace, and a frame that shows its variables shows no way
     to change them.
     """
-    home = tuple({f"{os.getcwd()}/", f"{os.path.realpath(os.getcwd())}/"})
     readable = readable_folders(package)
-    packages = tuple(f"{folder}{name}" for folder in readable for name in NATIVE)
-    library = tuple(
-        f"{sysconfig.get_path(name)}/lib-dynload/" for name in ("stdlib", "platstdlib")
-    )
+    sys.addaudithook(_import_hook(readable))
+    sys.addaudithook(_access_hook(readable, package, tracer))
+
+
+def _import_hook(readable):
+    """Return the hook that refuses modules."""
+    packages = [f"{folder}{name}" for folder in readable for name in NATIVE]
+    library = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib")]
+    native = (*packages, *(f"{folder}/lib-dynload/" for folder in library))
+
+    def hook(
+        event, args, *, closed=CLOSED, native=native, text=str, unknown=ImportError,
+        own=("amptutorial.grading", "amptutorial.assignments"),
+    ):  # fmt: skip
+        if event != "import":
+            return
+        name = text.__str__(args[0])
+        file = "" if args[1] is None else text.__str__(args[1])
+        foreign = file and (".." in file or not file.startswith(native))
+        if name.split(".")[-1] in closed or name.startswith(own) or foreign:
+            raise unknown(f"{name} cannot be imported while graded")
+
+    return hook
+
+
+def _access_hook(readable, package, tracer):
+    """Return the hook that refuses files and folders, and all other access."""
+    home = tuple({f"{os.getcwd()}/", f"{os.path.realpath(os.getcwd())}/"})
     private = tuple(
-        f"{p}/{name}/"
-        for p in {package, package.resolve()}
+        f"{folder}/{name}/"
+        for folder in {package, package.resolve()}
         for name in ("grading", "assignments")
     )
     count = itertools.count()  # a counter that can only go up
 
     def hook(
         event, args, *, harmless=HARMLESS, lists=LISTS, changes=CHANGES,
-        closed=CLOSED, writes=WRITES, most=MOST_WRITES,
-        home=home, readable=(*readable, *home), private=private,
-        native=(*packages, *library), cwd=home[0],
-        own=("amptutorial.grading", "amptutorial.assignments"),
-        reading=frozenset([None, "r", "rb"]), tracer=tracer,
-        count=count, advance=next, status=os.stat, frame=sys._getframe,
-        kind=type, text=str, raw=bytes, number=int,
-        missing=OSError, refused=PermissionError, unknown=ImportError,
+        writes=WRITES, most=MOST_WRITES, home=home, readable=(*readable, *home),
+        private=private, cwd=home[0], reading=frozenset([None, "r", "rb"]),
+        tracer=tracer, count=count, advance=next, status=os.stat,
+        frame=sys._getframe, kind=type, text=str, raw=bytes, number=int,
+        missing=OSError, refused=PermissionError,
     ):  # fmt: skip
         if event in harmless or (event == "sys.settrace" and frame(1).f_code is tracer):
-            return
-        if event == "import":
-            name = text.__str__(args[0])
-            file = "" if args[1] is None else text.__str__(args[1])
-            foreign = file and (".." in file or not file.startswith(native))
-            if name.split(".")[-1] in closed or name.startswith(own) or foreign:
-                raise unknown(f"{name} cannot be imported while graded")
             return
         if event == "open":
             change = args[1] not in reading or bool(args[2] & writes)
@@ -223,4 +236,4 @@ def install_hook(package, tracer):
                     f"not allowed while graded: writing more than {most} files"
                 )
 
-    sys.addaudithook(hook)
+    return hook

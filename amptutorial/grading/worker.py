@@ -173,7 +173,7 @@ def main(channel, limits):
     package = Path(amptutorial.__file__).parent
     sandbox.close_doors()
     sandbox.set_limits(limits)
-    sandbox.install_hook(package, count_lines.__code__)
+    sandbox.install_hooks(package, count_lines.__code__)
     _hide_the_grader()
     worker = Worker()
     os.write(channel, protocol.pack({"ready": True}))
