@@ -19,6 +19,7 @@ from amptutorial.grading import classroom, config, judge
 from amptutorial.grading.__main__ import main
 from amptutorial.grading.record import Record
 
+pytestmark = pytest.mark.slow
 needs_solutions = pytest.mark.skipif(not (ROOT / "solutions").is_dir(), reason="the reference solutions are elsewhere")
 
 

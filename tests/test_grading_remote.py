@@ -21,6 +21,8 @@ from grading_samples import (
 from amptutorial.denoisers import Denoiser
 from amptutorial.grading import remote
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_right_solution_gets_all_points_and_the_starter_none(rules):
     assert grade(RIGHT, rules).total == 100

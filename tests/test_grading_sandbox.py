@@ -25,6 +25,8 @@ from grading_samples import (
 
 from amptutorial.grading import remote
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def treasure(tmp_path_factory):

@@ -61,6 +61,7 @@ def report():
     return run_python("", "-c", REPORTS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", OPTIONS)
 def test_the_kit_says_the_same_with_and_without_assertions(options, report):
     assert report.count("FAIL  ") > 6 and "14 of 14 checks passed" in report
@@ -77,6 +78,8 @@ def grade_class(folder, options):
         return list(csv.DictReader(file))
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="the sandbox of the grader is tested on Linux")
 def test_the_grader_gives_the_same_points_with_and_without_assertions(tmp_path):
     for student, text in {"right": RIGHT, "wrong": WRONG, "careful": CAREFUL}.items():
         place = tmp_path / "class" / student

@@ -101,8 +101,10 @@ def _docstring(function):
     """Return the docstring as one line; `python -OO` leaves it in the source alone."""
     text = inspect.getdoc(function)
     if text is None:
-        tree = ast.parse(dedent(inspect.getsource(function)))
-        text = ast.get_docstring(tree.body[0])
+        tree = ast.walk(ast.parse(dedent(inspect.getsource(function))))
+        text = ast.get_docstring(
+            next(n for n in tree if isinstance(n, ast.FunctionDef))
+        )
     return " ".join(text.split())
 
 
