@@ -74,6 +74,7 @@ def test_the_solution_gets_all_points_and_the_starter_none(course):
     assert all(not score for score in starter.values())
 
 
+@pytest.mark.slow
 def test_the_feedback_says_what_was_promised(course):
     page = (course / "feedback" / "student_02" / TASK.folder / "brief.html").read_text()
     assert "write the estimate" in page
