@@ -277,8 +277,8 @@ class GaussianRows:
         """Return E(u u^T), shape (d, d)."""
         if isinstance(self.covariance, Real):
             return self.covariance * np.eye(d)
-        if len(self.covariance) != d:
-            shape = np.shape(self.covariance)
+        shape = np.shape(self.covariance)
+        if shape != (d, d):
             raise ValueError(f"covariance has shape {shape}, the rows have {d} entries")
         return np.array(self.covariance)
 
