@@ -18,7 +18,7 @@ def margins(Z):
     -------
     rows : array (m,)
     columns : array (n,)
-        In double precision, whatever the precision of the counts.
+        In double precision.
 
     Raises
     ------

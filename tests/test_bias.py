@@ -27,7 +27,7 @@ def test_margins_are_the_sums_of_rows_and_columns(Z, make):
     ("value", "dtype"), [(127, "int8"), (255, "uint8"), (300, "float32"), (2**62, "int64"), (2**63, "uint64")]
 )
 def test_sums_do_not_wrap_around(value, dtype, make):
-    """The sums of 512 times 4 equal values are exact in double precision, whatever the type of the counts."""
+    """The sums of 512 times 4 equal values are exact in double precision, for every type of counts."""
     rows, columns = margins(make(np.full((512, 4), value, dtype=dtype)))
     assert (rows == 4 * value).all() and (columns == 512 * value).all()
 
@@ -165,7 +165,7 @@ def test_an_empty_row_is_named_alone_and_with_the_number_of_others():
         estimate_bias([[0, 0, 0, 1]])
 
 
-def test_vectors_and_words_are_no_counts():
+def test_vectors_and_words_are_not_counts():
     with pytest.raises(ValueError, match="must be a matrix"):
         estimate_bias(np.ones(3))
     with pytest.raises(ValueError, match="must hold numbers"):

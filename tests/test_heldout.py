@@ -72,7 +72,7 @@ def test_a_fraction_outside_the_unit_interval_is_an_error(fraction, rng):
         split_counts(np.ones((2, 2)), fraction, rng)
 
 
-def test_a_seed_is_no_generator():
+def test_a_seed_is_not_a_generator():
     with pytest.raises(TypeError, match="numpy.random.Generator"):
         split_counts(np.ones((2, 2)), 0.5, 0)
 
