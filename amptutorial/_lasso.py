@@ -17,6 +17,8 @@ accumulates on the way.
 
 import numpy as np
 
+from ._blocks import blocks
+
 _SWEEPS = 20  # of coordinate descent: cheap beside one round of solves
 # a walk takes a few; this many means that round-off leads it in circles
 _ROUNDS_PER_COORDINATE = 100
@@ -55,7 +57,7 @@ def solve_lasso_rows(P, t, F):
     A = np.empty_like(P)
     F = np.asarray(F, dtype=np.float64)
     unit = F.diagonal().max()
-    for rows in _blocks(*P.shape):
+    for rows in _batches(*P.shape):
         scale = np.maximum(np.abs(P[rows]).max(1), t[rows]).astype(np.float64)
         a = _solve_block(P[rows] / scale[:, None], t[rows] / scale, F / unit)
         A[rows] = a * (scale / unit)[:, None]
@@ -104,16 +106,15 @@ def lasso_mean_jacobian(support, F):
     """
     distinct, _, counts = _distinct_rows(support)
     total = np.zeros_like(F, dtype=np.float64)
-    for some in _blocks(*distinct.shape):
+    for some in _batches(*distinct.shape):
         inverses = _embedded_inverses(distinct[some], F)
         total += np.tensordot(counts[some], inverses, axes=1)
     return total / max(len(support), 1)
 
 
-def _blocks(n_rows, d):
-    """Slices of rows whose d x d matrices fit in memory together."""
-    size = max(1, _BLOCK // d**2)
-    return (slice(start, start + size) for start in range(0, n_rows, size))
+def _batches(n_rows, d):
+    """Return slices of rows whose d x d matrices fit in memory together."""
+    return blocks(n_rows, _BLOCK // d**2)
 
 
 def _solve_block(P, t, F):

@@ -11,6 +11,7 @@ from numbers import Real
 
 import numpy as np
 
+from ._blocks import blocks
 from ._lasso import lasso_mean_jacobian, solve_lasso_rows
 from ._validation import (
     check_covariance,
@@ -260,9 +261,7 @@ class LinearDenoiser(Denoiser):
         P, r, V, w = self._prepare(P, r, F)
         X, total = np.empty_like(P), np.zeros_like(w)
         to_modes = np.ascontiguousarray(V.T, dtype=P.dtype)
-        size = max(1, BLOCK_ENTRIES // len(w))
-        for start in range(0, len(P), size):
-            rows = slice(start, start + size)
+        for rows in blocks(len(P), BLOCK_ENTRIES // len(w)):
             gains = mode_gains(r[rows], w)
             total += gains.sum(axis=1)
             coordinates = to_modes @ P[rows].T

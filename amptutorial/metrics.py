@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 from scipy.special import gammaln
 
+from ._blocks import blocks
 from ._validation import (
     check_counts,
     check_matrix,
@@ -176,8 +177,7 @@ def poisson_objective(Z, r_u, r_v):
     @quiet
     def objective(U, V):
         loss, by_U, by_V = constant, np.zeros_like(U), np.zeros_like(V)
-        for k in range(0, m, ROWS_AT_ONCE):  # a slice of the m x n rates at a time
-            rows = slice(k, k + ROWS_AT_ONCE)
+        for rows in blocks(m, ROWS_AT_ONCE):  # of the m x n rates
             counts = Z[rows].toarray()
             M = U[rows] @ V.T / np.sqrt(m)
             residual = r_u[rows, None] * np.exp(M) * r_v

@@ -3,6 +3,7 @@
 import numpy as np
 import scipy.sparse as sp
 
+from ._blocks import blocks
 from ._validation import (
     check_factors,
     check_integer,
@@ -255,9 +256,10 @@ def _draw_by_thinning(model, rng, rows, columns, c_u, c_v):
 
 def _draw_densely(model, rng, rows, columns):
     """Draw all pairs of some rows and columns; yields blocks (i, j, counts)."""
-    size = max(1, PAIRS_AT_ONCE // max(len(columns), 1))
-    for start in range(0, len(rows) if len(columns) else 0, size):
-        block = rows[start : start + size]
+    if not len(columns):
+        return
+    for some in blocks(len(rows), PAIRS_AT_ONCE // len(columns)):
+        block = rows[some]
         M = model.U[block] @ model.V[columns].T / np.sqrt(model.m)
         with np.errstate(over="ignore"):
             rates = np.exp(M + model.s_u[block, None] + model.s_v[columns])
