@@ -44,6 +44,10 @@ MODULES = {
     "reexpansion": "test_reexpansion",
     "heldout": "test_heldout",
     "baselines": "test_baselines",
+    "estimator": "test_stopping",
+    "_counts": "test_heldout",
+    "_blocks": "test_poisson",
+    "_validation": "test_validation",
 }
 NEIGHBOURS = ("test_door", "test_amp", "test_estimator", "test_errata", "test_proofs", "test_state_evolution")
 
