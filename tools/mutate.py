@@ -49,7 +49,15 @@ MODULES = {
     "_blocks": "test_poisson",
     "_validation": "test_validation",
 }
-NEIGHBOURS = ("test_door", "test_amp", "test_estimator", "test_errata", "test_proofs", "test_state_evolution")
+NEIGHBOURS = (
+    "test_door",
+    "test_state_evolution_input",
+    "test_amp",
+    "test_estimator",
+    "test_errata",
+    "test_proofs",
+    "test_state_evolution",
+)
 
 OPERATORS = {
     ast.Add: ast.Sub,

@@ -1,0 +1,97 @@
+"""State evolution at its door: bad input is named, and which of its two forms applies is asked."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from amptutorial.amp import random_start
+from amptutorial.denoisers import GaussianPosterior, Lasso, Ridge
+from amptutorial.experiments import L2, predict
+from amptutorial.laws import ConstantBias, EmpiricalRows, GaussianRows, SparseGaussianRows, scaled_rows
+from amptutorial.state_evolution import gaussian_state_evolution, has_closed_form, state_evolution
+
+BETA = 2 / 3
+
+
+def constant_laws(d, strength, *, rows=None):
+    """Return laws whose signal is `strength` times the spectral threshold: r_u r_v = strength sqrt(beta)."""
+    rows = GaussianRows(1.0) if rows is None else rows
+    bias_v = ConstantBias(np.log(strength * np.sqrt(BETA)))
+    return scaled_rows(d, rows_u=rows, rows_v=rows, bias_u=ConstantBias(0.0), bias_v=bias_v)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"M0": [[1.0]]}, ValueError, r"M0 must have shape \(2, 2\)"),
+        ({"Q0": np.triu(np.ones((2, 2)))}, ValueError, "Q0 must be symmetric"),
+        ({"M0": 9 * np.eye(2)}, ValueError, "no start has these M0 and Q0"),
+        ({"beta": 0.0}, ValueError, "beta must be positive"),
+        ({"n_iter": 0}, ValueError, "n_iter must be at least 1"),
+        ({"n_samples": 10}, ValueError, "n_samples must be at least 10 d = 20"),
+        ({"rng": 3}, TypeError, "numpy.random.Generator"),
+    ],
+)
+def test_bad_input_is_named(change, error, message, rng):
+    start = {"beta": BETA, "M0": np.eye(2), "Q0": 2 * np.eye(2), "n_iter": 2}
+    with pytest.raises(error, match=message):
+        state_evolution(
+            *constant_laws(2, 3.0), GaussianPosterior(1.0), **({"n_samples": 100, "rng": rng} | start | change)
+        )
+
+
+def test_the_closed_form_says_when_it_does_not_apply():
+    sparse = constant_laws(1, 2.0, rows=SparseGaussianRows(1.0, 0.5))
+    gaussian = constant_laws(1, 2.0)
+    rest = {"beta": 1.0, "M0": [[1.0]], "Q0": [[1.0]], "n_iter": 1}
+    posterior, learner = GaussianPosterior(1.0), GaussianPosterior(1.0, learn=True)
+    with pytest.raises(TypeError, match="ScaledRows of GaussianRows.*use state_evolution"):
+        gaussian_state_evolution(*sparse, posterior, **rest)
+    for denoiser in (Lasso(1.0), learner):
+        with pytest.raises(TypeError, match="use state_evolution"):
+            gaussian_state_evolution(*gaussian, (posterior, denoiser), **rest)
+
+
+def test_rows_of_different_dimension_are_refused():
+    rest = {"beta": 1.0, "M0": [[1.0]], "Q0": [[1.0]], "n_iter": 1}
+    posterior = GaussianPosterior(1.0)
+    with pytest.raises(ValueError, match="law_u has dimension 1, law_v has 2"):
+        gaussian_state_evolution(constant_laws(1, 2.0)[0], constant_laws(2, 2.0)[1], posterior, **rest)
+
+
+def test_rows_without_a_signal_are_refused(rng):
+    zero = EmpiricalRows(np.ones(50), np.zeros((50, 1)))
+    posterior = GaussianPosterior(1.0)
+    with pytest.raises(ValueError, match="there is no A B.T whose error could be predicted"):
+        state_evolution(
+            zero, zero, posterior, beta=1.0, M0=[[0.0]], Q0=[[1.0]], n_iter=1,
+            n_samples=50, rng=rng,
+        )  # fmt: skip
+    with pytest.raises(TypeError, match=r"denoiser\[1\] must be an instance of Denoiser"):
+        state_evolution(
+            *constant_laws(1, 2.0), (posterior, "lasso"), beta=1.0, M0=[[0.5]], Q0=[[1.0]],
+            n_iter=1, n_samples=50, rng=rng,
+        )  # fmt: skip
+
+
+def test_the_closed_form_serves_gaussian_rows_with_fixed_linear_denoisers_only():
+    gaussian, sparse = constant_laws(1, 2.0), constant_laws(1, 2.0, rows=SparseGaussianRows(1.0, 0.5))
+    assert has_closed_form(*gaussian, (Ridge(1.0), GaussianPosterior(1.0)))
+    assert not has_closed_form(*sparse, Ridge(1.0)) and not has_closed_form(gaussian[0], sparse[1], Ridge(1.0))
+    assert not has_closed_form(*gaussian, (Ridge(1.0), Lasso(1.0)))
+    assert not has_closed_form(*gaussian, GaussianPosterior(1.0, learn=True))
+
+
+def test_a_bug_inside_a_denoiser_is_not_answered_by_the_other_form():
+    """`predict` once took a TypeError of the denoiser's own for the closed form's refusal, and sampled instead."""
+
+    class Broken(Ridge):
+        def modes(self, F):
+            raise TypeError("a bug in the denoiser")
+
+    setting = replace(L2, m=30, n=45, d=2)
+    rng = np.random.default_rng(0)
+    e = setting.draw(rng)
+    with pytest.raises(TypeError, match="a bug in the denoiser"):
+        predict(e, setting.scaled_rows(), Broken(1.0), random_start(45, 2, rng), 2, rng)
