@@ -46,9 +46,6 @@ def start(B, m, noise, rng):
     return B0, *start_overlap(B, B0, m).values()
 
 
-# --- closed forms -----------------------------------------------------------------------------------------------------
-
-
 def two_class_recursion(a, b, beta, n_iter, P_v):
     """The posterior-mean evolution for unit Gaussian rows of rates a and b, written out for d = 1."""
     errors = []
@@ -169,8 +166,6 @@ def test_sampled_rows_agree_with_the_closed_form(denoiser, bias):
             spread = values.std(axis=0, ddof=1).max() / np.sqrt(8)
             assert error.max() < 5 * spread + 1e-9, (k, name)
 
-
-# --- AMP against its prediction ---------------------------------------------------------------------------------------
 
 CASES = {
     "ridge, far above": (Ridge(1.0), GaussianRows(1.0), 12.0),
@@ -349,9 +344,6 @@ def test_bayati_montanari_recursion_for_any_lipschitz_function(rng):
     gaps = np.array(gaps)
     assert (np.abs(gaps.mean(axis=0)) < 5 * gaps.std(axis=0, ddof=1) / np.sqrt(6) + 1e-4).all()
     assert np.abs(gaps).max() < 0.05
-
-
-# --- the loss ---------------------------------------------------------------------------------------------------------
 
 
 def test_excess_loss_of_two_time_state_evolution(rng):
