@@ -4,6 +4,7 @@ Each message says what is wrong, where, and what to do about it.
 """
 
 import numbers
+import sys
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,22 +31,41 @@ def check_rng(rng):
 
 
 def check_integer(value, name, *, minimum=0):
-    """Return `value` as an int that is at least `minimum`."""
+    """Return `value` as an int that is at least `minimum`, and that an index can be."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} must be an integer, got {value!r}")
     if value < minimum:
         raise ValueError(f"{name} must be at least {minimum}, got {value}")
+    if value > sys.maxsize:
+        raise ValueError(f"{name} must be at most {sys.maxsize}")
     return int(value)
+
+
+def _real(value, name):
+    """Return the number `value` as a float, infinite where it is too large for one."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    try:
+        return float(value)
+    except OverflowError:
+        return np.inf
+
+
+def check_number(value, name):
+    """Return `value` as a finite float of any sign."""
+    number = _real(value, name)
+    if not np.isfinite(number):
+        raise ValueError(f"{name} must be finite, got {number}")
+    return number
 
 
 def check_positive(value, name, *, zero=False):
     """Return `value` as a float that is finite and positive (or zero, if `zero`)."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise TypeError(f"{name} must be a number, got {value!r}")
-    if not np.isfinite(value) or value < 0 or (value == 0 and not zero):
+    number = _real(value, name)
+    if not np.isfinite(number) or number < 0 or (number == 0 and not zero):
         wanted = "non-negative" if zero else "positive"
-        raise ValueError(f"{name} must be {wanted} and finite, got {value}")
-    return float(value)
+        raise ValueError(f"{name} must be {wanted} and finite, got {number:g}")
+    return number
 
 
 def check_choice(value, name, choices):
@@ -272,7 +292,7 @@ def check_values(x, name, *, shape=None):
     ValueError
         If it has another shape, or holds NaN or infinity.
     """
-    x = np.asarray(x).astype(np.float64)
+    x = _cast(check_array(x, name), np.dtype(np.float64))
     if shape is not None and x.shape != shape:
         raise ValueError(f"{name} must have shape {shape}, got {x.shape}")
     if not np.isfinite(x).all():
@@ -320,19 +340,10 @@ def check_covariance(C, name, *, definite=False):
     return C
 
 
-def check_number(value, name):
-    """Return `value` as a finite float of any sign."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise TypeError(f"{name} must be a number, got {value!r}")
-    if not np.isfinite(value):
-        raise ValueError(f"{name} must be finite, got {value}")
-    return float(value)
-
-
 def check_methods(value, name, *methods):
-    """Return `value` if it has all of the `methods`."""
+    """Return `value` if it is an object with all of the `methods`."""
     for method in methods:
-        if not callable(getattr(value, method, None)):
+        if isinstance(value, type) or not callable(getattr(value, method, None)):
             raise TypeError(f"{name} must have a method {method}, got {value!r}")
     return value
 
@@ -350,6 +361,6 @@ def check_factors(s, name):
     if not (np.isfinite(r).all() and (r > 0).all()):
         raise OverflowError(
             f"exp({name}) is zero or infinite: the biases are too small or too large, "
-            "or differ too much"
+            "or differ too much; scale them down"
         )
     return r

@@ -23,6 +23,7 @@ from ._validation import (
     check_positive,
     check_rates,
     check_rng,
+    quiet,
 )
 from .denoisers import Denoiser, as_pair
 
@@ -286,6 +287,7 @@ def amp_iterates(Y, r_u, r_v, denoiser, B, damping=0.0):
         Gamma_a = damp(b.jacobian * (n / m), Gamma_a, damping)
 
 
+@quiet
 def biased_low_rank_amp(
     Y, r_u, r_v, denoiser, *, B0, n_iter=10, damping=0.0, on_iteration=None
 ):

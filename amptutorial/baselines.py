@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.sparse.linalg import ArpackError, svds
+from scipy.sparse.linalg import svds
 
 from ._validation import (
     AMPWarning,
@@ -163,13 +163,15 @@ def _lanczos(Y, k, name, rng, **options):
     if k >= min(Y.shape):
         raise ValueError(f"{name} must be below min(m, n) = {min(Y.shape)}, got {k}")
     start = check_rng(rng).standard_normal(min(Y.shape))
-    try:
-        return svds(Y, k=k, v0=start, **options)
-    except ArpackError as error:
+    tall = Y if Y.shape[0] >= Y.shape[1] else Y.T
+    trial = start.astype(np.result_type(Y.dtype, np.float32))
+    stretch = np.linalg.norm(tall.T @ (tall @ trial)) / np.linalg.norm(trial)
+    if not 0 < stretch < 1e140:
         raise ValueError(
             "the singular vectors of Y cannot be computed: Y is zero, not finite, or "
-            f"so large that its squares overflow ({error})"
-        ) from None
+            "so small or large that squares of its singular values are not"
+        )
+    return svds(Y, k=k, v0=start, **options)
 
 
 @dataclass(frozen=True)
@@ -209,7 +211,9 @@ def _check_factors(m, n, A0, B0):
 
 def _check_stopping(n_iter, tol):
     n_iter = check_integer(n_iter, "n_iter", minimum=1)
-    return n_iter, check_positive(tol, "tol", zero=True)
+    if check_positive(tol, "tol", zero=True) > 1:
+        raise ValueError(f"tol must be at most 1, a fraction of the loss, got {tol}")
+    return n_iter, tol
 
 
 def alternating_least_squares(Y, r_u, r_v, *, strength, B0, n_iter=100, tol=1e-10):
@@ -254,11 +258,20 @@ def alternating_least_squares(Y, r_u, r_v, *, strength, B0, n_iter=100, tol=1e-1
     n_iter, tol = _check_stopping(n_iter, tol)
     losses, converged = [], False
     while len(losses) < n_iter and not converged:
-        A = ridge.estimate(loss.Y @ B / np.sqrt(m), loss.r_u, B.T @ B / m)
-        B = ridge.estimate(loss.Yt @ A / np.sqrt(m), loss.r_v, A.T @ A / m)
+        A = ridge.estimate(*_normal_equations(loss.Y, B, loss.r_u, m))
+        B = ridge.estimate(*_normal_equations(loss.Yt, A, loss.r_v, m))
         losses.append(loss(A, B))
         converged = len(losses) > 1 and losses[-2] - losses[-1] <= tol * abs(losses[-1])
     return _finish(A, B, losses, converged)
+
+
+@quiet
+def _normal_equations(Y, X, r, m):
+    """Return P, r and F, such that the rows of P (F + strength / r)^-1 are the best."""
+    P, F = Y @ X / np.sqrt(m), X.T @ X / m
+    for name, value in (("Y B", P), ("B^T B", F)):
+        check_result(value, name, "scale down Y or B0")
+    return P, r, F
 
 
 def gradient_descent(Y, r_u, r_v, *, strength, A0, B0, n_iter=5000, tol=1e-10):
@@ -414,6 +427,7 @@ def _minimise(loss_and_gradient, A, B, n_iter, tol):
         return x[: A.size].reshape(A.shape), x[A.size :].reshape(B.shape)
 
     def objective(x):
+        check_result(x, "a step of L-BFGS", "scale down Y or the start")
         loss, by_A, by_B = loss_and_gradient(*unflatten(x))
         return loss, np.concatenate([by_A.ravel(), by_B.ravel()])
 

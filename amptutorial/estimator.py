@@ -23,6 +23,7 @@ from ._validation import (
     check_finite,
     check_integer,
     check_positive,
+    quiet,
     refuse_masked,
 )
 from .bias import estimate_bias
@@ -350,6 +351,7 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         else:
             as_pair(self.denoiser)
 
+    @quiet
     def _check_counts(self, Z, *, reset):
         refuse_masked(Z, "X")
         # in the formats in which a pair may be stored twice: `check_counts` adds its

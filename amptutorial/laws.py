@@ -79,6 +79,12 @@ class BiasLaw(ABC):
         return _check_moment(weights @ r ** check_number(p, "p"))
 
 
+def _keep(law, **values):
+    """Set attributes of a frozen law, as it is made, to what the checks return."""
+    for name, value in values.items():
+        object.__setattr__(law, name, value)
+
+
 def _check_moment(moment):
     return float(check_result(moment, "E(r^p)", "lower p or the biases"))
 
@@ -115,15 +121,15 @@ class ConstantBias(BiasLaw):
     value: float = 0.0
 
     def __post_init__(self):
-        check_number(self.value, "value")
+        _keep(self, value=check_number(self.value, "value"))
 
     def isf(self, q):
         """Return `value` in the shape of `q`."""
-        return np.full(_check_rank(q).shape, float(self.value))
+        return np.full(_check_rank(q).shape, self.value)
 
     def atoms(self):
         """Return the one atom."""
-        return check_factors([float(self.value)], "value"), np.ones(1)
+        return check_factors([self.value], "value"), np.ones(1)
 
 
 @dataclass(frozen=True)
@@ -159,8 +165,8 @@ class DiscreteBias(BiasLaw):
                 "probabilities must be non-negative, one for each value, and sum to 1"
             )
         order = np.argsort(values)
-        object.__setattr__(self, "values", tuple(values[order].tolist()))
-        object.__setattr__(self, "probabilities", tuple((p[order] / p.sum()).tolist()))
+        values, p = values[order].tolist(), (p[order] / p.sum()).tolist()
+        _keep(self, values=tuple(values), probabilities=tuple(p))
 
     def isf(self, q):
         """Return the value exceeded with probability `q`."""
@@ -193,8 +199,8 @@ class ShiftedExponential(BiasLaw):
     shift: float = 5.0
 
     def __post_init__(self):
-        check_positive(self.scale, "scale")
-        check_number(self.shift, "shift")
+        scale = check_positive(self.scale, "scale")
+        _keep(self, scale=scale, shift=check_number(self.shift, "shift"))
 
     def isf(self, q):
         """Return shift - scale log q."""
@@ -233,8 +239,8 @@ class Zipf(BiasLaw):
     C0: float = 1.0
 
     def __post_init__(self):
-        check_positive(self.alpha, "alpha")
-        check_positive(self.C0, "C0")
+        alpha = check_positive(self.alpha, "alpha")
+        _keep(self, alpha=alpha, C0=check_positive(self.C0, "C0"))
 
     def isf(self, q):
         """Return log C0 - alpha log q."""
@@ -245,7 +251,7 @@ class Zipf(BiasLaw):
         """Return C0^p / (1 - p alpha), or infinity where p alpha >= 1."""
         if check_number(p, "p") * self.alpha >= 1:
             return np.inf
-        return _check_moment(np.power(float(self.C0), p) / (1 - p * self.alpha))
+        return _check_moment(np.power(self.C0, p) / (1 - p * self.alpha))
 
 
 @dataclass(frozen=True)
@@ -267,11 +273,12 @@ class GaussianRows:
 
     def __post_init__(self):
         if isinstance(self.covariance, Real):
-            check_positive(self.covariance, "covariance", zero=True)
+            C = check_positive(self.covariance, "covariance", zero=True)
         else:
             C = check_covariance(self.covariance, "covariance")
-            # as tuples, so that equal laws are equal and the caller's array is apart
-            object.__setattr__(self, "covariance", tuple(map(tuple, C.tolist())))
+            # equal laws are then equal, and the caller's array is not shared
+            C = tuple(map(tuple, C.tolist()))
+        _keep(self, covariance=C)
 
     def second_moment(self, d):
         """Return E(u u^T), shape (d, d)."""
@@ -324,9 +331,11 @@ class SparseGaussianRows:
     density: float = 0.5
 
     def __post_init__(self):
-        check_positive(self.variance, "variance", zero=True)
-        if check_number(self.density, "density") < 0 or self.density > 1:
-            raise ValueError(f"density must be between 0 and 1, got {self.density}")
+        variance = check_positive(self.variance, "variance", zero=True)
+        density = check_positive(self.density, "density", zero=True)
+        if density > 1:
+            raise ValueError(f"density must be between 0 and 1, got {density}")
+        _keep(self, variance=variance, density=density)
 
     def second_moment(self, d):
         """Return E(u u^T), shape (d, d)."""
@@ -362,8 +371,8 @@ class ScaledRows:
     def __post_init__(self):
         check_methods(self.rows, "rows", "draw")
         check_methods(self.bias, "bias", "draw")
-        check_integer(self.d, "d", minimum=1)
-        check_number(self.log_scale, "log_scale")
+        d = check_integer(self.d, "d", minimum=1)
+        _keep(self, d=d, log_scale=check_number(self.log_scale, "log_scale"))
 
     @quiet
     def draw(self, N, rng):

@@ -199,8 +199,8 @@ def thinning_bounds(U, V, root_m):
     """
     squares_u, squares_v = (U**2).sum(axis=1), (V**2).sum(axis=1)
     # a few long rows must not spoil t for the rest
-    typical_u, typical_v = np.median(squares_u), np.median(squares_v)
-    t = np.sqrt(typical_v / typical_u) if typical_u > 0 and typical_v > 0 else 1.0
+    typical_u, typical_v = np.sqrt([np.median(squares_u), np.median(squares_v)])
+    t = typical_v / typical_u if typical_u > 0 and typical_v > 0 else 1.0
     return t * squares_u / (2 * root_m), squares_v / (2 * t * root_m)
 
 

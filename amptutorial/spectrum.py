@@ -240,7 +240,8 @@ def detection_ratio(rates_u, rates_v, variance_u, variance_v, beta):
 @quiet
 def _second_moment(rates, name):
     """Return E(R^2)."""
-    rates = check_rates(rates, np.size(rates), name).astype(float)
+    rates = check_values(rates, name)
     if not rates.size:
         raise ValueError(f"{name} must not be empty")
+    check_rates(rates, rates.size, name)
     return check_result(np.mean(rates**2), f"E({name}^2)", f"scale down {name}")

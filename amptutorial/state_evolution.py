@@ -15,10 +15,13 @@ from ._validation import (
     check_finite,
     check_integer,
     check_matrix,
+    check_methods,
     check_positive,
     check_rates,
+    check_result,
     check_rng,
     check_symmetric,
+    quiet,
 )
 from .amp import form_precision, half_step
 from .denoisers import LinearDenoiser, as_pair, mode_gains
@@ -84,6 +87,7 @@ class SERun:
     rows_b: tuple | None
 
 
+@quiet
 def start_overlap(B, B0, m):
     """Return what state evolution has to know of a start: `M0` and `Q0`, as keywords.
 
@@ -109,7 +113,10 @@ def start_overlap(B, B0, m):
     B = check_matrix(B, "B")
     B0 = check_matrix(B0, "B0", shape=(len(B), None))
     m = check_integer(m, "m", minimum=1)
-    return {"M0": B.T @ B0 / m, "Q0": B0.T @ B0 / m}
+    overlap = {"M0": B.T @ B0 / m, "Q0": B0.T @ B0 / m}
+    for name, moment in overlap.items():
+        check_result(moment, name, "scale down B and B0")
+    return overlap
 
 
 @dataclass(frozen=True)
@@ -289,6 +296,7 @@ def _evolve(side_u, side_v, *, beta, M0, Q0, n_iter):
     return SERun(iterates, side_u.rows(), side_v.rows())
 
 
+@quiet
 def state_evolution(
     law_u, law_v, denoiser, *, beta, M0, Q0, n_iter, n_samples, rng
 ) -> SERun:
@@ -338,10 +346,12 @@ def state_evolution(
     """
     check_rng(rng)
     n_samples = check_integer(n_samples, "n_samples", minimum=1)
-    fewest = 10 * max(np.shape(np.atleast_2d(M0)))
+    fewest = 10 * max(check_matrix(M0, "M0").shape)
     if n_samples < fewest:
         raise ValueError(f"n_samples must be at least 10 d = {fewest}, got {n_samples}")
     laws, pair = (law_u, law_v), as_pair(denoiser)
+    for law, name in zip(laws, ("law_u", "law_v"), strict=True):
+        check_methods(law, name, "draw")
     sides = [
         _SampledSide(law, one, n_samples, rng)
         for law, one in zip(laws, pair, strict=True)
@@ -369,6 +379,7 @@ def has_closed_form(law_u, law_v, denoiser):
     )
 
 
+@quiet
 def gaussian_state_evolution(law_u, law_v, denoiser, *, beta, M0, Q0, n_iter) -> SERun:
     """State evolution in closed form: Gaussian rows, linear denoiser (`alg:se`).
 
@@ -407,9 +418,9 @@ def gaussian_state_evolution(law_u, law_v, denoiser, *, beta, M0, Q0, n_iter) ->
     """
     if not has_closed_form(law_u, law_v, denoiser):
         raise TypeError(
-            "the closed form needs ScaledRows of GaussianRows, and Ridge or a fixed "
-            f"GaussianPosterior; got {law_u!r}, {law_v!r} and {denoiser!r}: use "
-            "state_evolution"
+            "the closed form needs law_u and law_v to be ScaledRows of GaussianRows, "
+            "and the denoiser to be Ridge or a fixed GaussianPosterior; got "
+            f"{law_u!r}, {law_v!r} and {denoiser!r}: use state_evolution"
         )
     laws, pair = (law_u, law_v), as_pair(denoiser)
     sides = [_ClosedFormSide(law, one) for law, one in zip(laws, pair, strict=True)]
@@ -418,7 +429,7 @@ def gaussian_state_evolution(law_u, law_v, denoiser, *, beta, M0, Q0, n_iter) ->
 
 def _check_start(side_u, side_v, beta, M0, Q0, n_iter):
     """Return the arguments of `_evolve`, checked against both sides."""
-    d, d_v, d_hat = len(side_u.S), len(side_v.S), len(np.atleast_2d(Q0))
+    d, d_v, d_hat = len(side_u.S), len(side_v.S), len(check_matrix(Q0, "Q0"))
     if d != d_v:
         raise ValueError(
             f"law_u has dimension {d}, law_v has {d_v}: both sides share the embedding "

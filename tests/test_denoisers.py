@@ -241,11 +241,55 @@ def test_bad_parameters_are_named(make, message):
         (np.ones((2, 3)), np.ones(2), np.eye(2), r"F must have shape \(3, 3\)"),
         (np.ones((2, 3)), np.ones(2), np.triu(np.ones((3, 3))), "F must be symmetric"),
         (np.ones((2, 3)), np.ones(2), -9 * np.eye(3), "positive definite"),
+        (np.ones((2, 0)), np.ones(2), np.eye(0), "P must have at least one column"),
     ],
 )
 def test_bad_rows_are_named(denoiser, P, r, F, message):
     with pytest.raises(ValueError, match=message):
         denoiser.estimate(P, r, F)
+
+
+@pytest.mark.parametrize("denoiser", [*DENOISERS, GaussianPosterior(1.0, learn=True)], ids=repr)
+def test_results_that_are_too_large_are_refused(denoiser):
+    """Sums of squares, and quotients by a tiny F, overflow: one error in place of NumPy's warnings and infinities."""
+    P, r, F = np.full((2, 3), 1e300), np.ones(2), np.eye(3)
+    with pytest.raises(FloatingPointError, match="the estimate is too large for a float: scale down P"):
+        denoiser.estimate(1e5 * P, 1e10 * r, 1e-10 * F)
+    if not isinstance(denoiser, Lasso):
+        with pytest.raises(FloatingPointError, match="the penalty is too large"):
+            denoiser.penalty(P, r)
+        with pytest.raises(FloatingPointError, match="F, in units of the prior, is too large"):
+            denoiser.estimate(P, r, 1e300 * F)
+    if getattr(denoiser, "learn", False):
+        with pytest.raises(FloatingPointError, match=r"E\(u u\^T\) is too large"):
+            denoiser.refit(P, r, F)
+
+
+@pytest.mark.parametrize("denoiser", DENOISERS, ids=repr)
+def test_penalties_take_what_estimates_take(denoiser):
+    """A matrix times itself is not its square: the rows of an np.matrix have the penalty of an array's."""
+    X, r = np.arange(6.0).reshape(2, 3), np.array([1.0, 4.0])
+    with pytest.warns(PendingDeprecationWarning):
+        matrix = np.asmatrix(X)
+    assert denoiser.penalty(matrix, r) == denoiser.penalty(X.tolist(), r.tolist()) == denoiser.penalty(X, r)
+    with pytest.raises(ValueError, match=r"r must have shape \(2,\)"):
+        denoiser.penalty(X, np.ones(3))
+
+
+def test_a_posterior_keeps_its_own_covariance():
+    C = np.eye(2)
+    posterior = GaussianPosterior(C)
+    C[:] = 7
+    assert (posterior.covariance == np.eye(2)).all()
+
+
+def test_no_rows_have_the_jacobian_zero():
+    class Half(Denoiser):
+        def estimate(self, P, r, F):
+            return P / 2
+
+    for denoiser in (*DENOISERS, Half()):
+        assert (denoiser.mean_jacobian(np.ones((0, 3)), np.ones(0), np.eye(3)) == 0).all()
 
 
 def test_strength_must_be_a_number():
@@ -265,7 +309,7 @@ def test_em_keeps_a_degenerate_covariance_positive_definite(rng):
     assert denoiser.refit(np.zeros((0, 4)), np.ones(0), F) is denoiser
 
 
-def test_a_semidefinite_precision_is_no_indefinite_one(rng):
+def test_a_semidefinite_precision_is_not_an_indefinite_one(rng):
     """Q of rank one, with eigenvalues that round-off makes slightly negative, and a very large r."""
     b = rng.standard_normal((1, 5))
     F = 1e6 * b.T @ b

@@ -1,0 +1,484 @@
+"""The door: a public function refuses hard arguments by name, or returns finite numbers; it changes none of them.
+
+One argument, or two, come in another container or precision, which must not change the result, or are spoiled. Good
+arguments are multiples of 1/8, so that every precision down to float16 holds them.
+"""
+
+import copy
+import dataclasses
+import inspect
+import re
+import warnings
+from fractions import Fraction
+from importlib import import_module
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from scipy.sparse.linalg import aslinearoperator
+
+import amptutorial as amp
+from amptutorial import amp as loop
+from amptutorial import baselines, metrics
+
+CORE = (
+    "bias score denoisers amp state_evolution model laws spectrum metrics poisson heldout baselines estimator "
+    "reexpansion"
+)
+EXAMPLES = 25  # of each function and property
+# scikit-learn's own door, and what has no norm
+REFUSED_FORMS = {"AMPEmbedding": "matrix"} | dict.fromkeys(
+    ("QuadraticLoss", "alternating_least_squares", "gradient_descent", "lbfgs", "squared_norm"), "operator"
+)
+# the logarithm of a rate of zero, as documented
+MAY_BE_MINUS_INFINITY = ("heldout_gain", "heldout_log_ratios")
+
+# What each function is called with: "name:kind", see `value_of`
+CASES = {
+    "AMPEmbedding": "Z:Zmn n_components:I1 n_iter:I2 tol:N0.01",
+    "ConstantBias": "value:N0.5",
+    "DiscreteBias": "values:V3 probabilities:P3",
+    "EmpiricalRows": "r:Rm X:Amd N:I4",
+    "FisherScore": "Z:Zmn r_u:Rm r_v:Rn",
+    "GaussianPosterior": "covariance:Sdd P:Amd r:Rm F:Sdd",
+    "GaussianRows": "covariance:Sdd",
+    "Lasso": "strength:N0.5 P:Amd r:Rm F:Sdd",
+    "PoissonEmbedding": "U:Amd V:And s_u:Vm s_v:Vn",
+    "QuadraticLoss": "Y:Ymn r_u:Rm r_v:Rn denoiser:D A:Amd B:And",
+    "Ridge": "strength:N0.5 P:Amd r:Rm F:Sdd",
+    "ScaledRows": "rows:L bias:L d:I2 log_scale:N0.5",
+    "ShiftedExponential": "scale:N0.25 shift:N1.5",
+    "SparseGaussianRows": "variance:N0.5 density:N0.5",
+    "Zipf": "alpha:N0.25 C0:N0.5",
+    "align": "X_hat:Amd X:Amd",
+    "alternating_least_squares": "Y:Ymn r_u:Rm r_v:Rn strength:N0.5 B0:And n_iter:I40 tol:N0.25",
+    "as_operator": "Y:Ymn",
+    "as_pair": "denoiser:D",
+    "biased_low_rank_amp": "Y:Ymn r_u:Rm r_v:Rn denoiser:D B0:And n_iter:I2 damping:N0.25",
+    "bulk_edge": "m:I3 n:I4",
+    "check_is_denoiser": "denoiser:D name:X",
+    "check_start": "B0:And m:X n:X",
+    "critical_delta": "covariance_u:Sdd covariance_v:Sdd beta:N0.5",
+    "detection_ratio": "rates_u:Rm rates_v:Rn variance_u:N0.5 variance_v:N0.25 beta:N0.5",
+    "draw_embedding": "m:I3 n:I4 d:I2 rows_u:L rows_v:L bias_u:L bias_v:L rng:G",
+    "drop_empty": "Z:Zmn",
+    "estimate_bias": "Z:Zmn",
+    "gaussian_state_evolution": "law_u:W law_v:W denoiser:D beta:N0.5 M0:Sdd Q0:Qdd n_iter:I3",
+    "gradient_descent": "Y:Ymn r_u:Rm r_v:Rn strength:N0.5 A0:Amd B0:And n_iter:I200 tol:N0.25",
+    "heldout_gain": "kept:Zmn held_out:Zmn U:Amd V:And r_u:Rm r_v:Rn",
+    "heldout_log_ratios": "kept:Zmn held_out:Zmn U:Amd V:And r_u:Rm r_v:Rn",
+    "hold_out": "Z:Zmn fraction:N0.25 rng:G",
+    "independence_entropy": "kept:Zmn held_out:Zmn",
+    "lbfgs": "Y:Ymn r_u:Rm r_v:Rn strength:N0.5 A0:Amd B0:And n_iter:I40 tol:N0.25",
+    "margins": "Z:Zmn",
+    "normalised_mse": "A:Amd B:And A_hat:Amd B_hat:And",
+    "outlier": "theta:T m:I3 n:I4",
+    "overlap": "X:Amd X_hat:Amd",
+    "overlaps": "theta:T m:I3 n:I4",
+    "poisson_lbfgs": "Z:Zmn r_u:Rm r_v:Rn strength:N0.5 U0:Amd V0:And n_iter:I40 tol:N0.25",
+    "poisson_loss": "Z:Zmn U:Amd V:And r_u:Rm r_v:Rn",
+    "poisson_loss_and_gradient": "Z:Zmn U:Amd V:And r_u:Rm r_v:Rn",
+    "poisson_objective": "Z:Zmn r_u:Rm r_v:Rn",
+    "random_start": "n:I3 d:I2 rng:G",
+    "refit_biases": "Z:Zmn U:Amd V:And n_sweeps:I3 tol:N0.01",
+    "row_errors": "X:Amd X_hat:Amd",
+    "scaled_rows": "d:I2 rows_u:L rows_v:L bias_u:L bias_v:L",
+    "shrink": "sigma:T m:I3 n:I4",
+    "signal_singular_values": "A:Amd B:And",
+    "singular_values": "Y:Ymn k:I1 rng:G",
+    "spectral_start": "Y:Ymn d:I1 rng:G",
+    "split_counts": "Z:Zmn fraction:N0.25 rng:G",
+    "squared_norm": "Y:Ymn",
+    "start_overlap": "B:And B0:And m:I3",
+    "state_evolution": "law_u:W law_v:W denoiser:D beta:N0.5 M0:Sdd Q0:Qdd n_iter:I2 n_samples:I50 rng:G",
+    "svd": "Y:Ymn d:I1 rng:G",
+}
+NOT_DRIVEN = {
+    "records and warnings, which compute nothing": "AMPIterate AMPRun AMPWarning HalfStep SEIterate SERun Fit Side "
+    "IndefinitePrecisionWarning BelowThresholdWarning NotConvergedWarning",
+    "base classes and protocols": "Denoiser LinearDenoiser BiasLaw RowLaw ScaledRowLaw",
+    "texts, code and rules, not arrays": "Corpus Patience check_denoiser corpus_from_texts has_closed_form "
+    "load_docstrings load_movie_reviews",
+    "steps of iterations, whose callers check": "HeldOut amp_iterates balanced_sides best_iterate damp denoiser_input "
+    "floor_precision form_precision half_step is_worse iterated_sides largest_changes leading_directions log_partition "
+    "margin_biases mode_gains new_side reach_of reexpanded_half_step second_moment settle_rows starting_sides "
+    "thinning_bounds tilted_means",
+}
+
+
+def generator():
+    return np.random.default_rng(0)
+
+
+def law_of(name, d=2):
+    """Return a law to be called `name`."""
+    rows, bias = amp.GaussianRows(0.5), amp.DiscreteBias([0.0, 1.0])
+    if name.startswith("law"):
+        return amp.ScaledRows(rows, bias, d)
+    return rows if name.startswith("rows") else bias
+
+
+def value_of(kind, name, sizes, rng):
+    """Return a good argument of a kind: a letter, and the shape or the value.
+
+    Z, Y: counts and scores (dense or sparse); A: a dense matrix; S, Q: symmetric positive definite ones; R: rates;
+    V: a vector; P: probabilities; T: singular values; I, N: a number; D, L, W, G: denoiser, laws, generator; X: as is.
+    """
+    letter, rest = kind[0], kind[1:]
+    if letter in "IN":
+        return (int if letter == "I" else float)(rest)
+    if letter in "DLWGX":
+        other = {"D": amp.Ridge(0.5), "G": generator(), "X": sizes.get(name, name)}
+        return other[letter] if letter in other else law_of(name, sizes["d"])
+    shape = tuple(sizes.get(size) or int(size) for size in rest)
+    if letter in "SQ":
+        root = rng.integers(-2, 3, shape) / 4
+        return root @ root.T + (np.eye(len(root)) if letter == "S" else 4 * np.eye(len(root)))
+    return {
+        "Z": lambda: rng.integers(1, 6, shape),
+        "Y": lambda: rng.integers(-12, 13, shape) / 4 + 2 * np.eye(*shape),
+        "A": lambda: rng.integers(-8, 9, shape) / 8 + np.eye(*shape),
+        "R": lambda: rng.integers(1, 9, shape) / 4,
+        "V": lambda: rng.integers(-4, 5, shape) / 4,
+        "P": lambda: np.array([0.25, 0.5, 0.25]),
+        "T": lambda: rng.integers(0, 20, 3) / 2,
+    }[letter]()
+
+
+def fit(**arguments):
+    Z = arguments.pop("Z")
+    model = amp.AMPEmbedding(random_state=0, **arguments).fit(Z)
+    return model.embedding_, model.components_, model.predict_rates([0]), model.transform(Z)
+
+
+def bias_law(law):
+    return law.draw((2, 3), generator()), law.isf([0.25, 1.0]), law.atoms(), law.moment(0.5)
+
+
+def row_law(law):
+    return law.draw((4, 2), generator()), law.second_moment(2)
+
+
+def scaled_law(law):
+    return law.draw(4, generator()), law.atoms()
+
+
+def score(Y):
+    return Y.toarray(), Y.squared_norm(), Y @ np.ones((Y.shape[1], 0))
+
+
+def denoised(denoiser, P, r, F):
+    results = [denoiser.denoise(P, r, F), denoiser.penalty(P, r), denoiser.difference_jacobian(P, r, F, 1e-3)]
+    if not isinstance(denoiser, amp.Lasso):
+        results += [denoiser.penalty_gradient(P, r), denoiser.modes(F), denoiser.refit(P, r, F).denoise(P, r, F)]
+    return results
+
+
+def sampled(model):
+    counts = [model.sample(generator(), sparse=sparse).sum(axis=0) for sparse in (False, True)]
+    return model.r_u, model.A, model.B, model.rates(), model.log_rates(), model.joint_pmf(), counts
+
+
+def loss(A, B, **arguments):
+    loss = metrics.QuadraticLoss(**arguments)
+    return loss(A, B), loss.gradient(A, B)
+
+
+def objective(Z, **arguments):
+    objective = metrics.poisson_objective(Z, **arguments)
+    return objective(np.ones((np.shape(Z)[0], 1)), np.zeros((np.shape(Z)[1], 1)))
+
+
+def product(factors):
+    return factors[0] @ factors[1].T
+
+
+# What is called where it is not the function of that name alone
+CALLS = {
+    "AMPEmbedding": fit,
+    "ConstantBias": lambda **a: bias_law(amp.ConstantBias(**a)),
+    "DiscreteBias": lambda **a: bias_law(amp.DiscreteBias(**a)),
+    "EmpiricalRows": lambda N, **a: amp.EmpiricalRows(**a).draw(N, generator()),
+    "FisherScore": lambda **a: score(amp.FisherScore(**a)),
+    "GaussianPosterior": lambda covariance, **a: denoised(amp.GaussianPosterior(covariance, learn=True), **a),
+    "GaussianRows": lambda **a: row_law(amp.GaussianRows(**a)),
+    "Lasso": lambda strength, **a: denoised(amp.Lasso(strength), **a),
+    "PoissonEmbedding": lambda **a: sampled(amp.PoissonEmbedding(**a)),
+    "QuadraticLoss": loss,
+    "Ridge": lambda strength, **a: denoised(amp.Ridge(strength), **a),
+    "ScaledRows": lambda **a: scaled_law(amp.ScaledRows(**a)),
+    "ShiftedExponential": lambda **a: bias_law(amp.ShiftedExponential(**a)),
+    "SparseGaussianRows": lambda **a: row_law(amp.SparseGaussianRows(**a)),
+    "Zipf": lambda **a: bias_law(amp.Zipf(**a)),
+    "as_operator": lambda Y: loop.as_operator(Y)[0] @ np.eye(np.shape(Y)[1]),
+    "draw_embedding": lambda **a: sampled(amp.draw_embedding(**a)),
+    "poisson_objective": objective,
+    "scaled_rows": lambda **a: [scaled_law(law) for law in amp.scaled_rows(**a)],
+    "svd": lambda **a: product(baselines.svd(**a)),
+}
+
+
+def public_names():
+    """Return the public functions and classes of the package and of the modules of its core, by name."""
+    found = {name: getattr(amp, name) for name in amp.__all__}
+    for module in (import_module(f"amptutorial.{name}") for name in CORE.split()):
+        for name, value in vars(module).items():
+            own = getattr(value, "__module__", None) == module.__name__
+            if own and not name.startswith("_") and (inspect.isclass(value) or inspect.isroutine(value)):
+                found[name] = value
+    return found
+
+
+PUBLIC = public_names()
+
+
+def test_every_public_name_is_driven_or_has_a_reason_not_to_be():
+    exempt = " ".join(NOT_DRIVEN.values()).split()
+    assert sorted([*CASES, *exempt]) == sorted(PUBLIC)
+
+
+# Forms: the same values
+
+
+def strided(x):
+    return np.repeat(x, 2, axis=-1)[..., ::2]
+
+
+def read_only(x):
+    x = x.copy()
+    x.flags.writeable = False
+    return x
+
+
+def unsorted(x):
+    """Return `x` as a csr_array with its columns backwards."""
+    m, n = x.shape
+    indices = np.tile(np.arange(n)[::-1], m)
+    return sp.csr_array((x[:, ::-1].ravel(), indices, np.arange(0, m * n + 1, n)), shape=x.shape)
+
+
+def twice(x):
+    """Return `x` as a csr_array that stores each entry in two parts."""
+    m, n = x.shape
+    parts = np.stack([np.ones_like(x), x - 1], axis=2).ravel()
+    indices, starts = np.tile(np.repeat(np.arange(n), 2), m), np.arange(0, 2 * m * n + 1, 2 * n)
+    return sp.csr_array((parts, indices, starts), shape=x.shape)
+
+
+def frozen(x):
+    """Return `x` as a csr_array whose arrays cannot be written to, as from a memory map."""
+    x = twice(x)
+    for array in (x.data, x.indices, x.indptr):
+        array.flags.writeable = False
+    return x
+
+
+DENSE = {
+    "list": lambda x: x.tolist(),
+    "Fortran order": np.asfortranarray,
+    "strided": strided,
+    "backwards": lambda x: x[::-1].copy()[::-1],
+    "read-only": read_only,
+    "no entry masked": lambda x: np.ma.array(x, mask=False),
+    "other byte order": lambda x: x.astype(x.dtype.newbyteorder()),
+    "float16": lambda x: x.astype(np.float16),
+    "float32": lambda x: x.astype(np.float32),
+    "longdouble": lambda x: x.astype(np.longdouble),
+    "frame": lambda x: pd.DataFrame(x) if x.ndim == 2 else pd.Series(x),
+    "matrix": lambda x: np.asmatrix(x) if x.ndim == 2 else x,
+}
+SMALL = {
+    "int8": lambda x: x.astype(np.int8),
+    "uint8": lambda x: x.astype(np.uint8),
+    "uint64": lambda x: x.astype(np.uint64),
+}
+SPARSE = {
+    "csr": sp.csr_array,
+    "csc": sp.csc_array,
+    "coo": sp.coo_array,
+    "dok": sp.dok_array,
+    "lil": sp.lil_array,
+    "dia": sp.dia_array,
+    "csr_matrix": sp.csr_matrix,
+    "unsorted": unsorted,
+    "stored twice": twice,
+    "coo stored twice": lambda x: twice(x).tocoo(),
+    "read-only and stored twice": frozen,
+    "int8 csc": lambda x: sp.csc_array(x.astype(np.int8)) if x.dtype.kind == "i" else sp.csc_array(x),
+}
+OPERATOR = {"operator": aslinearoperator}
+
+
+def forms_of(kind):
+    """Return the forms in which an argument of this kind must give the same answer."""
+    if kind[0] in OTHERS:
+        return {}
+    if kind[0] in "IN":
+        return {
+            "NumPy": lambda x: np.asarray(x)[()],
+            "small": lambda x: (np.int8 if isinstance(x, int) else np.float16)(x),
+            "fraction": lambda x: x if isinstance(x, int) else Fraction(x),
+        }
+    sparse = SPARSE if kind[0] in "ZY" else {}
+    return DENSE | sparse | (SMALL if kind[0] == "Z" else {}) | (OPERATOR if kind[0] == "Y" else {})
+
+
+# Spoiled: other values
+
+
+def put(value):
+    """Return how to put `value` into the last entry of an array."""
+
+    def spoil(x):
+        x = np.array(x, dtype=np.result_type(x.dtype, type(value)))
+        x.flat[-1:] = value
+        return x
+
+    return spoil
+
+
+SPOILED = {
+    **{f"one entry {value}": put(value) for value in (np.nan, np.inf, -np.inf, -1.0, 0.0, 1e300, 1e-300, 2j)},
+    **{f"times {s}": lambda x, s=s: x * s for s in (0, -1.0, 1e300, 1e160, 1e80, 1e20, 1e-20, 1e-80, 1e-160, 1e-300)},
+    "float32 times 1e30": lambda x: np.float32(1e30) * x.astype(np.float32),
+    "longdouble times 1e4000": lambda x: x * np.longdouble("1e4000"),
+    "as large as int64": lambda x: np.full(x.shape, 2**62),
+    "as large as uint64": lambda x: np.full(x.shape, 2**64 - 1, dtype=np.uint64),
+    "bool": lambda x: x.astype(bool),
+    "masked": lambda x: np.ma.array(x, mask=np.arange(x.size).reshape(x.shape) == 0),
+    "complex": lambda x: x.astype(complex),
+    "objects": lambda x: x.astype(object),
+    "strings": lambda x: x.astype(str),
+    "dates": lambda x: x.astype("datetime64[s]"),
+    "ragged": lambda x: [[1.0], [1.0, 2.0]],
+    "None": lambda x: None,
+    "text": lambda x: "ridge",
+    "a number": lambda x: 1.0,
+    "one row fewer": lambda x: x[:-1],
+    "one row more": lambda x: np.concatenate([x, x[:1]]),
+    "no rows": lambda x: x[:0],
+    "no columns": lambda x: x[..., :0],
+    "flat": np.ravel,
+    "deep": lambda x: x[None],
+    "transposed": np.transpose,
+    "sparse": lambda x: sp.csr_array(np.atleast_2d(x)),
+    "sparse with NaN": lambda x: sp.csr_array(put(np.nan)(np.atleast_2d(x))),
+    "sparse and complex": lambda x: sp.coo_array(np.atleast_2d(x) * 1j),
+    "sparse and empty": lambda x: sp.csr_array(np.atleast_2d(x).shape),
+    "sparse and large": lambda x: 1e160 * sp.csc_array(np.atleast_2d(x)),
+}
+NUMBERS = (0, -1, 2.5, 1e300, 1e-300, -1e300, 10**400, np.nan, np.inf, -np.inf, 1j, True, "2", None, [1], np.ones(1))
+OTHERS = {
+    "D": (None, "ridge", amp.Ridge, (amp.Ridge(1.0),), (amp.Ridge(1.0), None), amp.GaussianRows(), 1.0),
+    "L": (None, 0.5, "gaussian", amp.GaussianRows, amp.Ridge(1.0)),
+    "W": (None, 0.5, amp.ScaledRows, amp.Ridge(1.0)),
+    "G": (None, 0, np.random, np.random.RandomState(0)),
+    "X": (),
+}
+
+
+def spoiled_of(kind):
+    if kind[0] in "IN":
+        return {repr(value)[:20]: lambda _, value=value: value for value in NUMBERS}
+    if kind[0] in OTHERS:
+        return {repr(value)[:20]: lambda _, value=value: value for value in OTHERS[kind[0]]}
+    return SPOILED
+
+
+# What must hold
+
+
+def outcome_of(case, arguments):
+    """Return what a call returns or the refusal that it raises; anything else that it raises is an error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", amp.AMPWarning)
+        try:
+            return CALLS.get(case, PUBLIC[case])(**arguments)
+        except (ValueError, TypeError, OverflowError, FloatingPointError) as refusal:
+            return refusal
+
+
+def numbers_of(value):
+    """Yield the numbers in a result as dense arrays, through tuples, records and objects."""
+    if sp.issparse(value):
+        yield value.toarray()
+    elif isinstance(value, (np.ndarray, float, int, np.generic)):
+        yield np.asarray(value)
+    elif isinstance(value, (tuple, list, dict)):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from numbers_of(one)
+    elif dataclasses.is_dataclass(value) or isinstance(value, amp.Denoiser):
+        yield from numbers_of(list(vars(value).values()))
+    elif value is not None and not isinstance(value, str):
+        raise AssertionError(f"a result of unknown type {type(value)}")
+
+
+def print_of(value):
+    """Return the bytes of an argument, whatever it is, to see whether a call changed it."""
+    if sp.issparse(value) and value.format in ("csr", "csc"):
+        return [print_of(part) for part in (value.data, value.indices, value.indptr)]
+    if sp.issparse(value):
+        return value.toarray().tobytes(), value.nnz
+    if isinstance(value, np.ndarray):
+        return value.dtype, value.shape, value.tolist() if value.dtype == object else value.tobytes()
+    return repr(value)
+
+
+def checked_outcome(case, arguments):
+    """Return the outcome of a call that changes no argument, and is finite or a refusal that helps."""
+    before = {name: print_of(value) for name, value in arguments.items()}
+    outcome = outcome_of(case, arguments)
+    assert before == {name: print_of(value) for name, value in arguments.items()}, "an argument has changed"
+    if isinstance(outcome, ArithmeticError):
+        assert re.search(r"scale|lower|Try", str(outcome)), f"names no remedy: {outcome!r}"
+    elif isinstance(outcome, Exception):
+        named = re.search(rf"\b({'|'.join(arguments)})\b", str(outcome))
+        assert named or case == "AMPEmbedding", f"names no argument: {outcome!r}"
+    else:
+        allowed = -np.inf if case in MAY_BE_MINUS_INFINITY else 0
+        assert all((np.isfinite(x) | (x == allowed)).all() for x in numbers_of(outcome)), f"not finite: {outcome}"
+    return outcome
+
+
+@st.composite
+def problems(draw, case, hardenings):
+    """Draw good arguments of a case, and the same ones after hardening one or two of them, with the names of how."""
+    sizes = {"m": draw(st.integers(3, 5)), "n": draw(st.integers(3, 5)), "d": draw(st.integers(1, 2))}
+    rng = np.random.default_rng(draw(st.integers(0, 99)))
+    kinds = dict(item.split(":") for item in CASES[case].split())
+    good = {name: value_of(kind, name, sizes, rng) for name, kind in kinds.items()}
+    names = [name for name, kind in kinds.items() if hardenings(kind)]
+    chosen = draw(st.lists(st.sampled_from(names), min_size=1, max_size=2, unique=True))
+    how = {name: draw(st.sampled_from(sorted(hardenings(kinds[name])))) for name in chosen}
+    hard = copy.deepcopy(good)
+    for name in chosen:
+        hard[name] = hardenings(kinds[name])[how[name]](hard[name])
+    return good, hard, how
+
+
+@pytest.mark.parametrize("case", sorted(set(CASES) - {"as_pair", "check_is_denoiser"}))
+@settings(max_examples=EXAMPLES)
+@given(data=st.data())
+@pytest.mark.filterwarnings("ignore:the matrix subclass")
+def test_the_same_values_in_another_form_give_the_same_answer(case, data):
+    good, hard, how = data.draw(problems(case, forms_of))
+    expected = outcome_of(case, good)
+    assume(not isinstance(expected, Exception))
+    outcome = checked_outcome(case, hard)
+    if isinstance(outcome, Exception):
+        assert REFUSED_FORMS.get(case) in how.values(), outcome
+        return
+    tolerance = 1e-2 if "float32" in how.values() else 1e-6
+    for x, y in zip(numbers_of(outcome), numbers_of(expected), strict=True):
+        assert x.shape == y.shape and np.allclose(x, y, rtol=tolerance, atol=tolerance * np.abs(y).max(initial=0))
+
+
+@pytest.mark.parametrize("case", sorted(CASES))
+@settings(max_examples=EXAMPLES)
+@given(data=st.data())
+def test_hard_arguments_are_refused_by_name_or_give_finite_numbers(case, data):
+    checked_outcome(case, data.draw(problems(case, spoiled_of))[1])
