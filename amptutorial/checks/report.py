@@ -9,6 +9,7 @@ from pathlib import Path
 from .._validation import check_integer, check_rng
 from ..denoisers import check_is_denoiser
 from .contract import CONTRACT_CHECKS
+from .prediction import promise_state_evolution
 from .theory import THEORY_CHECKS
 from .trials import Trial, trial_of
 from .verdict import require
@@ -21,7 +22,10 @@ LIBRARIES = (
     *map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib", "platlib")),
 )
 
-CHECKS = {check.name: check for check in (*CONTRACT_CHECKS, *THEORY_CHECKS)}
+CHECKS = {
+    check.name: check
+    for check in (*CONTRACT_CHECKS, *THEORY_CHECKS, promise_state_evolution)
+}
 
 
 @dataclass(frozen=True)
