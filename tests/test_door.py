@@ -69,6 +69,7 @@ CASES = {
     "gaussian_state_evolution": "law_u:W law_v:W denoiser:D beta:N0.5 M0:Sdd Q0:Qdd n_iter:I3",
     "gradient_descent": "Y:Ymn r_u:Rm r_v:Rn strength:N0.5 A0:Amd B0:And n_iter:I200 tol:N0.25",
     "heldout_gain": "kept:Zmn held_out:Zmn U:Amd V:And r_u:Rm r_v:Rn",
+    "held_out_pairs": "kept:Zmn held_out:Zmn",
     "heldout_log_ratios": "kept:Zmn held_out:Zmn U:Amd V:And r_u:Rm r_v:Rn",
     "hold_out": "Z:Zmn fraction:N0.25 rng:G",
     "independence_entropy": "kept:Zmn held_out:Zmn",
