@@ -229,6 +229,7 @@ def test_a_fault_of_the_grader_is_reported_and_tried_again(tmp_path, rules, monk
     assert (stored.student, stored.key) == ("student_01", "")
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_leaves_valid_files_and_goes_on(tmp_path):
     data = yaml.safe_load(GRADING.read_text()) | {"limits": LIMITS | {"seconds_per_call": 60, "seconds": 60}}
     (tmp_path / "grading.yml").write_text(yaml.safe_dump(data, sort_keys=False))

@@ -37,7 +37,6 @@ MAY_IMPORT = {
     "amptutorial/figures.py": ("book",),
     "amptutorial/widgets.py": ("book",),
     "amptutorial/checks": ("test",),  # pytest, for tests of a denoiser
-    "amptutorial/checks.py": ("test",),
     "amptutorial/grading": ("course",),
     "assignments": ("book", "test"),
     "benchmarks": (),
