@@ -134,7 +134,8 @@ def reach_of(step, W):
     >>> reach_of(np.array([[0.5, 0.0], [3.0, 0.0]]), np.array([[0.0, 1.0], [0.1, 0.0]]))
     array([0.5, 0.3])
     """
-    bound = np.linalg.norm(step, axis=1) * np.linalg.norm(W, axis=1).max()
+    with np.errstate(over="ignore"):  # an infinite bound is far, and not kept
+        bound = np.linalg.norm(step, axis=1) * np.linalg.norm(W, axis=1).max()
     far = bound > REACH
     if far.any():
         bound[far] = largest_changes(step[far], W)

@@ -206,7 +206,7 @@ THEFTS = {
     "pidfd": "'SECRET' * bool(os.pidfd_open(os.getppid()))",
     "limits": "'SECRET' * (resource.setrlimit(resource.RLIMIT_CORE, resource.getrlimit(resource.RLIMIT_CORE)) is None)",
     "garbage": "'SECRET' * bool(gc.get_objects())",
-    "another interpreter": "'SECRET' * (_xxsubinterpreters.create() is not None)",
+    "another interpreter": "'SECRET' * (interpreters.create() is not None)",
     "another shell": "tkinter.Tcl().eval('read [open ' + SECRET + ']')",
     "sqlite": "'SECRET' * bool(sqlite3.connect(FOLDER + '/base'))",
     "the grader": "'SECRET' * bool(importlib.import_module('amptutorial.grading.judge'))",
@@ -235,7 +235,8 @@ def lazily(name):
     return Lazy()
 
 
-_xxsubinterpreters, tkinter = lazily("_xxsubinterpreters"), lazily("tkinter")
+interpreters = lazily("_interpreters" if sys.version_info >= (3, 13) else "_xxsubinterpreters")
+tkinter = lazily("tkinter")
 
 
 class Sly(str):
