@@ -287,7 +287,6 @@ def amp_iterates(Y, r_u, r_v, denoiser, B, damping=0.0):
         Gamma_a = damp(b.jacobian * (n / m), Gamma_a, damping)
 
 
-@quiet
 def biased_low_rank_amp(
     Y, r_u, r_v, denoiser, *, B0, n_iter=10, damping=0.0, on_iteration=None
 ):
@@ -355,17 +354,25 @@ def biased_low_rank_amp(
     B0, denoiser = check_start(B0, m, n), as_pair(denoiser)
     n_iter = check_integer(n_iter, "n_iter", minimum=1)
     damping, stop = _check_damping(damping), _check_callback(on_iteration)
-    iterates = []
+    iterates = amp_iterates(Y, r_u, r_v, denoiser, B0, damping)
+    run = AMPRun(_collect(islice(iterates, n_iter), stop))
+    _warn_if_floored(run.iterates)
+    return run
+
+
+@quiet
+def _collect(iterates, stop):
+    """Return the iterates as a list that ends where `stop` is true."""
+    collected = []
     try:
-        for iterate in islice(amp_iterates(Y, r_u, r_v, denoiser, B0, damping), n_iter):
-            iterates.append(iterate)
+        for iterate in iterates:
+            collected.append(iterate)
             if stop(iterate):
                 break
     except FloatingPointError as error:
-        error.add_note(f"This was in iteration {len(iterates)}.")
+        error.add_note(f"This was in iteration {len(collected)}.")
         raise
-    _warn_if_floored(iterates)
-    return AMPRun(iterates)
+    return collected
 
 
 def _check_damping(damping):
@@ -387,10 +394,9 @@ def _warn_if_floored(iterates):
     floored = [it.k for it in iterates if it.floored_a or it.floored_b]
     if floored and floored[-1] == iterates[-1].k:
         warnings.warn(
-            f"F was not safely positive definite in {len(floored)} of {len(iterates)} "
-            f"iterations, the first of them {floored[0]}, and still in the last: its "
-            "eigenvalues were raised, and the result is not a fixed point of the "
-            "paper's algorithm",
+            "F was not safely positive definite in the last iteration "
+            f"({len(floored)} of {len(iterates)} in all): its eigenvalues were raised, "
+            "and the result is not a fixed point of the paper's algorithm",
             IndefinitePrecisionWarning,
             stacklevel=3,
         )

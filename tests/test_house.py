@@ -166,6 +166,12 @@ def test_continuous_integration_runs_make_test():
     assert script.read_text().split("\n")[-2] == "make test"
 
 
+def test_no_line_of_the_package_begins_with_a_matrix_product():
+    """Sphinx takes it for a decorator, and includes more than the function that was asked for."""
+    lines = [line for path in (ROOT / "amptutorial").rglob("*.py") for line in path.read_text().splitlines()]
+    assert not [line for line in lines if line.lstrip().startswith("@ ")]
+
+
 def test_make_help_names_every_target():
     targets = re.search(r"^\.PHONY: (.*)$", MAKEFILE, re.MULTILINE)[1].split()
     assert set(re.findall(r'"make (\w+) ', MAKEFILE)) == set(targets) - {"help"}
