@@ -426,6 +426,7 @@ def _minimise(loss_and_gradient, A, B, n_iter, tol):
     def unflatten(x):
         return x[: A.size].reshape(A.shape), x[A.size :].reshape(B.shape)
 
+    @quiet
     def objective(x):
         check_result(x, "a step of L-BFGS", "scale down Y or the start")
         loss, by_A, by_B = loss_and_gradient(*unflatten(x))

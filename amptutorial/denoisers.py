@@ -223,7 +223,9 @@ class LinearDenoiser(Denoiser):
     @quiet
     def modes(self, F):
         """Return `(V, w)` with V diag(1 / (w + 1 / r)) V^T = (F + C^-1 / r)^-1."""
-        F = check_symmetric(F, len(F))
+        return self._modes(check_symmetric(F, len(F)))
+
+    def _modes(self, F):
         L = self._root(len(F))
         size = np.linalg.norm(L) ** 2 * np.linalg.norm(F)
         check_result(size, "F, in units of the prior,", "scale down F")
@@ -235,7 +237,7 @@ class LinearDenoiser(Denoiser):
     def _prepare(self, P, r, F):
         """Check the arguments and return `(P, r, V, w)`."""
         P, r, F = _check_rows(P, r, F)
-        V, w = self.modes(F)
+        V, w = self._modes(F)
         if len(r) and 1 + r.max() * w[0] <= 0:
             raise ValueError(
                 f"F + C^-1 / r is not positive definite for row {r.argmax()}: the "

@@ -320,7 +320,7 @@ def forms_of(kind):
     if kind[0] in "IN":
         return {
             "NumPy": lambda x: np.asarray(x)[()],
-            "small": lambda x: (np.int8 if isinstance(x, int) else np.float16)(x),
+            "small": lambda x: (np.int16 if isinstance(x, int) else np.float16)(x),
             "fraction": lambda x: x if isinstance(x, int) else Fraction(x),
         }
     sparse = SPARSE if kind[0] in "ZY" else {}
