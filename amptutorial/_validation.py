@@ -34,11 +34,12 @@ def check_integer(value, name, *, minimum=0):
     """Return `value` as an int that is at least `minimum`, and that an index can be."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} must be an integer, got {value!r}")
-    if value < minimum:
-        raise ValueError(f"{name} must be at least {minimum}, got {value}")
-    if value > sys.maxsize:
+    number = int(value)
+    if number < minimum:
+        raise ValueError(f"{name} must be at least {minimum}, got {number}")
+    if number > sys.maxsize:
         raise ValueError(f"{name} must be at most {sys.maxsize}")
-    return int(value)
+    return number
 
 
 def _real(value, name):
