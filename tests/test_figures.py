@@ -1,19 +1,11 @@
 """Figures: what they are drawn with can be seen."""
 
-import numpy as np
 import pytest
-from matplotlib.colors import to_rgb
+from contrast import luminance
 
 from amptutorial.figures import COLOURS, STYLE
 
 PHONE, MARGINS = 390, 40  # pixels: width of the screen, and what the page keeps free at the sides
-
-
-def luminance(colour):
-    """Return the relative luminance of WCAG 2."""
-    rgb = np.array(to_rgb(colour))
-    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
-    return linear @ [0.2126, 0.7152, 0.0722]
 
 
 @pytest.mark.parametrize("colour", COLOURS)

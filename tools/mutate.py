@@ -12,10 +12,10 @@ killed.
 
 import argparse
 import ast
+import multiprocessing
 import os
 import random
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -23,6 +23,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+import pandas  # noqa: F401  imported once, for all children
+import pytest
+import scipy.stats  # noqa: F401
+import sklearn.linear_model  # noqa: F401
 import yaml
 from tqdm import tqdm
 
@@ -192,17 +196,32 @@ def _characters(source, starts, line, offset):
 
 
 def run_tests(folder, tests, seconds):
-    """Return whether these tests fail, or do not end, in this copy of the repository."""
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *tests]
-    environment = os.environ | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
-    environment |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-    try:
-        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=seconds)
-    except subprocess.TimeoutExpired:
+    """Return whether these tests fail, or do not end, in this copy of the repository.
+
+    They run in a child of this process, which has imported the libraries already: a mutant that the first test kills
+    takes a second.
+    """
+    child = multiprocessing.get_context("fork").Process(target=_run_pytest, args=(folder, tests))
+    child.start()
+    child.join(seconds)
+    if child.is_alive():
+        child.kill()
+        child.join()
         return True
-    if done.returncode not in (0, 1, 2):  # 2: the module cannot be imported any more
-        raise RuntimeError(done.stdout + done.stderr)
-    return done.returncode != 0
+    if child.exitcode not in (0, 1, 2):  # 2: the module cannot be imported any more
+        raise RuntimeError(f"pytest ended with {child.exitcode} on {' '.join(tests)}")
+    return child.exitcode != 0
+
+
+def _run_pytest(folder, tests):
+    """Run pytest on the package in this folder, silently, and end this process with its exit code."""
+    os.chdir(folder)
+    os.environ["PYTHONPATH"] = str(folder)
+    sys.path.insert(0, str(folder))
+    sys.dont_write_bytecode = True
+    sys.stdout = sys.stderr = open(os.devnull, "w")
+    options = ["-x", "-q", "-m", "not slow", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    os._exit(pytest.main([*options, *tests]))
 
 
 def is_killed(mutant, scratch):
@@ -212,10 +231,25 @@ def is_killed(mutant, scratch):
         copy_repository(folder)
         path = folder / "amptutorial" / f"{mutant.module}.py"
         path.write_text(mutant.apply(path.read_text()))
-        own = MODULES[mutant.module]
-        batches = [[f"amptutorial/{mutant.module}.py", f"tests/{own}.py"]]
-        batches += [[f"tests/{name}.py"] for name in NEIGHBOURS if name != own]
-        return any(run_tests(folder, batch, 900) for batch in batches)
+        return any(run_tests(folder, batch, 300) for batch in batches_of(mutant.module))
+
+
+def batches_of(module):
+    """Return what is run on a mutant of this module, one list of files after another."""
+    own = MODULES[module]
+    neighbours = [[f"tests/{name}.py"] for name in NEIGHBOURS if name != own]
+    return [[f"amptutorial/{module}.py", f"tests/{own}.py"], *neighbours]
+
+
+def require_green(modules, scratch):
+    """Refuse to begin where a test fails without any mutant: it would kill them all."""
+    folder = Path(scratch) / "green"
+    folder.mkdir()
+    copy_repository(folder)
+    batches = {tuple(batch) for module in modules for batch in batches_of(module)}
+    for batch in tqdm(sorted(batches), desc="without a mutant", unit=" batches"):
+        if run_tests(folder, batch, 900):
+            sys.exit(f"these fail without any mutant: {' '.join(batch)}")
 
 
 def copy_repository(folder):
@@ -249,6 +283,7 @@ def main():
     print(f"seed {seed}: {len(drawn)} of {len(everything)} mutants, {len(drawn) - len(asked)} of them known to survive")
 
     with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(options.jobs) as pool:
+        require_green(options.module, scratch)
         killed = list(tqdm(pool.map(lambda one: is_killed(one, scratch), asked), total=len(asked), unit=" mutants"))
     for one in drawn:
         if one.key in known:
