@@ -45,6 +45,7 @@ MAY_IMPORT = {
     "solutions": (),
     "tests": ("book", "course", "test"),
     "tools": ("book",),
+    "tools/mutate.py": ("book", "test"),
 }
 
 
