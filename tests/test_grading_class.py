@@ -243,7 +243,7 @@ def test_an_interrupted_run_leaves_valid_files_and_goes_on(tmp_path):
         time.sleep(0.1)
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)
-    errors = process.communicate(timeout=60)[1]
+    errors = process.communicate(timeout=300)[1]  # a guard against hanging, not a measurement
     assert process.returncode == 130 and "has 1 of 3 submissions" in errors
     assert set(read(tmp_path / "grades.csv")) == {"student_01"}
     assert list(tmp_path.glob("submission_*")) == []
