@@ -235,10 +235,13 @@ def is_killed(mutant, scratch):
 
 
 def batches_of(module):
-    """Return what is run on a mutant of this module, one list of files after another."""
+    """Return what is run on a mutant of this module, one list of files after another.
+
+    The tests come before the doctests: they import the module as part of its package.
+    """
     own = MODULES[module]
     neighbours = [[f"tests/{name}.py"] for name in NEIGHBOURS if name != own]
-    return [[f"amptutorial/{module}.py", f"tests/{own}.py"], *neighbours]
+    return [[f"tests/{own}.py", f"amptutorial/{module}.py"], *neighbours]
 
 
 def require_green(modules, scratch):
@@ -256,7 +259,8 @@ def copy_repository(folder):
     """Copy what the unit tests read."""
     for name in ("amptutorial", "tests", "tools"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("book", "assignments", "solutions", "pyproject.toml", "README.md"):
+    shutil.copy(ROOT / "pyproject.toml", folder)  # where it is, pytest takes the root to be
+    for name in ("book", "assignments", "solutions", "README.md"):
         (folder / name).symlink_to(ROOT / name)
 
 
