@@ -244,14 +244,15 @@ def batches_of(module):
     return [[f"tests/{own}.py", f"amptutorial/{module}.py"], *neighbours]
 
 
-def require_green(modules, scratch):
+def require_green(modules, scratch, pool):
     """Refuse to begin where a test fails without any mutant: it would kill them all."""
     folder = Path(scratch) / "green"
     folder.mkdir()
     copy_repository(folder)
-    batches = {tuple(batch) for module in modules for batch in batches_of(module)}
-    for batch in tqdm(sorted(batches), desc="without a mutant", unit=" batches"):
-        if run_tests(folder, batch, 900):
+    batches = sorted({tuple(batch) for module in modules for batch in batches_of(module)})
+    failed = pool.map(lambda batch: run_tests(folder, batch, 900), batches)
+    for batch, red in zip(tqdm(batches, desc="without a mutant", unit=" batches"), failed, strict=True):
+        if red:
             sys.exit(f"these fail without any mutant: {' '.join(batch)}")
 
 
@@ -287,14 +288,16 @@ def main():
     print(f"seed {seed}: {len(drawn)} of {len(everything)} mutants, {len(drawn) - len(asked)} of them known to survive")
 
     with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(options.jobs) as pool:
-        require_green(options.module, scratch)
-        killed = list(tqdm(pool.map(lambda one: is_killed(one, scratch), asked), total=len(asked), unit=" mutants"))
+        require_green(options.module, scratch, pool)
+        verdicts = pool.map(lambda one: is_killed(one, scratch), asked)
+        killed = []
+        for one, dead in zip(asked, tqdm(verdicts, total=len(asked)), strict=True):
+            killed.append(dead)
+            if not dead:
+                tqdm.write(f"SURVIVED  {one.module} | {one.function} | {one.change}")
     for one in drawn:
         if one.key in known:
-            print(f"listed    {' '.join(one.key)}: {known[one.key]}")
-    for one, dead in zip(asked, killed, strict=True):
-        if not dead:
-            print(f"SURVIVED  {one.module} | {one.function} | {one.change}")
+            print(f"listed    {' | '.join(one.key)}: {known[one.key]}")
     share = sum(killed) / max(len(asked), 1)
     print(f"killed {sum(killed)} of {len(asked)}: {share:.1%} (demanded {DEMANDED:.0%})")
     sys.exit(share < DEMANDED)
