@@ -187,3 +187,9 @@ def test_bad_input_is_named(make, message):
 def test_a_seed_is_no_generator():
     with pytest.raises(TypeError, match=r"make one with numpy.random.default_rng\(0\)"):
         ConstantBias().draw(3, 0)
+
+
+def test_without_parameters_zipf_is_zipfs_own_law():
+    """The frequency of the word of rank q n is proportional to 1 / q."""
+    q = np.array([0.01, 0.5, 1.0])
+    assert np.allclose(np.exp(Zipf().isf(q)), 1 / q, rtol=1e-14)
