@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from scipy.optimize import brentq
+from synthetic import BETA, constant_laws
 
 from amptutorial.amp import biased_low_rank_amp
 from amptutorial.denoisers import Denoiser, GaussianPosterior, Lasso, Ridge
@@ -21,15 +22,7 @@ from amptutorial.metrics import QuadraticLoss, normalised_mse, row_errors
 from amptutorial.spectrum import detection_ratio, overlaps
 from amptutorial.state_evolution import gaussian_state_evolution, start_overlap, state_evolution
 
-BETA = 2 / 3
 TWO_CLASS = DiscreteBias(np.log([0.5, 1.5]))
-
-
-def constant_laws(d, strength, *, rows=None):
-    """Return laws whose signal is `strength` times the spectral threshold: r_u r_v = strength sqrt(beta)."""
-    rows = GaussianRows(1.0) if rows is None else rows
-    bias_v = ConstantBias(np.log(strength * np.sqrt(BETA)))
-    return scaled_rows(d, rows_u=rows, rows_v=rows, bias_u=ConstantBias(0.0), bias_v=bias_v)
 
 
 def draw(laws, n, rng):

@@ -4,21 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from synthetic import BETA, constant_laws
 
 from amptutorial.amp import random_start
 from amptutorial.denoisers import GaussianPosterior, Lasso, Ridge
 from amptutorial.experiments import L2, predict
-from amptutorial.laws import ConstantBias, EmpiricalRows, GaussianRows, SparseGaussianRows, scaled_rows
+from amptutorial.laws import EmpiricalRows, SparseGaussianRows
 from amptutorial.state_evolution import gaussian_state_evolution, has_closed_form, state_evolution
-
-BETA = 2 / 3
-
-
-def constant_laws(d, strength, *, rows=None):
-    """Return laws whose signal is `strength` times the spectral threshold: r_u r_v = strength sqrt(beta)."""
-    rows = GaussianRows(1.0) if rows is None else rows
-    bias_v = ConstantBias(np.log(strength * np.sqrt(BETA)))
-    return scaled_rows(d, rows_u=rows, rows_v=rows, bias_u=ConstantBias(0.0), bias_v=bias_v)
 
 
 @pytest.mark.parametrize(
