@@ -14,6 +14,15 @@ class AMPWarning(UserWarning):
     """The mathematics degrades: the result is finite, but read the message first."""
 
 
+def all_finite(X):
+    """Return whether an array or a number holds neither NaN nor infinity.
+
+    The sum shows that at a third of the cost, unless the sum itself overflows.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(np.sum(X)) or np.isfinite(X).all())
+
+
 def check_rng(rng):
     """Return `rng` if it is a `numpy.random.Generator`.
 
@@ -161,7 +170,7 @@ def check_matrix(X, name, *, shape=(None, None)):
     if not fits:
         wanted = ", ".join("any" if s is None else str(s) for s in shape)
         raise ValueError(f"{name} must have shape ({wanted}), got {X.shape}")
-    if not np.isfinite(X).all():
+    if not all_finite(X):
         raise ValueError(f"{name} holds NaN or infinite values")
     return X
 
@@ -277,7 +286,7 @@ def check_finite(**values):
         Naming the first of the `values` with a NaN or an infinity.
     """
     for name, value in values.items():
-        if not np.isfinite(value).all():
+        if not all_finite(value):
             raise FloatingPointError(
                 f"{name} is not finite: the iteration diverges. Try a start nearer to "
                 "the signal (amptutorial.spectral_start), a larger strength, a smaller "
@@ -313,7 +322,7 @@ def check_result(value, name, remedy):
     FloatingPointError
         Which says that `name` is too large, and the `remedy`.
     """
-    if not np.isfinite(value).all():
+    if not all_finite(value):
         raise FloatingPointError(f"{name} is too large for a float: {remedy}")
     return value
 
