@@ -62,11 +62,21 @@ def split(Z, fraction, rng):
     taken = rng.binomial(whole.astype(np.int64), fraction)
     rest = (Z.data - whole) * (rng.random(len(whole)) < fraction)
     taken = taken + rest
-    return tuple(_nonzero(counts, Z) for counts in (Z.data - taken, taken))
+    return tuple(with_values(Z, counts) for counts in (Z.data - taken, taken))
 
 
-def _nonzero(values, Z):
-    """Return a csr_array with the pattern of `Z` and these values, zeros left out."""
+def split_pairs(Z, fraction, rng):
+    """Return two csr_arrays that add up to `Z`, no pair in both.
+
+    See `amptutorial.heldout.split_pairs`.
+    """
+    Z = sp.csr_array(Z, dtype=np.float64)
+    hidden = rng.random(Z.nnz) < fraction
+    return tuple(with_values(Z, Z.data * some) for some in (~hidden, hidden))
+
+
+def with_values(Z, values):
+    """Return a csr_array with the pairs of `Z` and these values; zeros are left out."""
     X = sp.csr_array((values, Z.indices.copy(), Z.indptr.copy()), shape=Z.shape)
     X.eliminate_zeros()
     return X

@@ -15,33 +15,34 @@ from sklearn.base import (
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
-from ._counts import split, without_empty
+from ._counts import without_empty
 from ._validation import (
     AMPWarning,
     check_choice,
     check_counts,
-    check_finite,
     check_integer,
     check_positive,
     quiet,
     refuse_masked,
 )
 from .bias import estimate_bias
+from .channels import CHANNELS, WithGaps
 from .denoisers import GaussianPosterior, Lasso, Ridge, as_pair
-from .heldout import HeldOut, is_worse
-from .poisson import margin_biases
+from .poisson import margin_biases, refit_biases
 from .reexpansion import (
     balanced_sides,
+    expected_bursts,
     iterated_sides,
     leading_directions,
     new_side,
+    same_pairs,
     settle_rows,
     starting_sides,
 )
+from .stopping import VALIDATION, best_iterate, set_aside
 
-VALIDATION = 0.1  # the fraction of the counts that decides when to stop
-AT_LEAST = 10  # iterations that AMP gets before it may be stopped
-REFINEMENTS = 2  # iterations with all counts, from the best estimate on
+AUTOMATIC = ("counts", "damped")
+REFINEMENTS = 5  # iterations with all counts, from the best estimate on
 
 # for priors under which an entry of U or V has the given variance
 DENOISERS = {
@@ -51,102 +52,13 @@ DENOISERS = {
 }
 
 
-class Patience:
-    """When to stop: after an iteration without progress, but not in the first ten.
-
-    An iteration makes progress if it lowers the held-out cross-entropy, entropy - gain,
-    below the lowest so far by more than the fraction `tol` of it.
-
-    Parameters
-    ----------
-    entropy : float
-        The held-out cross-entropy of independence, in nats per count.
-    tol : float
-
-    Attributes
-    ----------
-    k : int
-        The number of iterations so far.
-    highest : float
-        The highest gain so far.
-    progress : bool
-        Whether the last iteration made progress.
-
-    Examples
-    --------
-    >>> patience = Patience(entropy=5.0, tol=0.01)
-    >>> for gain in [1.0, 1.5, 1.51]:
-    ...     patience.record(gain)
-    >>> patience.k, patience.progress, patience.exhausted
-    (3, False, False)
-    """
-
-    def __init__(self, entropy, tol):
-        self.entropy, self.tol = entropy, tol
-        self.k, self.highest, self.progress = 0, -np.inf, False
-
-    def record(self, gain):
-        """Count one more iteration, with this held-out gain."""
-        self.k += 1
-        self.progress = gain > self.highest + self.tol * (self.entropy - gain)
-        self.highest = max(self.highest, gain)
-
-    @property
-    def exhausted(self):
-        """Whether to stop."""
-        return self.k >= AT_LEAST and not self.progress
-
-
-def best_iterate(iterates, held_out, tol):
-    """Return the last iterate that predicts held-out counts no worse than the best.
-
-    Parameters
-    ----------
-    iterates : iterable of pairs of Side
-        As from `amptutorial.reexpansion.iterated_sides`.
-    held_out : HeldOut
-    tol : float
-        For `Patience`, which ends the iteration.
-
-    Returns
-    -------
-    sides : pair of Side
-    gain : float
-        In nats per held-out count.
-    k : int
-        The number of the iterate, from 1 on.
-    improving : bool
-        Whether the last iteration still made progress.
-
-    Raises
-    ------
-    FloatingPointError
-        If a gain is not finite.
-    """
-    patience = Patience(held_out.entropy(), tol)
-    for rows, columns in iterates:
-        biases = rows.bias, columns.bias
-        log_ratios = held_out.log_ratios(rows.X, columns.X, *biases)
-        gain = held_out.mean(log_ratios)
-        check_finite(heldout_gain=gain)
-        if gain > patience.highest:
-            best = log_ratios
-        patience.record(gain)
-        # AMP gets better from iteration to iteration until it overfits: chance alone is
-        # no reason to stop early
-        if not is_worse(held_out.z, log_ratios, best):
-            chosen = (rows, columns), gain, patience.k
-        if patience.exhausted:
-            break
-    return *chosen, patience.progress
-
-
 class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Embed the rows and the columns of a matrix of counts by biased low-rank AMP.
 
     The model is Z_ij ~ Poisson(r_u_i r_v_j exp(u_i . v_j / sqrt(m))) (`eq:Pij`,
-    `eq:z_ij`). `fit` holds out a tenth of the counts, iterates until it no longer
-    predicts them better, and goes on from the best iterate with all counts.
+    `eq:z_ij`), or one of counts that come in bursts at these rates. `fit` hides a tenth
+    of the pairs of a row and a column, iterates until it no longer predicts their
+    counts better, and goes on from the best iterate with all counts.
 
     Parameters
     ----------
@@ -157,6 +69,11 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         learned. "ridge" and "lasso": minimisers for priors with which M_ij has the
         variance that the spectrum of the score shows. A pair is for the rows and the
         columns.
+    channel : {"auto", "counts", "damped", "presence", "bursts"}
+        What of a count bears on the embedding (`amptutorial.channels`): all of it, as
+        for Poisson counts; the k-th occurrence of a word in a document one k-th of the
+        first; whether there is a count; or bursts whose sizes are estimated. "auto"
+        fits "counts" and "damped", and keeps what predicts hidden pairs better.
     n_iter : int
         The largest number of iterations.
     tol : float
@@ -173,14 +90,18 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         V^T. Columns without counts are zero: nothing was learned about them, and
         `transform` ignores them.
     row_bias_, column_bias_ : arrays (m,), (n,)
-        Bias factors r_u, r_v, refitted given the embedding; zero where there are no
-        counts.
+        Bias factors r_u, r_v, refitted to the counts given the embedding; zero where
+        there are no counts.
+    channel_ : str
+        The channel used.
     n_iter_ : int
-        Number of iterations of the estimate kept: the last one that does not predict
-        held-out counts worse than the best, by two standard errors.
+        Number of iterations of the estimate kept, the one that predicts hidden pairs
+        best; zero, with an embedding of zeros, if none beats independence.
     heldout_gain_ : float
-        By how many nats per count the estimate predicts held-out counts better than
-        independence does (`amptutorial.heldout.heldout_gain`).
+        By how many nats per count that estimate predicted the counts of the hidden
+        pairs better than independence (`amptutorial.heldout.heldout_gain`).
+    heldout_error_ : float
+        The standard error of `heldout_gain_`, two-way: over rows and over columns.
 
     Raises
     ------
@@ -193,14 +114,21 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     Warns
     -----
     AMPWarning
-        If rows or columns have no counts, if no iterate beats independence, or if
-        `n_iter` was too small to tell.
+        If rows or columns have no counts, if no iterate predicts hidden pairs better
+        than independence, or if `n_iter` was too small to tell.
 
     Notes
     -----
-    `heldout_gain_` is honest for Poisson counts, whose random halves are independent.
-    Counts that vary less than Poisson ones, such as zeros and ones, have dependent
-    halves, and a small gain without any structure.
+    Whole pairs are hidden, because in real tables counts of one pair often come
+    together, without any embedding: half of the repetitions of a word in a document
+    tell of the other half. `heldout_gain_` counts no such repetition. It errs on the
+    low side, for a fit that has seen a zero where a pair was hidden, and on the high
+    side by the choice of the best iterate; both are small beside its error.
+
+    The counts determine M, not U and V: `AMPEmbedding` chooses coordinates in which the
+    scaled rows have the same diagonal covariance on both sides, largest first. A
+    Gaussian prior for each side prefers them, up to a rotation. Cosines of rows depend
+    on the choice.
 
     `n_components` above the number of rows or columns is an error, so that
     scikit-learn's `check_estimator`, whose data have two to five features, is passed by
@@ -223,6 +151,7 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         n_components=10,
         *,
         denoiser="posterior",
+        channel="auto",
         n_iter=50,
         tol=1e-4,
         init="spectral",
@@ -230,6 +159,7 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     ):
         self.n_components = n_components
         self.denoiser = denoiser
+        self.channel = channel
         self.n_iter = n_iter
         self.tol = tol
         self.init = init
@@ -257,24 +187,28 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self._check_size(Z, shape)
         m = len(row_index)
 
-        sides, gain, k, improving = self._iterate_until_best(Z)
-        self._warn_of_doubts(gain, improving)
-        *_, (rows, columns) = islice(iterated_sides(Z, *sides, m), REFINEMENTS)
+        best, self._channel, rows, columns = self._choose(Z)
+        self._warn_of_doubts(best)
+        if best.k:
+            iterates = iterated_sides(Z, rows, columns, m, self._channel)
+            *_, (rows, columns) = islice(iterates, REFINEMENTS)
         rows, columns = balanced_sides(rows, columns)
-        r_v = margin_biases(Z.sum(axis=0), columns.X, rows.X / np.sqrt(m), rows.bias)
-        rows = settle_rows(Z, rows, replace(columns, bias=r_v), m)
-        scale = rows.bias.mean()
-
-        self.heldout_gain_, self.n_iter_ = gain, k
+        N = expected_bursts(Z, self._channel, rows, columns, m)
+        r_v = margin_biases(N.sum(axis=0), columns.X, rows.X / np.sqrt(m), rows.bias)
         self._columns = replace(columns, X=columns.X.astype(np.float64), bias=r_v)
+        rows = settle_rows(Z, rows, self._columns, m, self._channel)
+        r_u, r_v = refit_biases(Z, rows.X, self._columns.X)
+
+        self.heldout_gain_, self.heldout_error_ = best.gain, best.error
+        self.n_iter_ = best.k
         self._column_index = column_index
-        self._denoiser, self._mean_row = rows.denoiser, Z.sum() / m
+        self._denoiser, self._mean_row = rows.denoiser, self._first(Z).sum() / m
         # sqrt(m) in the model counts all rows, in the fit those with counts
         self._unit = (shape[0] / m) ** 0.25
         self.embedding_ = _spread(self._unit * rows.X, row_index, shape[0])
         self.components_ = _spread(self._unit * columns.X, column_index, shape[1]).T
-        self.row_bias_ = _spread(rows.bias / scale, row_index, shape[0])
-        self.column_bias_ = _spread(r_v * scale, column_index, shape[1])
+        self.row_bias_ = _spread(r_u, row_index, shape[0])
+        self.column_bias_ = _spread(r_v, column_index, shape[1])
         return self
 
     def fit_transform(self, X, y=None):
@@ -299,13 +233,13 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """
         check_is_fitted(self)
         Z = self._check_counts(X, reset=False)[:, self._column_index]
-        totals = Z.sum(axis=1)
+        totals = self._first(Z).sum(axis=1)
         some = np.flatnonzero(totals)
         U = np.zeros((Z.shape[0], len(self.components_)))
         if some.size:
             rows = new_side(U[some], totals[some] / self._mean_row, self._denoiser)
             m = len(self.embedding_) / self._unit**4  # of the rows with counts
-            rows = settle_rows(Z[some], rows, self._columns, m)
+            rows = settle_rows(Z[some], rows, self._columns, m, self._channel)
             U[some] = self._unit * rows.X
         return U
 
@@ -346,6 +280,7 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         check_integer(self.n_iter, "n_iter", minimum=1)
         check_positive(self.tol, "tol", zero=True)
         check_choice(self.init, "init", ("spectral", "random"))
+        check_choice(self.channel, "channel", ("auto", *CHANNELS))
         if isinstance(self.denoiser, str):
             check_choice(self.denoiser, "denoiser", DENOISERS)
         else:
@@ -392,13 +327,33 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         seed = check_random_state(self.random_state).randint(2**31)
         return np.random.default_rng(seed)
 
-    def _iterate_until_best(self, Z):
-        """Return what `best_iterate` chooses in a fit to nine tenths of the counts."""
-        rng, m, d = self._generator(), Z.shape[0], self.n_components
-        kept, held_out = split(Z, VALIDATION, rng)
-        if not kept.nnz:
-            raise ValueError("too few counts: none is left when a tenth is set aside")
-        V, variance = leading_directions(kept, d, rng)
+    def _choose(self, Z):
+        """Return the best iterate of all channels asked for, its channel and sides.
+
+        All of them are judged by the same hidden pairs.
+        """
+        rng = self._generator()
+        seen, held_out = set_aside(Z, rng)
+        names = AUTOMATIC if self.channel == "auto" else (self.channel,)
+        if Z.data.max() <= 1:  # without repetitions they are the same
+            names = names[:1]
+        found = [
+            self._iterate_until_best(Z, seen, held_out, CHANNELS[name].refit(Z), rng)
+            for name in names
+        ]
+        best = max(range(len(names)), key=lambda k: found[k][0].gain)
+        self.channel_ = names[best]
+        return found[best]
+
+    def _iterate_until_best(self, Z, seen, held_out, channel, rng):
+        """Return the best iterate, the channel, and the sides to go on from."""
+        m, d = Z.shape[0], self.n_components
+        self._channel = channel
+        r_u, r_v = estimate_bias(self._first(Z))
+        gaps = WithGaps(channel) if (seen.data < 0).any() else channel
+        nothing = [new_side(np.zeros((len(r), d)), r, None) for r in (r_u, r_v)]
+        N = expected_bursts(seen, gaps, *nothing, m)
+        V, variance = leading_directions(N, d, rng)
         # of the entries of U and V, such that M_ij has the variance found
         variance = np.sqrt(variance * m / d)
         if self.init == "random":
@@ -406,23 +361,30 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         denoiser = self.denoiser
         if isinstance(denoiser, str):
             denoiser = DENOISERS[denoiser](variance)
-        r_u, r_v = estimate_bias(Z)
         rows, columns = starting_sides(r_u, r_v, denoiser, V, variance)
 
         fewer = replace(columns, r=(1 - VALIDATION) * r_v)
-        iterates = islice(iterated_sides(kept, rows, fewer, m), self.n_iter)
-        pairs = HeldOut.of(kept, held_out)
-        (rows, columns), *found = best_iterate(iterates, pairs, self.tol)
-        return (rows, replace(columns, r=r_v)), *found
+        iterates = islice(iterated_sides(seen, rows, fewer, m, gaps), self.n_iter)
+        best = best_iterate(iterates, held_out, self.tol)
+        if best.k:
+            rows, columns = best.sides
+            columns = replace(columns, r=r_v)
+        else:
+            columns = replace(columns, X=np.zeros_like(columns.X))
+        return best, channel, rows, columns
 
-    def _warn_of_doubts(self, gain, improving):
-        if improving:
+    def _first(self, Z):
+        """Return the bursts expected where they are rare, whatever the estimate."""
+        return same_pairs(Z, self._channel.bursts(Z.data, np.zeros(Z.nnz)))
+
+    def _warn_of_doubts(self, best):
+        if best.improving:
             _warn(f"still improving after n_iter={self.n_iter} iterations: allow more")
-        if gain <= 0:
+        if not best.k:
             _warn(
-                "no iterate predicts held-out counts better than row and column sums "
-                f"do: the counts are too few for n_components={self.n_components}, or "
-                "rows and columns are independent"
+                "no iterate predicts hidden pairs better than row and column sums "
+                "do, so the embedding is zero: the counts are too few for "
+                f"n_components={self.n_components}, or rows and columns are independent"
             )
 
 

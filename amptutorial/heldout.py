@@ -1,12 +1,18 @@
-"""Judging an embedding by counts it has not seen."""
+"""Judging an embedding by counts it has not seen.
+
+Which counts are set aside decides what is judged. `split_counts` sends every count its
+own way, which is right for Poisson counts. In text a word that occurs once tends to
+occur again in the same document, for reasons that no embedding knows: there
+`split_pairs` hides pairs of a row and a column whole.
+"""
 
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
 
-from ._blocks import blocks
-from ._counts import split, sums, without_empty
+from . import _counts
+from ._counts import sums, without_empty
 from ._validation import (
     check_counts,
     check_embedding,
@@ -14,9 +20,7 @@ from ._validation import (
     check_rates,
     check_rng,
 )
-from .poisson import tilted_means
-
-PAIRS_AT_ONCE = 2**16  # bounds the memory for the embeddings of the pairs in a block
+from .poisson import products_of_pairs, tilted_means
 
 
 def split_counts(Z, fraction, rng):
@@ -52,32 +56,80 @@ def split_counts(Z, fraction, rng):
     array([[3., 0.],
            [1., 6.]])
     """
+    return _counts.split(*_checked_split(Z, fraction, rng))
+
+
+def split_pairs(Z, fraction, rng):
+    """Split the counts at random, all counts of one pair to the same side.
+
+    Every pair (i, j) is hidden with probability `fraction`, whatever its count. A
+    hidden pair leaves a zero in `kept`, like a pair that never occurred. So all
+    expectations shrink alike, to 1 - fraction times the rate in `kept`, and the two
+    matrices are independent but for the pairs themselves: no repetition of a word in
+    its document is on both sides.
+
+    `heldout_gain` stays a proper score. Over the choice of the pairs, it expects
+    fraction times the sum of mu log(rate) - rate over all pairs, hidden zeros included,
+    where mu is the mean of a count. That is largest at rate = mu, be the counts Poisson
+    or not. An estimate has seen a zero where a pair is hidden, which lowers its own
+    rate there: the gain of a fit errs on the low side.
+
+    Parameters
+    ----------
+    Z : array or sparse array (m, n)
+    fraction : float
+        The expected share of the pairs in the second matrix, between 0 and 1.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    kept, held_out : csr_arrays (m, n)
+
+    Raises
+    ------
+    ValueError
+        For invalid counts, or a fraction that is not between 0 and 1.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> kept, held_out = split_pairs(np.array([[3, 0], [1, 6]]), 0.5, rng)
+    >>> kept.toarray(), held_out.toarray()
+    (array([[3., 0.],
+           [0., 0.]]), array([[0., 0.],
+           [1., 6.]]))
+    """
+    return _counts.split_pairs(*_checked_split(Z, fraction, rng))
+
+
+def _checked_split(Z, fraction, rng):
     Z, rng = check_counts(Z), check_rng(rng)
     if check_positive(fraction, "fraction") >= 1:
         raise ValueError(f"fraction must be between 0 and 1, got {fraction}")
-    return split(Z, fraction, rng)
+    return Z, fraction, rng
 
 
-def hold_out(Z, fraction, rng):
+def hold_out(Z, fraction, rng, split=split_pairs):
     """Split the counts, and leave out the rows and columns that keep none.
 
     Parameters
     ----------
     Z, fraction, rng
-        As for `split_counts`.
+        As for `split_pairs`.
+    split : callable
+        `split_pairs`, or `split_counts` for counts that are Poisson.
 
     Returns
     -------
     kept, held_out : csr_arrays
-        What `split_counts` returns, without the rows and columns that are empty in the
-        first.
+        What `split` returns, without the rows and columns that are empty in the first.
     rows, columns : arrays of int
         Row k of both is row ``rows[k]`` of `Z`, and the same for the columns.
 
     Raises
     ------
     ValueError
-        As `split_counts`, or if no count is kept.
+        As `split_pairs`, or if no count is kept.
 
     Examples
     --------
@@ -86,7 +138,7 @@ def hold_out(Z, fraction, rng):
     >>> (kept + held_out).toarray(), rows, columns
     (array([[40., 60.]]), array([1]), array([0, 1]))
     """
-    kept, held_out = split_counts(Z, fraction, rng)
+    kept, held_out = split(Z, fraction, rng)
     if not kept.nnz:
         raise ValueError(
             "no counts are kept: there are too few, or fraction is too large"
@@ -150,11 +202,8 @@ class HeldOut:
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             bias_u = np.log(r_u / self.rows * self.rows.sum())
             bias_v = np.log(r_v / self.columns)
-        log_ratios = bias_u[self.i] + bias_v[self.j]
-        root = np.sqrt(len(U))
-        for some in blocks(len(self.z), PAIRS_AT_ONCE):
-            u, v = U[self.i[some]], V[self.j[some]]
-            log_ratios[some] += np.einsum("kd,kd->k", u, v) / root
+        products = products_of_pairs(U, V, self.i, self.j)
+        log_ratios = bias_u[self.i] + bias_v[self.j] + products / np.sqrt(len(U))
         if not (log_ratios < np.inf).all():
             raise FloatingPointError(
                 "the rates overflow: scale the bias factors or the embedding down"
@@ -167,6 +216,33 @@ class HeldOut:
         Zero if there are no held-out counts.
         """
         return float(self.z @ values / (self.z.sum() or 1))
+
+    def standard_error(self, values):
+        """Return the standard error of `mean`, two-way: by rows and by columns.
+
+        Pairs of one document share what is special about the document, and pairs of one
+        word what is special about the word. So the deviations are added up by row and
+        by column before they are squared; what both sums hold, the squares pair by
+        pair, is subtracted once (Cameron, Gelbach and Miller 2011).
+
+        Examples
+        --------
+        >>> kept, held_out = np.ones((2, 2)), np.array([[1, 3], [0, 0]])
+        >>> pairs = HeldOut.of(kept, held_out)
+        >>> values = np.array([0.0, 1.0])
+        >>> pairs.mean(values), round(pairs.standard_error(values), 3)
+        (0.75, 0.265)
+        """
+        share = self.z / (self.z.sum() or 1)
+        deviations = share * (values - self.mean(values))
+        by_row, by_column = (
+            np.bincount(index, deviations, minlength=1) for index in (self.i, self.j)
+        )
+        single = deviations @ deviations
+        # the difference may be negative by chance
+        return float(
+            np.sqrt(max(by_row @ by_row + by_column @ by_column - single, single))
+        )
 
     def entropy(self):
         """Return the mean of - log(col_j / Z_tot): see `independence_entropy`."""
@@ -297,30 +373,6 @@ def heldout_log_ratios(kept, held_out, U, V, r_u, r_v):
     """
     pairs = held_out_pairs(kept, held_out)
     return pairs.z, pairs.log_ratios(*_checked_model(pairs, U, V, r_u, r_v))
-
-
-def is_worse(z, log_ratios, best):
-    """Return whether an embedding predicts held-out counts worse than the best one.
-
-    That is, by more than two standard errors of the mean difference per count.
-
-    Parameters
-    ----------
-    z, log_ratios : arrays (number of pairs,)
-        As from `heldout_log_ratios`.
-    best : array (number of pairs,)
-        The log-ratios of the best embedding, on the same pairs.
-
-    Examples
-    --------
-    >>> is_worse(np.ones(100), np.zeros(100), np.full(100, 0.1))
-    True
-    >>> is_worse(np.ones(2), np.zeros(2), np.array([-0.9, 1.0]))
-    False
-    """
-    loss, total = best - log_ratios, z.sum() or 1
-    mean = z @ loss / total
-    return bool(mean > 2 * np.sqrt(z @ (loss - mean) ** 2) / total)
 
 
 def independence_entropy(kept, held_out):

@@ -22,6 +22,7 @@ from .bias import margins
 
 BLAS = ThreadpoolController().select(user_api="blas")
 BLOCK_ENTRIES = 2**19  # of the m x n matrix in memory at once, per thread
+PAIRS_AT_ONCE = 2**16  # bounds the memory for the embeddings of single pairs
 
 
 def _map_blocks(function, m, n):
@@ -120,6 +121,30 @@ def largest_changes(step, W):
     return _map_blocks(block, len(step), len(W))[0]
 
 
+def products_of_pairs(U, W, i, j):
+    """Return u_i . w_j for pairs (i, j), without the products of all others.
+
+    Parameters
+    ----------
+    U, W : arrays (m, d), (n, d)
+    i, j : arrays of int (number of pairs,)
+
+    Returns
+    -------
+    array (number of pairs,)
+
+    Examples
+    --------
+    >>> U, W = np.array([[1.0], [2.0]]), np.array([[3.0], [5.0]])
+    >>> products_of_pairs(U, W, np.array([0, 1]), np.array([1, 1]))
+    array([ 5., 10.])
+    """
+    products = np.empty(len(i))
+    for some in blocks(len(i), PAIRS_AT_ONCE):
+        products[some] = np.einsum("kd,kd->k", U[i[some]], W[j[some]])
+    return products
+
+
 def log_partition(U, W, r_v):
     """Return log sum_j r_v_j exp(M_ij) for every i, as `tilted_means` does, but faster.
 
@@ -187,6 +212,32 @@ def _finite(biases):
     return biases
 
 
+def fit_margins(rows, columns, U, W, r_v):
+    """Return biases of rows, then of columns, with which the rates have these margins.
+
+    One sweep of iterative proportional fitting. The column sums of the rates are exact,
+    and the row sums as near as `r_v` was before.
+
+    Parameters
+    ----------
+    rows, columns : arrays (m,), (n,)
+        The sums wanted.
+    U, W, r_v
+        As for `tilted_means`.
+
+    Returns
+    -------
+    r_u, r_v : arrays (m,), (n,)
+
+    Raises
+    ------
+    FloatingPointError
+        As `margin_biases`.
+    """
+    r_u = margin_biases(rows, U, W, r_v)
+    return r_u, margin_biases(columns, W, U, r_u)
+
+
 def refit_biases(Z, U, V, *, n_sweeps=20, tol=1e-6):
     """Refit the biases given the embedding, by iterative proportional fitting.
 
@@ -231,7 +282,7 @@ def refit_biases(Z, U, V, *, n_sweeps=20, tol=1e-6):
     tol = check_positive(tol, "tol", zero=True)
     W, r_v = V / np.sqrt(len(U)), columns
     for _ in range(n_sweeps):
-        before, r_v = r_v, margin_biases(columns, W, U, margin_biases(rows, U, W, r_v))
+        before, (_, r_v) = r_v, fit_margins(rows, columns, U, W, r_v)
         if np.abs(r_v - before).sum() <= tol * r_v.sum():
             break
     r_u = margin_biases(rows, U, W, r_v)

@@ -5,7 +5,8 @@ Expanded once, at M = 0, the Poisson likelihood becomes the quadratic one of
 and the estimates of quadratic AMP run away. Here the score is Z - rates at the current
 estimate, the biases are refitted at every half-step, and no row moves further than the
 expansion can be trusted. Everything else is `amptutorial.amp.half_step`: the denoisers,
-F, and the Onsager terms.
+F, and the Onsager terms. Where counts come in bursts, the bursts expected given the
+counts (`amptutorial.channels`) take the place of Z.
 
 The functions here take counts that have been checked, as a sparse array without empty
 rows or columns.
@@ -14,17 +15,26 @@ rows or columns.
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy.sparse as sp
 
 from ._counts import without_empty
 from .amp import half_step
 from .bias import estimate_bias
+from .channels import Counts
 from .denoisers import Denoiser, GaussianPosterior, as_pair
-from .poisson import largest_changes, margin_biases, tilted_means
+from .poisson import (
+    largest_changes,
+    margin_biases,
+    products_of_pairs,
+    tilted_means,
+)
 from .score import FisherScore
 from .spectrum import shrink
 
 REACH = 1.0  # the most that one step may change any M_ij
 SETTLED = 1e-3  # a row whose step changes no M_ij by more has converged
+COUNTS = Counts()
+LARGEST_LOG_RATE = 50.0  # of a single pair, on the way: larger ones say no more
 
 
 @dataclass(frozen=True)
@@ -142,7 +152,39 @@ def reach_of(step, W):
     return bound
 
 
-def iterated_sides(Z, rows, columns, m):
+def expected_bursts(Z, channel, rows, columns, m):
+    """Return the bursts expected given the counts, at the rates of both sides.
+
+    Parameters
+    ----------
+    Z : csr_array (m, n)
+        Counts.
+    channel : Channel
+    rows, columns : Side
+    m : int
+        As for `reexpanded_half_step`.
+
+    Returns
+    -------
+    csr_array (m, n)
+        With the pairs of `Z`.
+    """
+    if not channel.follows_rate:
+        return same_pairs(Z, channel.bursts(Z.data, 0.0))
+    i, j = np.repeat(np.arange(Z.shape[0]), np.diff(Z.indptr)), Z.indices
+    log_rate = products_of_pairs(rows.X, columns.X, i, j) / np.sqrt(m)
+    with np.errstate(divide="ignore"):  # a row without counts has the rate 0
+        log_rate += np.log(rows.bias)[i] + np.log(columns.bias)[j]
+    rate = np.exp(np.minimum(log_rate, LARGEST_LOG_RATE))
+    return same_pairs(Z, channel.bursts(Z.data, rate))
+
+
+def same_pairs(Z, values):
+    """Return a csr_array that stores `values` for the pairs of `Z`."""
+    return sp.csr_array((values, Z.indices, Z.indptr), shape=Z.shape)
+
+
+def iterated_sides(Z, rows, columns, m, channel=COUNTS):
     """Yield both sides after one more iteration, again and again.
 
     The biases of the rows are refitted to both sides as they are yielded.
@@ -150,20 +192,28 @@ def iterated_sides(Z, rows, columns, m):
     Parameters
     ----------
     Z : csr_array (m, n)
+        Counts.
     rows, columns : Side
         As from `starting_sides`.
     m : int
+    channel : Channel
+        How bursts become counts: the embedding is fitted to the bursts.
 
     Yields
     ------
     rows, columns : Side
     """
-    Zt = Z.T.tocsr()
-    moved = reexpanded_half_step(Z, rows, columns, m)
+    N = expected_bursts(Z, channel, rows, columns, m)
+    Nt = N.T.tocsr()
+    moved = reexpanded_half_step(N, rows, columns, m)
     while True:
-        columns = reexpanded_half_step(Zt, columns, moved, m)
-        rows, moved = moved, reexpanded_half_step(Z, moved, columns, m)
-        yield replace(rows, bias=moved.bias), columns
+        columns = reexpanded_half_step(Nt, columns, moved, m)
+        rows, moved = moved, reexpanded_half_step(N, moved, columns, m)
+        rows = replace(rows, bias=moved.bias)
+        yield rows, columns
+        if channel.follows_rate:
+            N = expected_bursts(Z, channel, rows, columns, m)
+            Nt = N.T.tocsr()
 
 
 def new_side(X, r, denoiser):
@@ -243,7 +293,7 @@ def starting_sides(r_u, r_v, denoiser, V, scale):
     )
 
 
-def settle_rows(Z, this, other, m, max_iter=200):
+def settle_rows(Z, this, other, m, channel=COUNTS, max_iter=200):
     """Return `this` side moved until each row has converged, with the other held fixed.
 
     Rows that have converged stay where they are, so that the result for one row does
@@ -256,6 +306,8 @@ def settle_rows(Z, this, other, m, max_iter=200):
     this, other : Side
     m : int
         Number of rows that M = U V^T / sqrt(m) refers to.
+    channel : Channel
+        As for `iterated_sides`.
     max_iter : int
         The largest number of half-steps.
 
@@ -264,16 +316,20 @@ def settle_rows(Z, this, other, m, max_iter=200):
     Side
     """
     this = replace(this, denoiser=this.denoiser.frozen())
-    X, moving, side = this.X.copy(), np.arange(len(this.X)), this
+    settled, moving, side = this.X.copy(), np.arange(len(this.X)), this
+    N = expected_bursts(Z, channel, this, other, m)
+    totals = N.sum(axis=1)
     for _ in range(max_iter):
-        side = reexpanded_half_step(Z[moving], side, other, m)
-        X[moving] = side.X
+        side = reexpanded_half_step(N, side, other, m)
+        settled[moving], totals[moving] = side.X, N.sum(axis=1)
         going = side.reach > SETTLED
         if not going.any():
             break
-        moving, side = moving[going], side.take(going)
-    bias = margin_biases(Z.sum(axis=1), X, other.X / np.sqrt(m), other.bias)
-    return replace(this, X=X, bias=bias)
+        moving, side, N = moving[going], side.take(going), N[going]
+        if channel.follows_rate:
+            N = expected_bursts(Z[moving], channel, side, other, m)
+    bias = margin_biases(totals, settled, other.X / np.sqrt(m), other.bias)
+    return replace(this, X=settled, bias=bias)
 
 
 def balanced_sides(rows, columns):

@@ -26,7 +26,7 @@ from amptutorial import baselines, metrics
 
 CORE = (
     "bias score denoisers amp state_evolution model laws spectrum metrics poisson heldout baselines estimator "
-    "reexpansion"
+    "reexpansion channels stopping"
 )
 EXAMPLES = 25  # of each function and property
 # scikit-learn's own door, and what has no norm
@@ -92,21 +92,23 @@ CASES = {
     "singular_values": "Y:Ymn k:I1 rng:G",
     "spectral_start": "Y:Ymn d:I1 rng:G",
     "split_counts": "Z:Zmn fraction:N0.25 rng:G",
+    "split_pairs": "Z:Zmn fraction:N0.25 rng:G",
     "squared_norm": "Y:Ymn",
     "start_overlap": "B:And B0:And m:I3",
     "state_evolution": "law_u:W law_v:W denoiser:D beta:N0.5 M0:Sdd Q0:Qdd n_iter:I2 n_samples:I50 rng:G",
     "svd": "Y:Ymn d:I1 rng:G",
 }
 NOT_DRIVEN = {
-    "records and warnings, which compute nothing": "AMPIterate AMPRun AMPWarning HalfStep SEIterate SERun Fit Side "
-    "IndefinitePrecisionWarning BelowThresholdWarning NotConvergedWarning",
-    "base classes and protocols": "Denoiser LinearDenoiser BiasLaw RowLaw ScaledRowLaw",
+    "records and warnings, which compute nothing": "AMPIterate AMPRun AMPWarning Chosen HalfStep SEIterate SERun Fit "
+    "Side IndefinitePrecisionWarning BelowThresholdWarning NotConvergedWarning",
+    "base classes and protocols": "Channel Denoiser LinearDenoiser BiasLaw RowLaw ScaledRowLaw",
     "texts, code and rules, not arrays": "Corpus Patience check_denoiser corpus_from_texts has_closed_form "
     "load_docstrings load_movie_reviews",
     "steps of iterations, whose callers check": "HeldOut amp_iterates balanced_sides best_iterate damp denoiser_input "
-    "floor_precision form_precision half_step is_worse iterated_sides largest_changes leading_directions log_partition "
-    "margin_biases mode_gains new_side reach_of reexpanded_half_step second_moment settle_rows starting_sides "
-    "thinning_bounds tilted_means",
+    "expected_bursts fit_margins floor_precision form_precision half_step iterated_sides largest_changes "
+    "leading_directions log_partition margin_biases mode_gains new_side products_of_pairs reach_of "
+    "reexpanded_half_step same_pairs second_moment set_aside settle_rows starting_sides thinning_bounds tilted_means",
+    "channels, whose methods take what an iteration has": "Bursts Counts Damped Presence WithGaps",
 }
 
 

@@ -19,7 +19,7 @@ from amptutorial.baselines import spectral_start
 from amptutorial.bias import estimate_bias
 from amptutorial.denoisers import GaussianPosterior, Lasso, Ridge
 from amptutorial.estimator import AMPEmbedding
-from amptutorial.heldout import heldout_gain, split_counts
+from amptutorial.heldout import heldout_gain, split_pairs
 from amptutorial.laws import GaussianRows, ShiftedExponential
 from amptutorial.metrics import normalised_mse
 from amptutorial.model import draw_embedding
@@ -68,14 +68,18 @@ def test_it_recovers_the_embedding(model, counts, fitted):
 
 
 def test_it_beats_independence_on_new_counts_and_knows_by_how_much(model, counts, fitted):
-    """On a fresh sample the gain is within a tenth of that of the true rates, and of its own forecast."""
+    """On a fresh sample the gain is within a tenth of that of the true rates, and of its own mean forecast.
+
+    A tenth of the pairs is a small sample here: 25 pairs hold an eighth of the counts.
+    """
     rates = 3 * model.rates() / model.rates().mean()
     fresh = np.random.default_rng(9).poisson(rates)
     gain = heldout_gain(counts, fresh, fitted.embedding_, fitted.components_.T, fitted.row_bias_, fitted.column_bias_)
     scale = counts.sum() / rates.sum()
     true = heldout_gain(counts, fresh, model.U, model.V, scale * model.r_u, 3 * model.r_v / model.rates().mean())
     assert 0.9 * true < gain
-    assert abs(fitted.heldout_gain_ - gain) < 0.1 * gain
+    forecasts = [AMPEmbedding(2, random_state=seed).fit(counts).heldout_gain_ for seed in range(8)]
+    assert abs(np.mean(forecasts) - gain) < 0.1 * gain
 
 
 @pytest.mark.parametrize("denoiser", ["posterior", "ridge", "lasso"])
@@ -167,9 +171,14 @@ def test_holes_do_not_change_the_rest(counts, fitted):
 
 
 def test_no_structure_is_reported():
-    Z = np.random.default_rng(0).poisson(0.5, size=(60, 50))
-    with pytest.warns(AMPWarning, match="no iterate predicts held-out counts better"):
-        AMPEmbedding(3, random_state=0).fit(Z)
+    rng = np.random.default_rng(0)
+    Z = rng.poisson(rng.gamma(0.1, 10.0, size=(200, 150)))  # bursts, without any embedding
+    with pytest.warns(AMPWarning, match="no iterate predicts hidden pairs better"):
+        nothing = AMPEmbedding(3, random_state=0).fit(Z)
+    assert nothing.n_iter_ == 0 and nothing.heldout_gain_ == nothing.heldout_error_ == 0
+    assert not nothing.embedding_.any() and not nothing.components_.any() and not nothing.transform(Z).any()
+    independent = np.outer(Z.sum(axis=1), Z.sum(axis=0)) / Z.sum()
+    assert np.allclose(nothing.predict_rates(), independent, rtol=1e-9)
 
 
 def test_too_few_iterations_are_reported(counts):
@@ -298,7 +307,6 @@ def test_parameters_of_the_wrong_type_are_errors(counts, parameters, message):
         (np.zeros((3, 3)), "no counts at all"),
         (np.full((3, 3), 0.1), "add up to 9.0e-01, less than one count"),
         (np.full((3, 3), 1e-300), "less than one count"),
-        (np.full((3, 3), 2.0**63), r"only counts below 2\^63"),
         (np.full((3, 3), 1e308), "more than a float64 can hold"),
     ],
 )
@@ -369,14 +377,14 @@ def checked(monkeypatch):
 
 
 @pytest.mark.parametrize("n_iter", [1, 5])
-def test_a_fit_checks_counts_four_times_in_any_number_of_iterations(counts, checked, n_iter):
-    """Its own argument, and those of three public functions: twice `estimate_bias`, and `FisherScore`."""
+def test_a_fit_checks_counts_five_times_in_any_number_of_iterations(counts, checked, n_iter):
+    """Its own argument, and those of public functions: twice `estimate_bias`, `FisherScore`, `refit_biases`."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AMPWarning)
-        fit = AMPEmbedding(2, n_iter=n_iter, random_state=0).fit(counts)
-    assert len(checked) == 4
-    fit.transform(counts)
+        fit = AMPEmbedding(2, channel="counts", n_iter=n_iter, random_state=0).fit(counts)
     assert len(checked) == 5
+    fit.transform(counts)
+    assert len(checked) == 6
 
 
 def test_a_public_function_checks_each_of_its_counts_once(counts, checked):
@@ -388,6 +396,7 @@ def test_a_public_function_checks_each_of_its_counts_once(counts, checked):
         (bias.drop_empty, [counts]),
         (FisherScore, [counts, r_u, r_v]),
         (heldout.split_counts, [counts, 0.5, rng]),
+        (heldout.split_pairs, [counts, 0.5, rng]),
         (heldout.hold_out, [counts, 0.5, rng]),
         (heldout.heldout_gain, [counts, counts, U, V, r_u, r_v]),
         (heldout.heldout_log_ratios, [counts, counts, U, V, r_u, r_v]),
@@ -411,12 +420,12 @@ def test_warnings_point_at_the_call_of_fit(counts):
 @pytest.mark.reviews
 @pytest.mark.skipif(not os.environ.get("AMPTUTORIAL_DATA"), reason="AMPTUTORIAL_DATA does not name the movie reviews")
 def test_held_out_gain_on_the_movie_reviews():
-    """At least 0.16 nats per count at d = 10, on counts that the fit has not seen in any way."""
+    """At least 0.17 nats per count at d = 10, on pairs that the fit has not seen in any way; the forecast agrees."""
     from amptutorial.corpus import load_movie_reviews
 
-    kept, held_out = split_counts(load_movie_reviews(n_documents=7000).counts, 0.2, np.random.default_rng(0))
+    kept, held_out = split_pairs(load_movie_reviews(n_documents=7000).counts, 0.2, np.random.default_rng(0))
     estimator = AMPEmbedding(10, random_state=0).fit(kept)
     gain = heldout_gain(
         kept, held_out, estimator.embedding_, estimator.components_.T, estimator.row_bias_, estimator.column_bias_
     )
-    assert gain >= 0.16
+    assert gain >= 0.17 and abs(estimator.heldout_gain_ - gain) < 3 * estimator.heldout_error_

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from amptutorial import heldout
+from amptutorial import poisson
 from amptutorial.bias import drop_empty
 from amptutorial.heldout import (
     HeldOut,
@@ -17,8 +17,8 @@ from amptutorial.heldout import (
     heldout_log_ratios,
     hold_out,
     independence_entropy,
-    is_worse,
     split_counts,
+    split_pairs,
 )
 from amptutorial.poisson import refit_biases
 
@@ -91,7 +91,7 @@ def test_holding_out_is_splitting_and_leaving_out_what_keeps_no_count():
     Z = np.random.default_rng(0).poisson(0.05, (40, 30))
     kept, held_out = split_counts(Z, 0.5, np.random.default_rng(1))
     kept, rows, columns = drop_empty(kept)
-    found = hold_out(Z, 0.5, np.random.default_rng(1))
+    found = hold_out(Z, 0.5, np.random.default_rng(1), split_counts)
     assert len(rows) < 40 and len(columns) < 30
     assert np.array_equal(found[0].toarray(), kept.toarray())
     assert np.array_equal(found[1].toarray(), held_out.toarray()[np.ix_(rows, columns)])
@@ -175,8 +175,8 @@ def test_log_ratios_are_those_of_the_rates_and_of_independence(example, monkeypa
     i, j = np.nonzero(np.where(kept.sum(axis=1, keepdims=True) * kept.sum(axis=0) > 0, held_out, 0))
     rates = r_u[:, None] * r_v * np.exp(U @ V.T / np.sqrt(len(U)))
     independent = np.outer(kept.sum(axis=1), kept.sum(axis=0)) / kept.sum()
-    for size in (heldout.PAIRS_AT_ONCE, 7):  # a block more or less makes no difference
-        monkeypatch.setattr(heldout, "PAIRS_AT_ONCE", size)
+    for size in (poisson.PAIRS_AT_ONCE, 7):  # a block more or less makes no difference
+        monkeypatch.setattr(poisson, "PAIRS_AT_ONCE", size)
         z, log_ratios = heldout_log_ratios(*example)
         assert np.array_equal(z, held_out[i, j])
         assert np.allclose(log_ratios, np.log(rates[i, j] / independent[i, j]), rtol=1e-12, atol=1e-14)
@@ -281,12 +281,57 @@ def test_the_entropy_bounds_the_gain():
     assert np.isclose(gain, np.log(2), atol=2 * np.exp(-2 * 36 / np.sqrt(4)))
 
 
-def test_being_worse_takes_more_than_chance(rng):
-    """Two equally good models: called worse in about 2.3 % of the cases, a normal variable beyond two standard
-    errors."""
-    z = rng.integers(1, 4, 400)
-    calls = [is_worse(z, *rng.standard_normal((2, 400))) for _ in range(2000)]
-    # a count of z at one pair is one observation z times over: the rate is that of a heavier, correlated sample
-    assert 0.01 < np.mean(calls) < 0.10
-    assert is_worse(z, np.zeros(400), np.full(400, 0.1) + 0.1 * rng.standard_normal(400))
-    assert not is_worse(z, np.full(400, 0.1), np.zeros(400))
+def test_pairs_are_hidden_whole_and_by_the_same_coin(rng):
+    Z = rng.poisson(2.0, (400, 300))
+    kept, held_out = (part.toarray() for part in split_pairs(Z, 0.2, rng))
+    assert np.array_equal(kept + held_out, Z) and not (kept * held_out).any()
+    for some in (Z == 1, Z > 3):  # large counts are hidden as often as small ones
+        assert abs((held_out[some] > 0).mean() - 0.2) < 4 * np.sqrt(0.16 / some.sum())
+
+
+def test_no_repetition_is_on_both_sides_of_a_split_of_pairs(rng):
+    """Bursts without embedding: of counts split one by one, the other half tells much; of whole pairs, nothing."""
+    shape = 0.1
+    Z = rng.poisson(rng.gamma(shape, 0.2 / shape, (500, 400)))
+
+    def gain_of_the_other_half(split):
+        kept, held_out = (part.toarray() for part in split(Z, 0.5, rng))
+        rate = kept + 0.05
+        return (held_out * np.log(rate / rate.mean())).sum() / held_out.sum()
+
+    assert gain_of_the_other_half(split_counts) > 0.5
+    assert gain_of_the_other_half(split_pairs) < 0
+
+
+def test_by_pairs_the_true_rates_score_best_even_for_bursts(rng):
+    """A proper score: rates twice as far from independence, or half as far, predict worse than the true ones."""
+    m, n = 300, 200
+    U, V = rng.standard_normal((m, 1)), rng.standard_normal((n, 1))
+    rates = np.exp(0.8 * U @ V.T - 1)
+    Z = rng.poisson(rates * rng.gamma(0.5, 2.0, (m, n)))
+    kept, held_out = split_pairs(Z, 0.3, rng)
+    gains = []
+    for scale in (0.5, 1.0, 2.0):
+        X = 0.8 * scale * np.sqrt(m) * U
+        gains.append(heldout_gain(kept, held_out, X, V, *refit_biases(kept, X, V)))
+    assert gains[1] == max(gains) > 0.1
+
+
+def test_the_standard_error_covers_what_rows_and_columns_share(rng):
+    """Each row and each column shifts all its pairs: repeated draws scatter as the two-way error says."""
+    i, j = np.indices((60, 40)).reshape(2, -1)
+    pairs = HeldOut(i, j, np.ones(2400), np.ones(60), np.ones(40))
+    draws = [rng.standard_normal(60)[i] + rng.standard_normal(40)[j] + rng.standard_normal(2400) for _ in range(400)]
+    errors = np.array([pairs.standard_error(values) for values in draws])
+    scatter = np.std([pairs.mean(values) for values in draws])
+    assert scatter == pytest.approx(np.sqrt(1 / 60 + 1 / 40 + 1 / 2400), rel=4 / np.sqrt(800))
+    assert np.sqrt((errors**2).mean()) == pytest.approx(scatter, rel=0.1)
+    naive = np.std(draws[0]) / np.sqrt(2400)
+    assert naive < 0.25 * scatter
+
+
+def test_the_standard_error_weighs_pairs_by_their_counts():
+    """By hand: mean 0.75, deviations -0.25 * (-0.75), 0.75 * 0.25 in one row; two columns."""
+    pairs = HeldOut.of(np.ones((2, 2)), np.array([[1, 3], [0, 0]]))
+    a, b = 0.25 * -0.75, 0.75 * 0.25
+    assert pairs.standard_error(np.array([0.0, 1.0])) == pytest.approx(np.sqrt(max((a + b) ** 2, a**2 + b**2)))

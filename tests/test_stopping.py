@@ -4,8 +4,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
-from amptutorial.estimator import Patience, best_iterate
+from amptutorial import stopping
+from amptutorial.stopping import Patience, best_iterate, set_aside
 
 
 def test_patience_ends_with_the_first_iteration_without_progress():
@@ -37,45 +39,82 @@ def test_the_first_iteration_always_makes_progress():
 class Gains:
     """In the place of `HeldOut`: an iterate is its own log-ratio, and every pair has one count."""
 
-    z = np.ones(100)
+    rows = columns = np.ones(100)
 
-    def log_ratios(self, X, _, bias, __):
-        spread = np.where(np.arange(100) % 2, 1.0, -1.0)  # standard error of a mean: 0.1 `bias`
-        return X + bias * spread
+    def log_ratios(self, X, _, __, ___):
+        return X[:, 0]
 
     def mean(self, values):
         return float(values.mean())
+
+    def standard_error(self, values):
+        return 7.0 * float(values.mean())
 
     def entropy(self):
         return 5.0
 
 
-def sides(gain, spread=0.0):
-    return SimpleNamespace(X=gain, bias=spread), SimpleNamespace(X=0.0, bias=0.0)
+@pytest.fixture(autouse=True)
+def biases(monkeypatch):
+    """Of these iterates nothing is refitted."""
+    monkeypatch.setattr(stopping, "fit_margins", lambda *_: (np.ones(100), np.ones(100)))
 
 
-def test_the_last_iterate_that_is_not_worse_than_the_best_is_kept():
-    """The ninth iterate is best; the tenth is worse by less than two standard errors, the eleventh by more."""
-    iterates = [sides(0.1 * k) for k in range(9)] + [sides(0.75, 1.0), sides(0.5)]
-    (rows, _), gain, k, improving = best_iterate(iter(iterates[:10]), Gains(), 1e-4)
-    assert (rows.X, k, improving) == (0.75, 10, False) and gain == pytest.approx(0.75)
-    (rows, _), gain, k, improving = best_iterate(iter([*iterates[:9], iterates[10]]), Gains(), 1e-4)
-    assert (k, improving) == (9, False) and gain == pytest.approx(0.8)
+def sides(gain):
+    return SimpleNamespace(X=np.full((100, 1), gain)), SimpleNamespace(X=np.zeros((100, 1)))
+
+
+def test_the_best_iterate_is_kept_with_its_gain_and_error():
+    gains = [0.1, 0.5, 0.3, *[0.2] * 7]
+    best = best_iterate(iter([sides(gain) for gain in gains]), Gains(), 1e-4)
+    assert best.sides[0].X[0, 0] == 0.5 and best.k == 2 and not best.improving
+    assert best.gain == pytest.approx(0.5) and best.error == pytest.approx(3.5)
+
+
+def test_independence_is_kept_where_no_iterate_beats_it():
+    best = best_iterate(iter([sides(gain) for gain in [-0.1] * 10]), Gains(), 1e-4)
+    assert best.sides is None and (best.gain, best.error, best.k, best.improving) == (0.0, 0.0, 0, False)
 
 
 def test_no_iterate_is_asked_for_after_the_end():
     iterates = iter([sides(1.0)] * 20)
-    _, _, k, improving = best_iterate(iterates, Gains(), 1e-4)
-    assert k == 10 and not improving  # all are equally good: the last one is kept
+    best = best_iterate(iterates, Gains(), 1e-4)
+    assert best.k == 1 and not best.improving  # all are equally good: the first one is kept
     assert len(list(iterates)) == 10
 
 
 def test_iterates_that_run_out_while_improving_are_reported():
-    *_, k, improving = best_iterate(iter([sides(0.1), sides(0.2)]), Gains(), 1e-4)
-    assert k == 2 and improving
+    best = best_iterate(iter([sides(0.1), sides(0.2)]), Gains(), 1e-4)
+    assert best.k == 2 and best.improving
 
 
 @pytest.mark.parametrize("gain", [np.nan, -np.inf])
 def test_a_gain_that_is_not_finite_is_an_error(gain):
     with pytest.raises(FloatingPointError, match="heldout_gain is not finite"):
         best_iterate(iter([sides(gain)]), Gains(), 1e-4)
+
+
+def test_hidden_pairs_of_a_sparse_table_look_empty(rng):
+    Z = sp.csr_array(rng.poisson(0.05, (200, 100)).astype(float))
+    seen, held_out = set_aside(Z, np.random.default_rng(0))
+    rest = sp.coo_array((held_out.z, (held_out.i, held_out.j)), shape=Z.shape)
+    assert seen.data.min() > 0 and not (seen.multiply(rest)).nnz
+    assert rest.sum() <= (Z - seen).sum() < 0.2 * Z.sum()
+
+
+def test_hidden_pairs_of_a_full_table_are_marked_whether_they_have_counts_or_not(rng):
+    Z = rng.poisson(1.0, (200, 100)).astype(float)
+    seen, held_out = set_aside(sp.csr_array(Z), np.random.default_rng(0))
+    hidden = seen.toarray() == -1
+    assert abs(hidden.mean() - 0.1) < 4 * np.sqrt(0.09 / Z.size)
+    assert abs((Z[hidden] == 0).mean() - np.exp(-1)) < 4 * np.sqrt(0.25 / hidden.sum())
+    assert np.array_equal(np.where(hidden, Z, seen.toarray()), Z)
+    assert np.array_equal(Z[held_out.i, held_out.j], held_out.z) and hidden[held_out.i, held_out.j].all()
+    assert held_out.z.sum() == Z[hidden].sum()
+    assert np.array_equal(held_out.rows, np.where(hidden, 0, Z).sum(axis=1))
+
+
+def test_a_table_that_a_split_leaves_without_counts_is_an_error():
+    with pytest.raises(ValueError, match="none is left when a tenth is set aside"):
+        for seed in range(100):
+            set_aside(sp.csr_array(np.array([[1.0]])), np.random.default_rng(seed))

@@ -12,7 +12,7 @@ import numpy as np
 from ..checks import check, count_lines, draw_problem, require
 from ..denoisers import GaussianPosterior, check_is_denoiser
 from ..estimator import AMPEmbedding
-from ..heldout import heldout_gain, hold_out
+from ..heldout import heldout_gain, hold_out, split_counts
 from ._core import Assignment, DenoiserSetting, Experiment
 
 # how often a denoiser learns before it is checked once more, and from how many rows
@@ -92,11 +92,11 @@ def draw_table(rows, rng):
     r_u, r_v = (np.exp(rng.choice([-1.0, 0.0, 1.0], size)) for size in SHAPE)
     rates = np.outer(r_u, r_v) * np.exp(U @ V.T)
     counts = rng.poisson(N_COUNTS * rates / rates.sum())
-    kept, held_out, _, _ = hold_out(counts, HELD_OUT, rng)
+    kept, held_out, _, _ = hold_out(counts, HELD_OUT, rng, split_counts)
     return kept, held_out
 
 
-def embedding_gain(kept, held_out, denoiser, d):
+def embedding_gain(kept, held_out, denoiser, d, channel="counts"):
     """Return the held-out gain of `AMPEmbedding` with a denoiser, in nats per count.
 
     Examples
@@ -105,7 +105,8 @@ def embedding_gain(kept, held_out, denoiser, d):
     >>> round(embedding_gain(*table, "posterior", 3), 1)
     0.1
     """
-    model = AMPEmbedding(d, denoiser=denoiser, random_state=0).fit(kept)
+    model = AMPEmbedding(d, denoiser=denoiser, channel=channel, random_state=0)
+    model.fit(kept)
     return heldout_gain(
         kept,
         held_out,

@@ -3,8 +3,8 @@
     python leaderboard.py submissions/                        # 7,000 movie reviews, chosen three times
     python leaderboard.py submissions/ --corpus docstrings    # needs no reviews
 
-A submission is a file ``NAME.py`` or a folder ``NAME`` with a ``denoiser.py``. A fifth of the counts is held out, the
-same one for all, and `AMPEmbedding` is fitted to the others. Each fit runs in a process of its own, so that an error, a
+A submission is a file ``NAME.py`` or a folder ``NAME`` with a ``denoiser.py``. A fifth of the pairs of review and
+word is held out, the same one for all, and `AMPEmbedding` is fitted to the others, repetitions damped. Each fit runs in a process of its own, so that an error, a
 crash or an endless loop costs one line of the table. That is no sandbox: run only what you would run by hand.
 """
 
@@ -69,7 +69,7 @@ def send_gain(sender, path, options, choice):
     sys.stdout = sys.stderr = open(os.devnull, "w")
     try:
         denoiser = "posterior" if path is None else maker(load_submission(path))("ReviewDenoiser")
-        gain = embedding_gain(*load_tables(options, choice), denoiser, options.rank)
+        gain = embedding_gain(*load_tables(options, choice), denoiser, options.rank, channel="damped")
         sender.send(gain if np.isfinite(gain) else f"the gain is {gain}")
     except BaseException as error:  # sys.exit in a submission, too
         sender.send(f"{type(error).__name__}: {error}")

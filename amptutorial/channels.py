@@ -1,0 +1,223 @@
+"""What the counts show of the embedding: channels for words that come in bursts.
+
+A word that occurs once in a document tends to occur again, for reasons that no
+embedding knows. So let N_ij ~ Poisson(rate_ij) count the *bursts*, where log rate_ij =
+s_i + s_j + M_ij, and let the table show a count Z_ij that they cause. Of every such
+channel three things are wanted. With log rate as the parameter (Fisher's identity),
+
+- the score is E[N_ij | Z_ij] - rate_ij: the expected bursts take the place of the
+  counts, and nothing else changes, neither the re-expansion nor AMP;
+- the Fisher information is the variance of E[N_ij | Z_ij], that is, the Poisson
+  channel's, rate_ij, minus what the channel hides of N_ij;
+- counts that are only expected, to a factor: E[Z_ij] is proportional to rate_ij, so
+  that biases refitted to the counts give the rates of the counts.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import digamma
+
+from ._counts import sums
+
+SETTLED = 1e-9  # a dispersion that changes by less has converged
+
+
+class Channel(ABC):
+    """How bursts N ~ Poisson(rate) become a count Z."""
+
+    # whether E[N | Z] depends on the rate, and must be formed anew as the rate changes
+    follows_rate = True
+
+    def refit(self, Z):
+        """Return the channel with its dispersion estimated from counts; or itself."""
+        return self
+
+    @abstractmethod
+    def bursts(self, z, rate):
+        """Return E[N | Z = z], the expected bursts, for arrays of counts and rates."""
+
+
+class Counts(Channel):
+    """Every count is a burst of its own: Z = N, the Poisson channel (`eq:Pij`).
+
+    Examples
+    --------
+    >>> Counts().bursts(np.array([1.0, 4.0]), np.array([0.1, 0.1]))
+    array([1., 4.])
+    """
+
+    follows_rate = False
+
+    def bursts(self, z, rate):
+        """Return `z`."""
+        return z
+
+    def information(self, rate):
+        """Return `rate`."""
+        return rate
+
+
+class Presence(Channel):
+    """The table shows whether there is a burst, P(Z > 0) = 1 - exp(-rate).
+
+    Counts above one are read as one. E[N | Z > 0] = rate / (1 - exp(-rate)), and the
+    information is rate^2 / (exp(rate) - 1): nearly all of it where bursts are rare.
+
+    Examples
+    --------
+    >>> Presence().bursts(np.array([1.0, 4.0]), np.array([1e-9, 1.0])).round(3)
+    array([1.   , 1.582])
+    """
+
+    def bursts(self, z, rate):
+        """Return rate / (1 - exp(-rate)) where `z` is not zero."""
+        rate = np.maximum(rate, 1e-12)  # the limit at zero is 1
+        return np.where(z > 0, rate / -np.expm1(-rate), 0.0)
+
+    def information(self, rate):
+        """Return rate^2 / (exp(rate) - 1)."""
+        rate = np.maximum(rate, np.finfo(float).tiny)
+        return rate * (rate / np.expm1(np.minimum(rate, 700)))
+
+
+@dataclass(frozen=True)
+class Bursts(Channel):
+    """Bursts of logarithmic sizes: negative binomial counts, dispersion estimated.
+
+    A burst of k counts has the probability p^k / (k L), where p = dispersion / (1 +
+    dispersion) and L = log(1 + dispersion). Then Z is negative binomial with shape
+    alpha = rate / L, mean dispersion * alpha and variance (1 + dispersion) times that;
+    given the sum of a row, it is Dirichlet-compound multinomial. Given Z = z,
+
+        E[N | z] = alpha (1 / alpha + 1 / (alpha + 1) + ... + 1 / (alpha + z - 1)):
+
+    count number k + 1 opens a burst with probability alpha / (alpha + k). Rare pairs
+    show their presence, frequent ones their counts.
+
+    Parameters
+    ----------
+    dispersion : float
+        Positive: the variance of a count, divided by its mean, minus 1.
+
+    Examples
+    --------
+    >>> z, rate = np.array([1.0, 4.0, 4.0]), np.array([0.1, 1e-9, 1e9])
+    >>> Bursts(1.0).bursts(z, rate).round(3)
+    array([1., 1., 4.])
+    """
+
+    dispersion: float = 1.0
+
+    def refit(self, Z):
+        """Return the channel whose bursts have the mean size that the counts show.
+
+        A burst has dispersion / log(1 + dispersion) counts in the mean. The bursts are
+        those expected if rows and columns were independent, so an association counts as
+        burst: the dispersion errs on the high side.
+
+        Parameters
+        ----------
+        Z : csr_array (m, n)
+            Counts without empty rows or columns.
+        """
+        rows, columns = sums(Z)
+        i, j = Z.tocoo().coords
+        mean = rows[i] * columns[j] / rows.sum()
+        dispersion = self.dispersion
+        for _ in range(100):
+            n = _bursts_of(Z.data, mean / dispersion)
+            before, dispersion = dispersion, _dispersion_of(Z.data.sum() / n.sum())
+            if abs(dispersion - before) <= SETTLED * before:
+                break
+        return Bursts(dispersion)
+
+    def bursts(self, z, rate):
+        """Return alpha (digamma(z + alpha) - digamma(alpha)), 1 where `z` is 1."""
+        return _bursts_of(z, rate / np.log1p(self.dispersion))
+
+    def information(self, rate):
+        """Return the variance of E[N | Z], summed over the counts.
+
+        Above a rate of 500, that of a Gaussian count of the same mean and variance.
+        """
+        rate = np.asarray(rate, dtype=float)
+        size = self.dispersion / np.log1p(self.dispersion)
+        large = size * rate / (1 + self.dispersion) + 0.5
+        rate = np.minimum(rate, 500.0)
+        alpha, p = rate * size / self.dispersion, 1 - 1 / (1 + self.dispersion)
+        z, pmf, n = 0, np.exp(-rate), np.zeros_like(rate)
+        mass, square = pmf.copy(), np.zeros_like(rate)
+        while (mass < 1 - 1e-12).any() and z < 100 * (1 + 500 * size):
+            pmf = pmf * (alpha + z) / (z + 1) * p
+            n = n + alpha / np.maximum(alpha + z, 1e-300)
+            z, mass, square = z + 1, mass + pmf, square + pmf * n**2
+        return np.where(rate < 500, square - rate**2, large)
+
+
+class Damped(Channel):
+    """The k-th occurrence of a word in a document counts 1/k.
+
+    E[N | Z = z] = 1 + 1/2 + ... + 1/z is that of `Bursts` with alpha = 1 for every
+    pair, whatever its rate. It is an approximation: on real text, pairs that occur have
+    rates far above those of independence, most of all the rare ones, and an alpha that
+    follows the estimated rate takes repetitions for association.
+
+    Examples
+    --------
+    >>> Damped().bursts(np.array([1.0, 2.0, 4.0]), 0.0).round(3)
+    array([1.   , 1.5  , 2.083])
+    """
+
+    follows_rate = False
+
+    def bursts(self, z, rate):
+        """Return the harmonic number of `z`."""
+        return _bursts_of(z, 1.0)
+
+
+@dataclass(frozen=True)
+class WithGaps(Channel):
+    """Another channel, some of whose pairs are hidden: their count is given as -1.
+
+    A pair that is hidden says nothing of its bursts: their expectation is the rate.
+
+    Examples
+    --------
+    >>> WithGaps(Counts()).bursts(np.array([-1.0, 3.0]), np.array([0.5, 0.5]))
+    array([0.5, 3. ])
+    """
+
+    channel: Channel
+
+    def bursts(self, z, rate):
+        """Return the rate where `z` is -1, and what the channel says elsewhere."""
+        return np.where(z < 0, rate, self.channel.bursts(np.maximum(z, 0), rate))
+
+
+def _bursts_of(z, alpha):
+    """Return alpha (digamma(z + alpha) - digamma(alpha)): see `Bursts`."""
+    alpha = np.maximum(alpha, 1e-9)  # the limit at zero is 1
+    return np.where(z == 1, 1.0, alpha * (digamma(z + alpha) - digamma(alpha)))
+
+
+def _dispersion_of(size):
+    """Return the dispersion of bursts of this mean size, by Newton's method."""
+    dispersion = max(2 * (size - 1), 1e-6)
+    for _ in range(100):
+        log = np.log1p(dispersion)
+        slope = 1 / log - dispersion / ((1 + dispersion) * log**2)
+        step = (dispersion / log - size) / slope
+        dispersion = max(dispersion - step, 1e-6)
+        if abs(step) <= SETTLED * dispersion:
+            break
+    return dispersion
+
+
+CHANNELS = {
+    "counts": Counts(),
+    "damped": Damped(),
+    "presence": Presence(),
+    "bursts": Bursts(),
+}

@@ -1,0 +1,166 @@
+"""When an iteration on real counts should stop: as soon as hidden pairs say so."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.sparse as sp
+
+from ._counts import split_pairs
+from ._validation import check_finite
+from .heldout import HeldOut
+from .poisson import fit_margins
+from .reexpansion import Side
+
+VALIDATION = 0.1  # the fraction of the pairs that decides when to stop
+AT_LEAST = 10  # iterations that AMP gets before it may be stopped
+CONVINCING = (
+    3  # standard errors: the best of many iterates beats independence by chance
+)
+
+
+def set_aside(Z, rng):
+    """Hide a tenth of the pairs, and return what is seen and what is held out.
+
+    Where most pairs are empty, a hidden pair is left out of what is seen, and reads as
+    a pair without counts (`amptutorial.heldout.split_pairs`). Where more than a tenth
+    of the pairs have counts, a hidden zero would be an outlier: there all pairs, empty
+    ones too, are hidden by the same coin, and marked.
+
+    Parameters
+    ----------
+    Z : csr_array (m, n)
+        Counts.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    seen : csr_array (m, n)
+        Counts, and -1 for hidden pairs that are marked: see
+        `amptutorial.channels.WithGaps`.
+    held_out : HeldOut
+
+    Raises
+    ------
+    ValueError
+        If no count is left.
+    """
+    if Z.nnz > VALIDATION * np.prod(Z.shape):
+        dense, hidden = Z.toarray(), rng.random(Z.shape) < VALIDATION
+        kept, held_out = np.where(hidden, 0, dense), np.where(hidden, dense, 0)
+        seen = sp.csr_array(np.where(hidden, -1.0, dense))
+    else:
+        kept, held_out = split_pairs(Z, VALIDATION, rng)
+        seen = kept
+    if not kept.sum():
+        raise ValueError("too few counts: none is left when a tenth is set aside")
+    return seen, HeldOut.of(kept, held_out)
+
+
+class Patience:
+    """When to stop: after an iteration without progress, but not in the first ten.
+
+    An iteration makes progress if it lowers the held-out cross-entropy, entropy - gain,
+    below the lowest so far by more than the fraction `tol` of it.
+
+    Parameters
+    ----------
+    entropy : float
+        The held-out cross-entropy of independence, in nats per count.
+    tol : float
+
+    Attributes
+    ----------
+    k : int
+        The number of iterations so far.
+    highest : float
+        The highest gain so far.
+    progress : bool
+        Whether the last iteration made progress.
+
+    Examples
+    --------
+    >>> patience = Patience(entropy=5.0, tol=0.01)
+    >>> for gain in [1.0, 1.5, 1.51]:
+    ...     patience.record(gain)
+    >>> patience.k, patience.progress, patience.exhausted
+    (3, False, False)
+    """
+
+    def __init__(self, entropy, tol):
+        self.entropy, self.tol = entropy, tol
+        self.k, self.highest, self.progress = 0, -np.inf, False
+
+    def record(self, gain):
+        """Count one more iteration, with this held-out gain."""
+        self.k += 1
+        self.progress = gain > self.highest + self.tol * (self.entropy - gain)
+        self.highest = max(self.highest, gain)
+
+    @property
+    def exhausted(self):
+        """Whether to stop."""
+        return self.k >= AT_LEAST and not self.progress
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The iterate that predicts hidden pairs best.
+
+    Attributes
+    ----------
+    sides : pair of Side, or None
+        None if no iterate beats independence.
+    gain : float
+        In nats per held-out count; zero for independence.
+    error : float
+        The two-way standard error of the gain.
+    k : int
+        The number of the iterate, from 1 on; 0 for independence.
+    improving : bool
+        Whether the last iteration still made progress.
+    """
+
+    sides: tuple[Side, Side] | None
+    gain: float
+    error: float
+    k: int
+    improving: bool
+
+
+def best_iterate(iterates, held_out, tol):
+    """Return the iterate that predicts hidden counts best, if any beats independence.
+
+    The biases are refitted to the counts seen, whatever the embedding is fitted to.
+
+    Parameters
+    ----------
+    iterates : iterable of pairs of Side
+        As from `amptutorial.reexpansion.iterated_sides`.
+    held_out : HeldOut
+    tol : float
+        For `Patience`, which ends the iteration.
+
+    Returns
+    -------
+    Chosen
+
+    Raises
+    ------
+    FloatingPointError
+        If a gain is not finite.
+    """
+    patience = Patience(held_out.entropy(), tol)
+    best, r_v = Chosen(None, 0.0, 0.0, 0, False), held_out.columns
+    for rows, columns in iterates:
+        W = columns.X / np.sqrt(len(rows.X))
+        r_u, r_v = fit_margins(held_out.rows, held_out.columns, rows.X, W, r_v)
+        log_ratios = held_out.log_ratios(rows.X, columns.X, r_u, r_v)
+        gain = held_out.mean(log_ratios)
+        check_finite(heldout_gain=gain)
+        patience.record(gain)
+        if gain > best.gain:
+            error = held_out.standard_error(log_ratios)
+            best = Chosen((rows, columns), gain, error, patience.k, False)
+        if patience.exhausted:
+            break
+    return replace(best, improving=patience.progress)

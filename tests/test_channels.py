@@ -1,0 +1,164 @@
+"""Channels: what a count says of the bursts behind it, against sums over all that may have happened."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.stats import logser, nbinom, poisson
+
+from amptutorial.channels import CHANNELS, Bursts, Counts, Damped, Presence, WithGaps
+from amptutorial.estimator import AMPEmbedding
+from amptutorial.heldout import heldout_gain, split_pairs
+from amptutorial.laws import GaussianRows, ShiftedExponential
+from amptutorial.model import draw_embedding
+
+RATES = np.array([1e-3, 0.1, 1.0, 7.0])
+DISPERSION = 1.5
+
+
+def law(channel, rate):
+    """Return the probabilities of the counts 0, 1, 2, ... of one pair, from SciPy."""
+    z = np.arange(2000)
+    if isinstance(channel, Bursts):
+        return nbinom.pmf(z, rate / np.log1p(DISPERSION), 1 / (1 + DISPERSION))
+    return poisson.pmf(z, rate)
+
+
+@pytest.mark.parametrize("channel", [Counts(), Presence(), Bursts(DISPERSION)])
+@pytest.mark.parametrize("rate", RATES)
+def test_the_score_is_the_derivative_of_the_log_likelihood(channel, rate):
+    """By log rate, from differences of SciPy's laws; where only presence shows, of log P(Z > 0)."""
+
+    def log_likelihood(log_rate):
+        p = law(channel, np.exp(log_rate))
+        if isinstance(channel, Presence):
+            p = np.where(np.arange(len(p)) > 0, -np.expm1(-np.exp(log_rate)), p[0])
+        return np.log(p[:6])
+
+    h = 1e-5
+    slope = (log_likelihood(np.log(rate) + h) - log_likelihood(np.log(rate) - h)) / (2 * h)
+    score = channel.bursts(np.arange(6.0), np.full(6, rate)) - rate
+    assert np.allclose(score, slope, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("channel", [Counts(), Presence(), Bursts(DISPERSION)])
+def test_the_information_is_the_variance_of_the_score(channel):
+    z = np.arange(2000.0)
+    for rate, information in zip(RATES, channel.information(RATES), strict=True):
+        score = channel.bursts(z, np.full(z.size, rate)) - rate
+        assert information == pytest.approx(law(channel, rate) @ score**2, rel=1e-9)
+    assert (channel.information(RATES) <= RATES * (1 + 1e-12)).all()  # the channel hides, and never adds
+
+
+def test_the_information_of_bursts_goes_over_to_that_of_a_gaussian_count():
+    below, above = Bursts(DISPERSION).information(np.array([499.9, 500.1]))
+    assert below == pytest.approx(above, rel=2e-3)
+
+
+def test_expected_bursts_are_those_of_simulated_ones(rng):
+    """Poisson numbers of bursts with logarithmic sizes: the mean number, given the count."""
+    rate = 1.3
+    n = rng.poisson(rate, 200_000)
+    sizes = logser.rvs(DISPERSION / (1 + DISPERSION), size=n.sum(), random_state=rng)
+    z = np.bincount(np.repeat(np.arange(n.size), n), sizes, n.size)
+    for count in (1, 2, 4, 8):
+        of_this = n[z == count]
+        error = of_this.std() / np.sqrt(of_this.size)
+        assert abs(of_this.mean() - Bursts(DISPERSION).bursts(float(count), rate)) <= 4 * error
+
+
+def test_rare_pairs_show_their_presence_and_frequent_ones_their_counts():
+    z = np.array([1.0, 3.0, 10.0])
+    assert np.allclose(Bursts(DISPERSION).bursts(z, 1e-9), 1, atol=1e-6)
+    assert np.allclose(Bursts(DISPERSION).bursts(z, 1e9), z, rtol=1e-6)
+
+
+def test_the_kth_occurrence_counts_one_kth():
+    z = np.arange(1.0, 7.0)
+    assert np.allclose(Damped().bursts(z, 0.0), np.cumsum(1 / z))
+    rates = np.full(z.size, np.log1p(DISPERSION))  # alpha = 1
+    assert np.allclose(Damped().bursts(z, 0.0), Bursts(DISPERSION).bursts(z, rates))
+
+
+@pytest.mark.parametrize("dispersion", [0.3, 2.0])
+def test_the_dispersion_of_independent_counts_is_found(rng, dispersion):
+    mean = np.exp(rng.standard_normal((400, 1)) + rng.standard_normal((1, 300)) - 2)
+    Z = rng.negative_binomial(mean / dispersion, 1 / (1 + dispersion))
+    Z = sp.csr_array(Z[Z.any(axis=1)][:, Z.any(axis=0)].astype(float))
+    assert Bursts().refit(Z).dispersion == pytest.approx(dispersion, rel=0.05)
+
+
+def test_poisson_counts_have_hardly_any_dispersion(rng):
+    mean = np.exp(rng.standard_normal((400, 1)) + rng.standard_normal((1, 300)))
+    assert Bursts().refit(sp.csr_array(rng.poisson(mean).astype(float))).dispersion < 0.03
+
+
+@pytest.mark.parametrize("channel", CHANNELS.values())
+def test_a_hidden_pair_says_nothing(channel):
+    z, rate = np.array([-1.0, 2.0, -1.0]), np.array([0.3, 0.5, 4.0])
+    found = WithGaps(channel).bursts(z, rate)
+    assert found[0] == 0.3 and found[2] == 4.0 and found[1] == channel.bursts(np.array([2.0]), rate[1:2])[0]
+
+
+@pytest.mark.parametrize("channel", CHANNELS.values())
+def test_zeros_tiny_rates_and_large_counts_stay_finite(channel):
+    z = np.array([0.0, 0.25, 1.0, 1e6, 1e12])
+    for rate in (0.0, 1e-300, 1.0, 1e20):
+        found = channel.bursts(z, np.full(z.size, rate))
+        assert np.isfinite(found).all() and found[0] == 0
+
+
+@pytest.fixture(scope="module")
+def bursty():
+    """An embedding whose bursts, not its counts, are Poisson, about one in seven pairs: (model, counts)."""
+    rng = np.random.default_rng(3)
+    rows, bias = GaussianRows(np.sqrt(125)), ShiftedExponential(0.25, 3)
+    model = draw_embedding(500, 400, 2, rows_u=rows, rows_v=rows, bias_u=bias, bias_v=bias, rng=rng)
+    rates = 0.15 * model.rates() / model.rates().mean()
+    return rates, rng.negative_binomial(rates / np.log1p(4.0), 1 / 5.0)
+
+
+@pytest.mark.parametrize("name", ["damped", "presence", "bursts"])
+def test_bursts_are_told_from_association(bursty, name):
+    """By whole pairs, each of the channels predicts bursty counts better than the Poisson channel, and knows it."""
+    rates, Z = bursty
+    kept, held_out = split_pairs(Z, 0.2, np.random.default_rng(0))
+    gains = {}
+    for channel in ("counts", name, "auto"):
+        model = AMPEmbedding(2, channel=channel, random_state=0).fit(kept)
+        U, V = model.embedding_, model.components_.T
+        gains[channel] = heldout_gain(kept, held_out, U, V, model.row_bias_, model.column_bias_)
+    assert gains[name] > gains["counts"] + 0.02
+    assert gains["auto"] > gains["counts"] + 0.02 and model.channel_ == "damped"
+
+
+@pytest.mark.parametrize("name", CHANNELS)
+def test_rates_are_those_of_the_counts_whatever_the_channel(bursty, name):
+    Z = bursty[1]
+    model = AMPEmbedding(2, channel=name, random_state=0).fit(Z)
+    rates = model.predict_rates()
+    assert np.allclose(rates.sum(axis=1), Z.sum(axis=1), rtol=1e-6)
+    assert np.allclose(rates.sum(axis=0), Z.sum(axis=0), rtol=1e-3, atol=1e-3)
+    if name == "presence":  # a rate of which nothing but a sure presence is known has no upper bound
+        return
+    again = model.transform(Z)
+    assert np.abs((again - model.embedding_) @ model.components_).max() / np.sqrt(len(Z)) < 0.05
+
+
+def test_poisson_counts_are_taken_as_counts(bursty):
+    Z = np.random.default_rng(4).poisson(20 * bursty[0])
+    assert AMPEmbedding(2, random_state=0).fit(Z).channel_ == "counts"
+
+
+@pytest.mark.filterwarnings("ignore::amptutorial._validation.AMPWarning")
+@pytest.mark.parametrize("shape", [None, 0.05, 0.3, 1.0])
+@pytest.mark.parametrize("mean", [0.05, 2.0])
+def test_no_embedding_is_reported_as_none(shape, mean):
+    """Poisson, or negative binomial with this shape: independent counts, sparse and dense, and d = 2 and 10."""
+    rng = np.random.default_rng(1)
+    rates = mean * np.outer(rng.exponential(1, 400) + 0.2, rng.exponential(1, 300) + 0.2)
+    noise = 1 if shape is None else rng.gamma(shape, 1 / shape, rates.shape)
+    Z = rng.poisson(rates * noise)
+    Z = Z[Z.any(axis=1)][:, Z.any(axis=0)]
+    for d in (2, 10):
+        model = AMPEmbedding(d, random_state=0).fit(Z)
+        assert model.heldout_gain_ <= 2 * model.heldout_error_
