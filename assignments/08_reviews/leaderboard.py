@@ -4,8 +4,9 @@
     python leaderboard.py submissions/ --corpus docstrings    # needs no reviews
 
 A submission is a file ``NAME.py`` or a folder ``NAME`` with a ``denoiser.py``. A fifth of the pairs of review and
-word is held out, the same one for all, and `AMPEmbedding` is fitted to the others, repetitions damped. Each fit runs in a process of its own, so that an error, a
-crash or an endless loop costs one line of the table. That is no sandbox: run only what you would run by hand.
+word is held out, the same one for all, and `AMPEmbedding` is fitted to the others, repetitions damped. Each fit runs in
+a process of its own, so that an error, a crash or an endless loop costs one line of the table. That is no sandbox: run
+only what you would run by hand.
 """
 
 import argparse
