@@ -43,7 +43,13 @@ from .state_evolution import (
 
 if TYPE_CHECKING:
     from .checks import check_denoiser
-    from .corpus import Corpus, corpus_from_texts, load_docstrings, load_movie_reviews
+    from .corpus import (
+        Corpus,
+        cooccurrence,
+        corpus_from_texts,
+        load_docstrings,
+        load_movie_reviews,
+    )
     from .estimator import AMPEmbedding
 
 __version__ = "0.1.0"
@@ -73,6 +79,7 @@ __all__ = [
     "Zipf",
     "biased_low_rank_amp",
     "check_denoiser",
+    "cooccurrence",
     "corpus_from_texts",
     "draw_embedding",
     "drop_empty",
@@ -93,6 +100,7 @@ _ON_DEMAND = {
     "AMPEmbedding": "estimator",
     "Corpus": "corpus",
     "check_denoiser": "checks",
+    "cooccurrence": "corpus",
     "corpus_from_texts": "corpus",
     "load_docstrings": "corpus",
     "load_movie_reviews": "corpus",

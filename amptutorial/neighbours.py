@@ -1,8 +1,17 @@
 """Which embeddings point the same way: the words nearest to a word."""
 
 import numpy as np
+from scipy.linalg import polar
+from scipy.special import softmax
 
-from ._validation import check_integer, check_matrix
+from ._validation import (
+    check_embedding,
+    check_integer,
+    check_matrix,
+    check_rates,
+    check_result,
+    quiet,
+)
 
 
 def nearest_words(X, vocabulary, word, k=5):
@@ -13,7 +22,8 @@ def nearest_words(X, vocabulary, word, k=5):
     Parameters
     ----------
     X : array (n, d)
-        One embedding a word.
+        One embedding a word: the rows of V, or `rate_coordinates`, whose cosines do not
+        depend on the coordinates of the fit.
     vocabulary : array of str (n,)
     word : str
     k : int
@@ -33,14 +43,143 @@ def nearest_words(X, vocabulary, word, k=5):
     >>> nearest_words(X, ["film", "tree", "movie"], "film", 1)
     ['movie']
     """
-    X = check_matrix(X, "X", shape=(len(vocabulary), None))
+    X = normalise_rows(check_matrix(X, "X", shape=(len(vocabulary), None)))
+    j = _position(vocabulary, word)
+    return _nearest(X, vocabulary, X[j], k, left_out=[j])
+
+
+def analogy(X, vocabulary, a, b, c, k=5):
+    """Return `k` words that may be to `c` what `b` is to `a`, the best one first.
+
+    They have the largest cosine with b - a + c, where each word stands for its
+    embedding, scaled to length 1. The three words are left out.
+
+    Parameters
+    ----------
+    X, vocabulary, k
+        As for `nearest_words`.
+    a, b, c : str
+
+    Returns
+    -------
+    list of str
+
+    Raises
+    ------
+    KeyError
+        If one of the words is not in the vocabulary.
+
+    Examples
+    --------
+    >>> X = np.array([[1.0, 0.0], [1.0, 1.0], [-1.0, 0.0], [-1.0, 1.0], [0.0, -1.0]])
+    >>> analogy(X, ["man", "king", "woman", "queen", "pawn"], "man", "king", "woman", 1)
+    ['queen']
+    """
+    X = normalise_rows(check_matrix(X, "X", shape=(len(vocabulary), None)))
+    three = [_position(vocabulary, word) for word in (a, b, c)]
+    return _nearest(X, vocabulary, np.array([-1, 1, 1]) @ X[three], k, left_out=three)
+
+
+def _position(vocabulary, word):
     found = np.flatnonzero(np.asarray(vocabulary) == word)
     if not found.size:
         raise KeyError(f"{word!r} is not in the vocabulary of {len(vocabulary)} words")
-    cosines = normalise_rows(X) @ normalise_rows(X)[found[0]]
-    cosines[found[0]] = -np.inf
+    return found[0]
+
+
+def _nearest(X, vocabulary, direction, k, left_out):
+    """Return the words of the `k` rows of length 1 that go most in a direction."""
+    cosines = X @ direction
+    cosines[left_out] = -np.inf
     order = np.argsort(-cosines, kind="stable")[: check_integer(k, "k", minimum=1)]
     return [str(vocabulary[j]) for j in order]
+
+
+@quiet
+def rate_coordinates(U, V, r_u, r_v):
+    """Return coordinates of the columns that follow from the rates alone.
+
+    The rates r_u_i r_v_j exp(M_ij), M = U V^T / sqrt(m), do not determine V. They stay
+    the same if U becomes U T and V becomes V T^-T; a vector added to all rows of one
+    side is absorbed by the biases of the other. The cosines of the rows of V change.
+    Those of the rows of X do not: they are correlations of the log-rates of two columns
+    over the rows, where weighted means of rows and columns are taken out.
+
+    Parameters
+    ----------
+    U, V : arrays (m, d), (n, d)
+    r_u, r_v : arrays (m,), (n,)
+        Bias factors, zero or more.
+
+    Returns
+    -------
+    array (n, d)
+        The rows of X, one for each column. Columns with r_v_j = 0 have no log-rates:
+        their rows are zero.
+
+    Raises
+    ------
+    ValueError
+        For arrays that have the wrong shape, are not finite, or whose product
+        overflows; for bias factors that are negative, or all zero.
+    FloatingPointError
+        If the result overflows.
+
+    Notes
+    -----
+    Let p_i and q_j be the shares of row i and column j in the sum of all rates, ubar =
+    sum_i p_i u_i and vbar = sum_j q_j v_j, and
+
+        C_ij = (u_i - ubar) . (v_j - vbar) / sqrt(m).
+
+    C is what remains of the log-rates when weighted means of rows and columns are
+    subtracted, since these remove everything that depends on i or on j alone: the
+    biases, and what they absorb. So C, as p and q, follows from the rates. X is (V -
+    vbar) S^(1/2) / sqrt(m), where S = sum_i p_i (u_i - ubar) (u_i - ubar)^T. Its inner
+    products are
+
+        x_j . x_k = sum_i p_i C_ij C_ik,
+
+    covariances of columns of C over the rows, since the columns have the mean zero.
+
+    The weights are the expected counts and not r_u, r_v, which change with what they
+    absorb.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> U, V = rng.standard_normal((5, 2)), rng.standard_normal((3, 2))
+    >>> T = np.array([[1.0, 2.0], [0.0, 3.0]])
+    >>> X = rate_coordinates(U, V, np.ones(5), np.ones(3))
+    >>> Y = rate_coordinates(U @ T, V @ np.linalg.inv(T).T, np.ones(5), np.ones(3))
+    >>> bool(np.allclose(X @ X.T, Y @ Y.T))
+    True
+    """
+    U, V = (X.astype(np.float64) for X in check_embedding(U, V, None, None))
+    r_u, r_v = _checked_bias(r_u, len(U), "r_u"), _checked_bias(r_v, len(V), "r_v")
+    p, q = _shares(U, V, r_u, r_v)
+    _, root = polar(np.sqrt(p)[:, None] * (U - p @ U))
+    X = (V - q @ V) @ (root / np.sqrt(len(U)))
+    X[r_v == 0] = 0
+    return check_result(X, "X", "scale U or V down")
+
+
+def _checked_bias(r, size, name):
+    r = check_rates(r, size, name, zero=True).astype(np.float64)
+    if not r.any():
+        raise ValueError(f"{name} is zero everywhere: there are no rates")
+    return r
+
+
+def _shares(U, V, r_u, r_v):
+    """Return the shares of rows (m,) and of columns (n,) in the sum of the rates."""
+    # loads joblib, which nearest words can do without
+    from .poisson import log_partition
+
+    W = V / np.sqrt(len(U))
+    rows = np.log(r_u) + log_partition(U, W, r_v)
+    columns = np.log(r_v) + log_partition(W, U, r_u)
+    return softmax(rows), softmax(columns)
 
 
 def normalise_rows(X):

@@ -26,7 +26,7 @@ from amptutorial import baselines, metrics
 
 CORE = (
     "bias score denoisers amp state_evolution model laws spectrum metrics poisson heldout baselines estimator "
-    "reexpansion channels stopping"
+    "reexpansion channels stopping neighbours"
 )
 EXAMPLES = 25  # of each function and property
 # scikit-learn's own door, and what has no norm
@@ -84,6 +84,7 @@ CASES = {
     "poisson_loss_and_gradient": "Z:Zmn U:Amd V:And r_u:Rm r_v:Rn",
     "poisson_objective": "Z:Zmn r_u:Rm r_v:Rn",
     "random_start": "n:I3 d:I2 rng:G",
+    "rate_coordinates": "U:Amd V:And r_u:Rm r_v:Rn",
     "refit_biases": "Z:Zmn U:Amd V:And n_sweeps:I3 tol:N0.01",
     "row_errors": "X:Amd X_hat:Amd",
     "scaled_rows": "d:I2 rows_u:L rows_v:L bias_u:L bias_v:L",
@@ -102,12 +103,12 @@ NOT_DRIVEN = {
     "records and warnings, which compute nothing": "AMPIterate AMPRun AMPWarning Chosen HalfStep SEIterate SERun Fit "
     "Side IndefinitePrecisionWarning BelowThresholdWarning NotConvergedWarning",
     "base classes and protocols": "Channel Denoiser LinearDenoiser BiasLaw RowLaw ScaledRowLaw",
-    "texts, code and rules, not arrays": "Corpus Patience check_denoiser corpus_from_texts has_closed_form "
-    "load_docstrings load_movie_reviews",
+    "texts, code and rules, not arrays": "Corpus Patience analogy check_denoiser cooccurrence corpus_from_texts "
+    "has_closed_form load_docstrings load_movie_reviews nearest_words",
     "steps of iterations, whose callers check": "HeldOut amp_iterates balanced_sides best_iterate damp denoiser_input "
     "expected_bursts fit_margins floor_precision form_precision half_step iterated_sides largest_changes "
-    "leading_directions log_partition margin_biases mode_gains new_side products_of_pairs reach_of "
-    "reexpanded_half_step same_pairs second_moment set_aside settle_rows starting_sides thinning_bounds tilted_means",
+    "leading_directions log_partition margin_biases mode_gains new_side normalise_rows products_of_pairs "
+    "reach_of reexpanded_half_step same_pairs second_moment set_aside settle_rows starting_sides thinning_bounds tilted_means",
     "channels, whose methods take what an iteration has": "Bursts Counts Damped Presence WithGaps",
 }
 

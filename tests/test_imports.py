@@ -10,7 +10,10 @@ import pytest
 import amptutorial
 
 LATER = ("scipy.stats", "sklearn", "pandas", "joblib", "matplotlib", "pooch", "simplemma")
-ON_DEMAND = ("AMPEmbedding", "Corpus", "check_denoiser", "corpus_from_texts", "load_docstrings", "load_movie_reviews")
+ON_DEMAND = (
+    *("AMPEmbedding", "Corpus", "check_denoiser", "cooccurrence", "corpus_from_texts"),
+    *("load_docstrings", "load_movie_reviews"),
+)
 
 
 def run(code):

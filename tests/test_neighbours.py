@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from samples import topics
 
-from amptutorial.neighbours import nearest_words, normalise_rows
+from amptutorial import AMPEmbedding
+from amptutorial.neighbours import analogy, nearest_words, normalise_rows, rate_coordinates
 
 WORDS = np.array(["film", "movie", "tree", "forest", "nothing"])
 
@@ -29,3 +31,107 @@ def test_unknown_words_and_wrong_shapes_are_refused(rng):
         nearest_words(X[:4], WORDS, "film")
     with pytest.raises(ValueError, match="k must be at least 1"):
         nearest_words(X, WORDS, "film", 0)
+
+
+def test_an_analogy_completes_a_parallelogram(rng):
+    words = np.array(["king", "man", "woman", "queen", "tree"])
+    X = np.array([[1.0, 1.0, 0.1], [1.0, 0.0, 0.0], [-1.0, 0.0, 0.0], [-1.0, 1.0, 0.1], [0.0, 0.0, 1.0]])
+    X *= rng.uniform(0.1, 10, (5, 1))  # lengths do not matter
+    assert analogy(X, words, "man", "king", "woman", 2) == ["queen", "tree"]
+    assert analogy(X, words, "king", "man", "queen", 1) == ["woman"]
+    with pytest.raises(KeyError, match="'duke' is not in the vocabulary of 5 words"):
+        analogy(X, words, "man", "duke", "woman")
+    with pytest.raises(ValueError, match="X must have shape"):
+        analogy(X[:4], words, "man", "king", "woman")
+
+
+# Coordinates that follow from the rates alone
+
+
+@pytest.fixture
+def model(rng):
+    """Return U, V, r_u, r_v with M of order one."""
+    m, n, d = 40, 30, 3
+    U, V = m**0.25 * rng.standard_normal((m, d)), rng.standard_normal((n, d)) * m**0.25
+    return U, V, rng.uniform(0.2, 5, m), rng.uniform(0.2, 5, n)
+
+
+def rates(U, V, r_u, r_v):
+    return r_u[:, None] * np.exp(U @ V.T / np.sqrt(len(U))) * r_v
+
+
+def test_inner_products_are_covariances_of_log_rates_without_their_weighted_means(model):
+    R = rates(*model)
+    p, q, L = R.sum(axis=1) / R.sum(), R.sum(axis=0) / R.sum(), np.log(R)
+    C = L - (L @ q)[:, None] - p @ L + p @ L @ q
+    X = rate_coordinates(*model)
+    assert X.shape == (30, 3)
+    assert np.allclose(X @ X.T, np.cov(C.T, aweights=p, ddof=0), rtol=1e-10, atol=1e-12)
+
+
+def test_equal_rates_have_equal_coordinates(model, rng):
+    U, V, r_u, r_v = model
+    T = np.linalg.qr(rng.standard_normal((3, 3)))[0] * [0.2, 1, 5] @ np.linalg.qr(rng.standard_normal((3, 3)))[0]
+    other_U, other_V = U @ T, V @ np.linalg.inv(T).T
+    # a vector added to one side is absorbed by the biases of the other
+    shift_u, shift_v = 3 * rng.standard_normal((2, 3))
+    other_r_v = 7 * r_v * np.exp(-other_V @ shift_u / np.sqrt(40))
+    other_U = other_U + shift_u
+    other_r_u = r_u / 7 * np.exp(-other_U @ shift_v / np.sqrt(40))
+    other = other_U, other_V + shift_v, other_r_u, other_r_v
+    assert np.allclose(rates(*other), rates(*model), rtol=1e-11)
+
+    X, Y = rate_coordinates(*model), rate_coordinates(*other)
+    assert np.abs(X @ X.T - Y @ Y.T).max() < 1e-9
+    words = np.array([f"w{j}" for j in range(30)])
+    assert all(nearest_words(X, words, word, 29) == nearest_words(Y, words, word, 29) for word in words)
+    assert any(nearest_words(V, words, word, 1) != nearest_words(other[1], words, word, 1) for word in words)
+
+
+def test_isotropic_rows_leave_the_columns_as_they_are():
+    # all signs: no mean, unit covariance, and the sum over the +-e_k of exp(u . v) is the same for every u
+    U = np.array([[a, b] for a in (-1.0, 1.0) for b in (-1.0, 1.0)])
+    V = np.array([[2.0, 0.0], [-2.0, 0.0], [0.0, 2.0], [0.0, -2.0]])
+    assert np.allclose(rate_coordinates(U, V, np.ones(4), np.ones(4)), V / 2)  # sqrt(m) = 2
+
+
+def test_rows_and_columns_without_rates_say_nothing(model):
+    U, V, r_u, r_v = model
+    without = np.delete(U, 7, axis=0) * (39 / 40) ** 0.25, np.delete(V, 4, axis=0) * (39 / 40) ** 0.25
+    expected = rate_coordinates(*without, np.delete(r_u, 7), np.delete(r_v, 4))
+    r_u[7] = r_v[4] = 0
+    X = rate_coordinates(U, V, r_u, r_v)
+    assert not X[4].any()
+    assert np.allclose(np.delete(X, 4, axis=0), expected, rtol=1e-10, atol=1e-12)
+
+
+def test_columns_with_the_log_rates_of_the_mean_have_no_direction(model):
+    U, V, r_u, r_v = model
+    X = rate_coordinates(U, 0 * V, r_u, r_v)
+    assert X.shape == (30, 3) and not X.any()
+
+
+def test_neighbours_in_a_fit_depend_little_on_its_balanced_coordinates_and_not_at_all_on_others(rng):
+    corpus, _, _ = topics(rng, per_pair=3.0)
+    fit = AMPEmbedding(2, random_state=0).fit(corpus.counts)
+    U, V, biases, words = fit.embedding_, fit.components_.T, (fit.row_bias_, fit.column_bias_), corpus.vocabulary
+    X, Y = rate_coordinates(U, V, *biases), rate_coordinates(U * [0.2, 5], V / [0.2, 5], *biases)
+    near = {word: nearest_words(X, words, word) for word in words}
+    assert near == {word: nearest_words(Y, words, word) for word in words}
+    shared = [len({*near[word]} & {*nearest_words(V, words, word)}) for word in words]
+    assert np.mean(shared) > 2.5  # of five; by chance, one of thirty
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda U, V, r_u, r_v: (U, V[:, :2], r_u, r_v), "V must have shape"),
+        (lambda U, V, r_u, r_v: (U, V, r_u[1:], r_v), r"r_u must have shape \(40,\)"),
+        (lambda U, V, r_u, r_v: (U, V, r_u, -r_v), "r_v must be non-negative"),
+        (lambda U, V, r_u, r_v: (U, V, r_u, 0 * r_v), "r_v is zero everywhere"),
+        (lambda U, V, r_u, r_v: (U * np.nan, V, r_u, r_v), "U holds NaN"),
+    ],
+)
+def test_bad_models_are_refused(model, change, message):
+    with pytest.raises(ValueError, match=message):
+        rate_coordinates(*change(*model))

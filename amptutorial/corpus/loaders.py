@@ -1,27 +1,26 @@
 """The three sources of a corpus, and the one way from texts to counts (`tab:nlp`)."""
 
-import numbers
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-from .._validation import check_counts, check_integer, check_positive
+from .._validation import check_counts, check_integer
 from .archive import find_archive, read_reviews, sentiment, sha256
 from .docstrings import docstrings, fingerprint, prose
+from .options import check_options, check_strings
 from .store import stored
-from .words import count_words, distinct, lemma, words
+from .words import count_words, distinct, term_lemma, words
 
+PACKAGES = ("numpy", "scipy", "sklearn", "matplotlib")
 _SHORTEST_DOCSTRING = 20  # words: "Return the parameters." says nothing about its words
-# numerical terms that would turn into axe, smoothe, spin
-_TERMS = {"axes", "smoothing", "span"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Corpus:
     """The counts of words in documents, with the names of both.
+
+    Or, from `cooccurrence`, the counts of words in the context of words.
 
     Attributes
     ----------
@@ -34,10 +33,12 @@ class Corpus:
         (negative).
     names : array of shape (m,), or None
         What each document is: the archive's member, the dotted name of the object, or
-        its position in your texts.
+        its position in your texts. From `cooccurrence`, the word.
     n_twins, n_empty : int
         Number of documents left out as near-twins of others, and of those without a
         word of the vocabulary.
+    rows : str
+        What the rows are, "documents" or "words".
 
     Raises
     ------
@@ -58,6 +59,7 @@ class Corpus:
     names: np.ndarray | None = None
     n_twins: int = 0
     n_empty: int = 0
+    rows: str = "documents"
 
     def __post_init__(self):
         Z = check_counts(self.counts, integers=True, name="counts")
@@ -76,7 +78,7 @@ class Corpus:
         (m, n), nnz = self.counts.shape, self.counts.nnz
         share = 100 * nnz / (m * n)
         return (
-            f"Corpus: {m:,} documents x {n:,} words, {nnz:,} of {m * n:,} pairs occur"
+            f"Corpus: {m:,} {self.rows} x {n:,} words, {nnz:,} of {m * n:,} pairs occur"
             f" ({share:.3g} %), {self.counts.sum():,} counts; left out:"
             f" {self.n_twins:,} near-twins, {self.n_empty:,} empty"
         )
@@ -101,8 +103,9 @@ def corpus_from_texts(
         which a word occurs; a word outside them is left out.
     stop_words : "english", None or iterable of str
         Words left out, as they stand or as lemmas.
-    lemmatize : bool
+    lemmatize : bool or callable
         Whether to count English words under their dictionary form: "films" as "film".
+        Or a function from word to dictionary form.
 
     Returns
     -------
@@ -123,21 +126,48 @@ def corpus_from_texts(
     >>> corpus.vocabulary.tolist(), corpus.counts.toarray().tolist()
     (['film', 'good'], [[1, 2], [1, 1], [1, 0]])
     """
-    texts = _check_strings(texts, "texts")
+    texts = check_strings(texts, "texts")
     labels = None if labels is None else np.asarray(labels)
     if labels is not None and labels.shape != (len(texts),):
         raise ValueError(
             f"labels must hold one label for each of the {len(texts)} texts,"
             f" got shape {labels.shape}"
         )
-    options = _check_options(min_df, max_df, stop_words)
-    options["lemmatize"] = lemma if lemmatize else str
+    options = check_options(min_df, max_df, stop_words, lemmatize)
     return _corpus(texts, np.arange(len(texts)), labels, **options)
 
 
-def load_docstrings(
-    packages=("numpy", "scipy", "sklearn", "matplotlib"), *, min_df=10, max_df=0.4
-):
+def docstring_texts(packages=PACKAGES):
+    """Return the docstrings of installed packages, as `load_docstrings` reads them.
+
+    Parameters
+    ----------
+    packages : iterable of str
+        Installed top-level packages; by default NumPy, SciPy, scikit-learn and
+        Matplotlib.
+
+    Returns
+    -------
+    list of str
+        The sentences of one docstring each. `load_docstrings` counts their words, with
+        `term_lemma`.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If a package is not installed.
+
+    Examples
+    --------
+    >>> texts = docstring_texts(["pooch"])
+    >>> corpus = corpus_from_texts(texts, lemmatize=term_lemma)
+    >>> "download" in corpus.vocabulary
+    True
+    """
+    return _docstrings(check_strings(packages, "packages"))[1]
+
+
+def load_docstrings(packages=PACKAGES, *, min_df=10, max_df=0.4):
     """Count the words of the docstrings of installed packages: no download is needed.
 
     The documents are the docstrings of public modules, classes, functions and methods
@@ -148,7 +178,8 @@ def load_docstrings(
     Parameters
     ----------
     packages : iterable of str
-        Installed top-level packages.
+        Installed top-level packages; by default NumPy, SciPy, scikit-learn and
+        Matplotlib.
     min_df, max_df : int or float
         As in `corpus_from_texts`.
 
@@ -170,21 +201,43 @@ def load_docstrings(
     >>> "download" in corpus.vocabulary, "pooch.core.retrieve" in corpus.names
     (True, True)
     """
-    packages = _check_strings(packages, "packages")
-    options = _check_options(min_df, max_df, "english")
+    packages = check_strings(packages, "packages")
+    options = check_options(min_df, max_df, "english", term_lemma)
 
     def count():
-        names, texts = [], []
-        for package in packages:
-            for name, docstring in docstrings(package):
-                text = prose(docstring)
-                if len(words(text)) >= _SHORTEST_DOCSTRING:
-                    names.append(name)
-                    texts.append(text)
-        return _corpus(texts, np.array(names), None, lemmatize=_term_lemma, **options)
+        names, texts = _docstrings(packages)
+        return _corpus(texts, np.array(names), None, **options)
 
     fingerprints = [fingerprint(package) for package in packages]
     return _stored([packages, fingerprints], options, count)
+
+
+def movie_review_texts(path=None, *, n_documents=7000, random_state=0):
+    """Return movie reviews, those that `load_movie_reviews` chooses and counts.
+
+    Parameters
+    ----------
+    path, n_documents, random_state
+        As for `load_movie_reviews`.
+
+    Returns
+    -------
+    list of str
+        The reviews, without near-twins. They are read anew each time, and never stored.
+
+    Raises
+    ------
+    FileNotFoundError, ConnectionError, ValueError
+        As `load_movie_reviews`.
+
+    Examples
+    --------
+    >>> len(movie_review_texts(n_documents=100))  # doctest: +SKIP
+    100
+    """
+    _check_choice_of_reviews(n_documents, random_state)
+    _, texts = _reviews(find_archive(path), n_documents, random_state)
+    return [texts[k] for k in _distinct(texts, n_documents)[0]]
 
 
 def load_movie_reviews(
@@ -217,8 +270,10 @@ def load_movie_reviews(
         number gives the first of them.
     random_state : int
         Seed of the choice, which does not depend on the order of the archive.
-    min_df, max_df, stop_words, lemmatize
+    min_df, max_df, stop_words
         As in `corpus_from_texts`.
+    lemmatize : bool
+        Whether to count words under their dictionary form.
 
     Returns
     -------
@@ -241,37 +296,54 @@ def load_movie_reviews(
     >>> "awful" in corpus.vocabulary  # doctest: +SKIP
     True
     """
-    check_integer(n_documents, "n_documents", minimum=1)
-    check_integer(random_state, "random_state")
-    options = _check_options(min_df, max_df, stop_words)
+    _check_choice_of_reviews(n_documents, random_state)
+    options = check_options(min_df, max_df, stop_words, bool(lemmatize))
     archive = find_archive(path)
 
     def count():
-        reviews = read_reviews(archive)
-        _check_enough(n_documents, len(reviews), "reviews")
-        names = np.random.default_rng(random_state).permutation(list(reviews))
+        names, texts = _reviews(archive, n_documents, random_state)
         labels = np.array([sentiment(name) for name in names])
-        texts = [reviews[name] for name in names]
-        how = options | {"lemmatize": lemma if lemmatize else str}
-        return _corpus(texts, names, labels, n_documents=n_documents, **how)
+        return _corpus(texts, names, labels, n_documents=n_documents, **options)
 
     choices = [sha256(archive), int(n_documents), int(random_state), bool(lemmatize)]
     return _stored(choices, options, count)
 
 
-def _corpus(texts, names, labels, *, n_documents=None, **options):
-    """Leave out near-twins, count the words of the rest, and leave out empty texts."""
+def _docstrings(packages):
+    """Return the dotted names and the sentences of docstrings that are long enough."""
+    names, texts = [], []
+    for package in packages:
+        for name, docstring in docstrings(package):
+            text = prose(docstring)
+            if len(words(text)) >= _SHORTEST_DOCSTRING:
+                names.append(name)
+                texts.append(text)
+    return names, texts
+
+
+def _reviews(archive, n_documents, random_state):
+    """Return the names and the texts of all reviews, in random order."""
+    reviews = read_reviews(archive)
+    _check_enough(n_documents, len(reviews), "reviews")
+    names = np.random.default_rng(random_state).permutation(list(reviews))
+    return names, [reviews[name] for name in names]
+
+
+def _distinct(texts, n_documents):
+    """Return what `distinct` does, if it finds as many as are asked for."""
     kept, n_twins = distinct(texts, n_documents)
     _check_enough(n_documents or 0, len(kept), "distinct reviews")
+    return kept, n_twins
+
+
+def _corpus(texts, names, labels, *, n_documents=None, **options):
+    """Leave out near-twins, count the words of the rest, and leave out empty texts."""
+    kept, n_twins = _distinct(texts, n_documents)
     counts, vocabulary = count_words([texts[k] for k in kept], **options)
     full = np.flatnonzero(counts.sum(axis=1))
     kept, n_empty = np.array(kept)[full], counts.shape[0] - full.size
     labels = None if labels is None else labels[kept]
     return Corpus(counts[full], vocabulary, labels, names[kept], n_twins, n_empty)
-
-
-def _term_lemma(word):
-    return word if word in _TERMS else lemma(word)
 
 
 def _stored(choices, options, count):
@@ -293,61 +365,14 @@ def _stored(choices, options, count):
 def _to_arrays(corpus):
     Z, fields = corpus.counts, vars(corpus)
     arrays = {"data": Z.data, "indices": Z.indices, "indptr": Z.indptr}
-    others = {name: fields[name] for name in fields if name != "counts"}
+    others = {name: fields[name] for name in fields if name not in ("counts", "rows")}
     known = {name: value for name, value in others.items() if value is not None}
     return {**arrays, "shape": Z.shape, **known}
 
 
-def _check_strings(values, name):
-    """Return `values` as a list of strings that is not empty."""
-    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
-        raise TypeError(
-            f"{name} must be a list of strings, got {type(values).__name__}:"
-            " put it in a list, [...]"
-        )
-    values = list(values)
-    for k, value in enumerate(values):
-        if not isinstance(value, str):
-            raise TypeError(
-                f"{name} must hold strings: {name}[{k}] is of type"
-                f" {type(value).__name__}"
-            )
-    if not values:
-        raise ValueError(f"{name} is empty: give at least one string")
-    return values
-
-
-def _check_options(min_df, max_df, stop_words):
-    return {
-        "min_df": _check_df(min_df, "min_df"),
-        "max_df": _check_df(max_df, "max_df"),
-        "stop_words": _check_stop_words(stop_words),
-    }
-
-
-def _check_df(value, name):
-    if isinstance(value, numbers.Integral):
-        return check_integer(value, name, minimum=1)
-    if check_positive(value, name, zero=True) > 1:
-        raise ValueError(
-            f"{name} must be a number of documents (an integer) or a proportion up to"
-            f" 1.0, got {value}"
-        )
-    return float(value)
-
-
-def _check_stop_words(stop_words):
-    if stop_words is None:
-        return frozenset()
-    if isinstance(stop_words, str):
-        if stop_words != "english":
-            raise ValueError(
-                'stop_words must be "english", None or a list of words,'
-                f" got {stop_words!r}"
-            )
-        return ENGLISH_STOP_WORDS
-    texts = _check_strings(stop_words, "stop_words")
-    return frozenset(word for text in texts for word in words(text))
+def _check_choice_of_reviews(n_documents, random_state):
+    check_integer(n_documents, "n_documents", minimum=1)
+    check_integer(random_state, "random_state")
 
 
 def _check_enough(n_documents, found, what):

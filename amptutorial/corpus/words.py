@@ -16,6 +16,8 @@ _NOT_LETTERS = re.compile(r"[\W\d_]+")
 # words: texts that have nothing to do with each other share shorter runs ("one of the
 # worst movies I have")
 _RUN = 8
+# numerical terms that would turn into axe, smoothe, spin
+_TERMS = {"axes", "smoothing", "span"}
 
 
 def clean(text):
@@ -36,6 +38,17 @@ def lemma(word):
     """
     form = simplemma.lemmatize(word, lang="en").lower()
     return form if len(form) > 1 and form.isalpha() else word
+
+
+def term_lemma(word):
+    """Return the dictionary form of a word, but leave some numerical terms as they are.
+
+    Examples
+    --------
+    >>> [term_lemma(word) for word in ("matrices", "axes", "smoothing")]
+    ['matrix', 'axes', 'smoothing']
+    """
+    return word if word in _TERMS else lemma(word)
 
 
 def distinct(texts, limit=None):
@@ -65,6 +78,20 @@ def _runs(text_words):
     return set(map(hash, runs)) or ({hash(tuple(text_words))} if text_words else set())
 
 
+def tokens(text, stop_words, lemmatize):
+    """Return the lemmas of the words of `text`, in order, without stop words.
+
+    Examples
+    --------
+    >>> tokens("She made two films", {"made", "she"}, lemma)
+    ['two', 'film']
+    """
+    # Stop words are looked up before lemmatisation and after it: "having" is one by its
+    # lemma "have", "made" by itself, whereas "make" is not a stop word.
+    lemmas = (lemmatize(word) for word in words(text) if word not in stop_words)
+    return [form for form in lemmas if form not in stop_words]
+
+
 def count_words(texts, *, min_df, max_df, stop_words, lemmatize):
     """Count the words of the texts as `tab:nlp` does.
 
@@ -90,22 +117,8 @@ def count_words(texts, *, min_df, max_df, stop_words, lemmatize):
     ValueError
         If no word is left.
     """
-
-    # Stop words are looked up before lemmatisation here and after it by
-    # CountVectorizer: "having" is one by its lemma "have", "made" by itself, whereas
-    # "make" is not a stop word.
-    def tokens(text):
-        found = (word for word in text.split() if len(word) > 1)
-        return [lemmatize(word) for word in found if word not in stop_words]
-
-    vectorizer = CountVectorizer(
-        min_df=min_df,
-        max_df=max_df,
-        stop_words=sorted(stop_words),
-        preprocessor=clean,
-        tokenizer=tokens,
-        token_pattern=None,
-    )
+    analyzer = functools.partial(tokens, stop_words=stop_words, lemmatize=lemmatize)
+    vectorizer = CountVectorizer(min_df=min_df, max_df=max_df, analyzer=analyzer)
     watched = tqdm(texts, desc="Counting words", leave=False)
     try:
         counts = vectorizer.fit_transform(watched)

@@ -1,0 +1,137 @@
+"""Words in context: how often words stand near each other."""
+
+import numpy as np
+import scipy.sparse as sp
+
+from .._counts import without_empty
+from .._validation import check_choice, check_integer
+from .loaders import Corpus
+from .options import check_options, check_strings
+from .words import count_words, distinct, tokens
+
+
+def cooccurrence(
+    texts,
+    *,
+    window=5,
+    context="before",
+    min_df=2,
+    max_df=1.0,
+    stop_words="english",
+    lemmatize=True,
+):
+    """Count how often words stand near each other: words by words.
+
+    Z_jk is how often word k stands among the `window` words before word j, in the same
+    text. Texts become words as in `corpus_from_texts`, and near-twins are left out.
+    Distances are counted as word2vec and GloVe count them, in what is left: stop words
+    and words outside the vocabulary do not separate their neighbours.
+
+    Parameters
+    ----------
+    texts : iterable of str
+        Such as `docstring_texts` and `movie_review_texts` return.
+    window : int
+        The largest distance; 1 counts neighbours alone. A window as large as the
+        longest text counts all pairs of a text.
+    context : {"before", "both"}
+        Whether the context of a word is what stands before it, or on both sides.
+    min_df, max_df, stop_words, lemmatize
+        As in `corpus_from_texts`.
+
+    Returns
+    -------
+    Corpus
+        Its `names` are the words of the rows, its `vocabulary` those of the columns.
+        They differ where a word begins or ends every one of its texts, unless `context`
+        is "both". `n_empty` is the number of texts without a pair of words.
+
+    Raises
+    ------
+    TypeError
+        For a bare string, or texts that are not strings.
+    ValueError
+        If there are no texts, `window` is less than 1, or no pair of words is left.
+
+    Notes
+    -----
+    In an embedding of these counts, U describes words as targets and V describes them
+    as contexts.
+
+    By default each co-occurrence is counted once, in the row of the later word. With
+    "both" it is counted twice, and Z_jk and Z_kj are one number, not two independent
+    ones: what a split of counts or pairs (`amptutorial.heldout`, and inside
+    `AMPEmbedding`) holds out at (j, k) may have been seen at (k, j). To judge such an
+    embedding, split the counts of "before" and add its transpose to each part.
+
+    All distances count alike. GloVe's weights, 1 / distance, add up to fractions that
+    vary less than Poisson counts do; a smaller window looks nearer, too.
+
+    Examples
+    --------
+    >>> texts = ["red wine", "red red wine", "wine glass"]
+    >>> corpus = cooccurrence(texts, window=1, min_df=1)
+    >>> corpus.names.tolist(), corpus.vocabulary.tolist()
+    (['glass', 'red', 'wine'], ['red', 'wine'])
+    >>> corpus.counts.toarray()
+    array([[0, 1],
+           [1, 0],
+           [2, 0]])
+    """
+    texts = check_strings(texts, "texts")
+    window = check_integer(window, "window", minimum=1)
+    check_choice(context, "context", ("before", "both"))
+    options = check_options(min_df, max_df, stop_words, lemmatize)
+    kept, n_twins = distinct(texts)
+    texts = [texts[k] for k in kept]
+    _, vocabulary = count_words(texts, **options)
+    known = _numbered(texts, vocabulary, options["stop_words"], options["lemmatize"])
+
+    Z = _counts_before(known, len(vocabulary), window)
+    if not Z.nnz:
+        raise ValueError(
+            "no pair of words is left: in each of the texts, at most one word is in the"
+            " vocabulary. Give longer texts, lower min_df, or raise max_df"
+        )
+    Z, rows, columns = without_empty(Z + Z.T if context == "both" else Z)
+    n_empty = sum(len(text) < 2 for text in known)
+    names, vocabulary = vocabulary[rows], vocabulary[columns]
+    return Corpus(Z, vocabulary, None, names, n_twins, n_empty, rows="words")
+
+
+def _numbered(texts, vocabulary, stop_words, lemmatize):
+    """Return the words of each text as positions in the vocabulary, others left out."""
+    number = {str(word): j for j, word in enumerate(vocabulary)}
+    read = (tokens(text, stop_words, lemmatize) for text in texts)
+    return [[number[word] for word in text if word in number] for text in read]
+
+
+def _counts_before(texts, n, window):
+    """Return how often k stands among the `window` numbers before j, for all j and k.
+
+    Parameters
+    ----------
+    texts : list of list of int
+        Numbers below `n`.
+    n, window : int
+
+    Returns
+    -------
+    csr_array of int (n, n)
+
+    Examples
+    --------
+    >>> _counts_before([[0, 1, 1], [0]], 2, 2).toarray()
+    array([[0, 0],
+           [2, 1]])
+    """
+    lengths = [len(text) for text in texts]
+    text_of = np.repeat(np.arange(len(texts)), lengths)
+    word = np.concatenate([np.array(text, dtype=np.int64) for text in texts])
+    Z = sp.csr_array((n, n), dtype=np.int64)
+    for distance in range(1, min(window + 1, max(lengths))):
+        together = text_of[distance:] == text_of[:-distance]
+        pairs = word[distance:][together], word[:-distance][together]
+        ones = np.ones(together.sum(), dtype=np.int64)
+        Z = Z + sp.csr_array((ones, pairs), shape=(n, n))
+    return Z
