@@ -200,3 +200,17 @@ def test_movie_review_texts_are_refused_as_their_counts_are(tmp_path):
         docstring_texts(["no_such_package_here"])
     with pytest.raises(TypeError, match="packages must be a list of strings, got str"):
         docstring_texts("pooch")
+
+
+def test_a_word_at_distance_k_counts_one_kth_where_weights_are_harmonic():
+    """By hand: in "red wine glass red", red has glass at 1, wine at 2, and red at 3 before it."""
+    corpus = cooccurrence(["red wine glass red"], window=3, weights="harmonic", min_df=1, lemmatize=False)
+    row = dict(zip(corpus.vocabulary, corpus.counts.toarray()[corpus.names.tolist().index("red")], strict=True))
+    assert row == pytest.approx({"glass": 1.0, "red": 1 / 3, "wine": 1 / 2})
+    flat = cooccurrence(["red wine glass red"], window=3, min_df=1, lemmatize=False)
+    assert flat.counts.sum() == 6 and corpus.counts.sum() == pytest.approx(3 + 2 / 2 + 1 / 3)
+
+
+def test_weights_of_another_name_are_an_error():
+    with pytest.raises(ValueError, match="weights must be one of"):
+        cooccurrence(["red wine"], weights="glove", min_df=1)

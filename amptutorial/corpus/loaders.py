@@ -24,8 +24,9 @@ class Corpus:
 
     Attributes
     ----------
-    counts : scipy.sparse.csr_array of int, shape (m, n)
-        Z_ij, how often word j occurs in document i; no row and no column is empty.
+    counts : scipy.sparse.csr_array, shape (m, n)
+        Z_ij, how often word j occurs in document i, whole numbers; words by words they
+        may be weighted. No row and no column is empty.
     vocabulary : array of str, shape (n,)
         The words, in alphabetical order.
     labels : array of shape (m,), or None
@@ -62,7 +63,8 @@ class Corpus:
     rows: str = "documents"
 
     def __post_init__(self):
-        Z = check_counts(self.counts, integers=True, name="counts")
+        whole = self.rows == "documents"  # weights by distance add up to fractions
+        Z = check_counts(self.counts, integers=whole, name="counts")
         m, n = Z.shape
         for field, size in {"vocabulary": n, "labels": m, "names": m}.items():
             array = getattr(self, field)
@@ -79,7 +81,7 @@ class Corpus:
         share = 100 * nnz / (m * n)
         return (
             f"Corpus: {m:,} {self.rows} x {n:,} words, {nnz:,} of {m * n:,} pairs occur"
-            f" ({share:.3g} %), {self.counts.sum():,} counts; left out:"
+            f" ({share:.3g} %), {self.counts.sum():,.0f} counts; left out:"
             f" {self.n_twins:,} near-twins, {self.n_empty:,} empty"
         )
 

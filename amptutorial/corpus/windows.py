@@ -15,6 +15,7 @@ def cooccurrence(
     *,
     window=5,
     context="before",
+    weights="flat",
     min_df=2,
     max_df=1.0,
     stop_words="english",
@@ -36,6 +37,9 @@ def cooccurrence(
         longest text counts all pairs of a text.
     context : {"before", "both"}
         Whether the context of a word is what stands before it, or on both sides.
+    weights : {"flat", "harmonic"}
+        Whether all distances count alike, or a word at distance k counts 1/k, as GloVe
+        counts. The sums are fractions then, and vary less than Poisson counts do.
     min_df, max_df, stop_words, lemmatize
         As in `corpus_from_texts`.
 
@@ -64,9 +68,6 @@ def cooccurrence(
     `AMPEmbedding`) holds out at (j, k) may have been seen at (k, j). To judge such an
     embedding, split the counts of "before" and add its transpose to each part.
 
-    All distances count alike. GloVe's weights, 1 / distance, add up to fractions that
-    vary less than Poisson counts do; a smaller window looks nearer, too.
-
     Examples
     --------
     >>> texts = ["red wine", "red red wine", "wine glass"]
@@ -81,13 +82,14 @@ def cooccurrence(
     texts = check_strings(texts, "texts")
     window = check_integer(window, "window", minimum=1)
     check_choice(context, "context", ("before", "both"))
+    check_choice(weights, "weights", ("flat", "harmonic"))
     options = check_options(min_df, max_df, stop_words, lemmatize)
     kept, n_twins = distinct(texts)
     texts = [texts[k] for k in kept]
     _, vocabulary = count_words(texts, **options)
     known = _numbered(texts, vocabulary, options["stop_words"], options["lemmatize"])
 
-    Z = _counts_before(known, len(vocabulary), window)
+    Z = _counts_before(known, len(vocabulary), window, weights == "harmonic")
     if not Z.nnz:
         raise ValueError(
             "no pair of words is left: in each of the texts, at most one word is in the"
@@ -106,8 +108,10 @@ def _numbered(texts, vocabulary, stop_words, lemmatize):
     return [[number[word] for word in text if word in number] for text in read]
 
 
-def _counts_before(texts, n, window):
+def _counts_before(texts, n, window, harmonic=False):
     """Return how often k stands among the `window` numbers before j, for all j and k.
+
+    If `harmonic`, a number at distance k counts 1/k.
 
     Parameters
     ----------
@@ -117,7 +121,7 @@ def _counts_before(texts, n, window):
 
     Returns
     -------
-    csr_array of int (n, n)
+    csr_array of int, or of float if `harmonic` (n, n)
 
     Examples
     --------
@@ -128,10 +132,11 @@ def _counts_before(texts, n, window):
     lengths = [len(text) for text in texts]
     text_of = np.repeat(np.arange(len(texts)), lengths)
     word = np.concatenate([np.array(text, dtype=np.int64) for text in texts])
-    Z = sp.csr_array((n, n), dtype=np.int64)
+    Z = sp.csr_array((n, n), dtype=np.float64 if harmonic else np.int64)
     for distance in range(1, min(window + 1, max(lengths))):
         together = text_of[distance:] == text_of[:-distance]
         pairs = word[distance:][together], word[:-distance][together]
         ones = np.ones(together.sum(), dtype=np.int64)
-        Z = Z + sp.csr_array((ones, pairs), shape=(n, n))
+        counts = sp.csr_array((ones, pairs), shape=(n, n))
+        Z = Z + (counts / distance if harmonic else counts)
     return Z
