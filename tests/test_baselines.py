@@ -202,6 +202,10 @@ def test_a_looser_tolerance_stops_earlier_and_higher(minimise, rng):
             lambda: lbfgs(np.eye(2), [1, 1], [1, 1], strength=1, A0=np.eye(2), B0=np.eye(2), tol=-1.0),
             "tol must be non-negative",
         ),
+        (
+            lambda: lbfgs(np.eye(2), [1, 1], [1, 1], strength=1, A0=np.eye(2), B0=np.eye(2), tol=1.5),
+            "tol must be at most 1, a fraction of the loss",
+        ),
     ],
 )
 def test_bad_input_is_named(call, message):

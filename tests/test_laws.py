@@ -149,6 +149,7 @@ def test_what_is_not_a_law_is_named(argument, wrong):
         (lambda: GaussianRows([[1.0, 0.0], [0.0, -1.0]]), "positive semidefinite"),
         (lambda: GaussianRows([[1.0, 1.0], [0.0, 1.0]]), "symmetric"),
         (lambda: DiscreteBias([1.0, 2.0], [0.5, 0.6]), "sum to 1"),
+        (lambda: DiscreteBias([1.0, 2.0], [1.5, -0.5]), "must be non-negative"),
         (lambda: DiscreteBias([1.0, np.nan]), "values holds NaN"),
         (lambda: EmpiricalRows([1.0, -1.0], np.ones((2, 1))), r"r\[1\] is -1"),
         (lambda: GaussianRows(np.eye(2)).draw((5, 3), np.random.default_rng(0)), "the rows have 3 entries"),
@@ -193,3 +194,14 @@ def test_without_parameters_zipf_is_zipfs_own_law():
     """The frequency of the word of rank q n is proportional to 1 / q."""
     q = np.array([0.01, 0.5, 1.0])
     assert np.allclose(np.exp(Zipf().isf(q)), 1 / q, rtol=1e-14)
+
+
+def test_without_parameters_the_other_laws_are_the_papers_and_the_standard_ones(rng):
+    """Section 4.2: exponential biases of mean 0.25 beyond 5, half of a sparse row zero; standard: N(0, I), no bias."""
+    paper = ShiftedExponential()
+    assert paper.isf(1.0) == 5 and paper.isf(np.exp(-1)) == pytest.approx(5.25, rel=1e-15)
+    assert (ConstantBias().isf([0.5, 1.0]) == 0).all()
+    assert (GaussianRows().second_moment(2) == np.eye(2)).all()
+    assert (SparseGaussianRows().second_moment(2) == np.eye(2) / 2).all()
+    law = ScaledRows(GaussianRows(), ConstantBias(), 1)
+    assert (law.draw(3, rng)[0] == 1).all() and (law.atoms()[0] == 1).all()

@@ -33,6 +33,13 @@ def test_bad_input_is_named(change, error, message, rng):
         )
 
 
+def test_a_start_may_have_lost_a_dimension():
+    """B_0 with a column of zeros: its moments are singular, and exactly so."""
+    start = {"M0": [[1.0, 0.0], [0.0, 0.0]], "Q0": np.diag([2.0, 0.0])}
+    run = gaussian_state_evolution(*constant_laws(2, 3.0), Ridge(1.0), beta=BETA, n_iter=2, **start)
+    assert np.isfinite(run.iterates[-1].nmse)
+
+
 def test_the_closed_form_says_when_it_does_not_apply():
     sparse = constant_laws(1, 2.0, rows=SparseGaussianRows(1.0, 0.5))
     gaussian = constant_laws(1, 2.0)

@@ -9,6 +9,7 @@ from amptutorial._validation import (
     check_array,
     check_choice,
     check_counts,
+    check_covariance,
     check_embedding,
     check_matrix,
     check_rates,
@@ -156,6 +157,16 @@ def test_symmetric_matrices_may_be_integers_but_not_complex():
     assert check_symmetric([[2, 1], [1, 2]], 2).dtype == np.float64
     with pytest.raises(ValueError, match="imaginary"):
         check_symmetric(np.eye(2) * 1j, 2)
+
+
+@pytest.mark.parametrize("scale", [1e-10, 1.0, 1e10])
+def test_a_covariance_may_be_singular_and_round_off_is_measured_by_its_scale(scale):
+    for smallest in (0.0, -1e-14):
+        assert check_covariance(scale * np.diag([1.0, smallest]), "C").shape == (2, 2)
+    with pytest.raises(ValueError, match="C must be positive semidefinite, its smallest eigenvalue is -"):
+        check_covariance(scale * np.diag([1.0, -1e-3]), "C")
+    with pytest.raises(ValueError, match="C must be positive definite"):
+        check_covariance(scale * np.diag([1.0, 0.0]), "C", definite=True)
 
 
 def test_a_choice_is_one_of_the_names():
