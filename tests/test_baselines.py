@@ -213,6 +213,13 @@ def test_bad_input_is_named(call, message):
         call()
 
 
+def test_gradient_descent_from_a_minimum_has_converged():
+    """(3 - a b)^2 / 2 + (a^2 + b^2) / 2 has it at a = b = sqrt 2: round-off leaves no descent."""
+    root = np.sqrt([[2.0]])
+    fit = gradient_descent([[3.0]], [1.0], [1.0], strength=1.0, A0=root, B0=root, tol=0)
+    assert fit.converged and np.allclose([fit.A, fit.B], root, rtol=1e-15)
+
+
 def test_a_start_inside_the_noise_warns(rng):
     with pytest.warns(BelowThresholdWarning, match="inside the noise, which ends at 37.32"):
         spectral_start(0.9 * rng.standard_normal((300, 400)), 2, rng=rng)

@@ -213,6 +213,12 @@ def test_overflow_is_reported(draw):
     assert np.allclose(model.joint_pmf(), 0.25)  # the distribution itself does not overflow
 
 
+def test_the_distribution_takes_rates_that_differ_by_more_than_a_float_can():
+    """Log rates of 1600, 0, -1600 and 0: one pair has all the probability."""
+    model = PoissonEmbedding([[40.0], [-40.0]], 2**0.5 * np.array([[40.0], [0.0]]), np.zeros(2), np.zeros(2))
+    assert model.joint_pmf().tolist() == [[1, 0], [0, 0]]
+
+
 @pytest.mark.parametrize("log_rate", [44, 710])
 def test_counts_beyond_64_bits_are_refused(log_rate, rng):
     model = PoissonEmbedding(np.full((2, 1), log_rate**0.5), np.full((2, 1), (2 * log_rate) ** 0.5), *np.zeros((2, 2)))

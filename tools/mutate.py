@@ -53,7 +53,7 @@ TESTS = {
     "reexpansion": ("reexpansion", "estimator"),
     "heldout": ("heldout", "stopping", "door"),
     "baselines": ("baselines", "door"),
-    "estimator": ("stopping", "estimator", "door"),
+    "estimator": ("stopping", "estimator_priors", "estimator", "door"),
     "_counts": ("heldout", "bias", "poisson"),
     "_blocks": ("poisson", "metrics", "denoisers"),
     "_validation": ("validation", "laws", "denoisers", "state_evolution_input", "door"),
