@@ -374,3 +374,12 @@ def test_a_misspelt_precision_is_refused():
 def test_a_callback_must_be_callable():
     with pytest.raises(TypeError, match="on_iteration must be callable, got 3"):
         run_small(Ridge(1.0), on_iteration=3)
+
+
+def test_a_run_holds_what_its_last_iterate_does(rng):
+    model, Y = instance(30, 40, 2, rng)
+    learner = GaussianPosterior(1.0, learn=True)
+    run = biased_low_rank_amp(Y, model.r_u, model.r_v, learner, B0=informed_start(model, rng), n_iter=4)
+    assert [it.k for it in run.iterates] == [0, 1, 2, 3]
+    for name in ("A", "B", "denoiser_u", "denoiser_v"):
+        assert getattr(run, name) is getattr(run.iterates[3], name)

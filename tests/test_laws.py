@@ -106,6 +106,12 @@ def test_laws_keep_their_own_arrays(rng):
     assert (gaussian.second_moment(2) == np.eye(2)).all()
 
 
+def test_probabilities_that_sum_to_one_but_for_their_digits_are_normalised():
+    law = DiscreteBias([0.0, 1.0], [0.333333, 0.666666])
+    assert sum(law.probabilities) == pytest.approx(1, rel=1e-15)
+    assert law.probabilities[1] == pytest.approx(2 * law.probabilities[0], rel=1e-15)
+
+
 def test_equal_laws_are_equal_and_may_be_keys():
     for make in (lambda: GaussianRows(np.eye(2)), lambda: GaussianRows(0.1), lambda: DiscreteBias([1.0, 2.0])):
         assert make() == make() and len({make(), make()}) == 1

@@ -14,6 +14,7 @@ from amptutorial._validation import (
     check_matrix,
     check_rates,
     check_symmetric,
+    check_values,
 )
 
 Z = np.array([[1, 0, 2], [0, 3, 0]])
@@ -129,6 +130,23 @@ def test_the_callers_arrays_are_neither_rewritten_nor_need_be_writeable(make):
     assert check_counts(given).toarray().ravel().tolist() == [2, 0, 5]
     for array, copy in zip((given.data, given.indices, given.indptr), before, strict=True):
         assert np.array_equal(array, copy)
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [(np.nan, "NaN or infinite"), (np.inf, "NaN or infinite"), (-1.0, "negative"), (0.5, "fractional")],
+)
+@pytest.mark.parametrize("make", [np.array, sp.csr_array])
+def test_one_bad_count_among_good_ones_is_enough(make, entry, message):
+    with pytest.raises(ValueError, match=f"counts holds {message} values"):
+        check_counts(make([[1.0, 2.0], [entry, 0.0]]), integers=True, name="counts")
+
+
+@pytest.mark.parametrize("entry", [np.nan, np.inf])
+@pytest.mark.parametrize("check", [check_matrix, check_values])
+def test_one_entry_that_is_not_finite_among_others_is_enough(check, entry):
+    with pytest.raises(ValueError, match="X holds NaN or infinite values"):
+        check(np.array([[1.0, entry]]), "X")
 
 
 def test_embeddings_must_fit_each_other_and_their_product_the_precision():

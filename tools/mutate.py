@@ -50,7 +50,7 @@ TESTS = {
     "spectrum": ("spectrum", "baselines", "door"),
     "metrics": ("metrics", "baselines", "door"),
     "poisson": ("poisson", "heldout", "reexpansion", "door"),
-    "reexpansion": ("reexpansion", "estimator"),
+    "reexpansion": ("reexpansion", "step_lengths", "estimator"),
     "heldout": ("heldout", "stopping", "door"),
     "baselines": ("baselines", "door"),
     "estimator": ("stopping", "estimator_priors", "estimator", "door"),
