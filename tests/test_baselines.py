@@ -151,6 +151,14 @@ def test_lists_and_whole_numbers_are_as_good_as_arrays(rng):
         assert np.allclose(A @ B.T / np.sqrt(3), np.diag([3, 0, 0]))
 
 
+def test_least_squares_ends_when_the_last_loss_is_lower_by_less_than_a_fraction_of_itself(monkeypatch):
+    losses = [100.0, 10.0, 9.5, 9.4]  # lower by 0.50 > 0.0525 * 9.5, then by 0.1
+    values = iter([*losses, 9.3])
+    monkeypatch.setattr(QuadraticLoss, "__call__", lambda self, A, B: next(values))
+    fit = alternating_least_squares(np.eye(2), [1, 1], [1, 1], strength=1.0, B0=[[1.0], [2.0]], tol=0.0525)
+    assert fit.losses == losses and fit.converged
+
+
 @pytest.mark.parametrize("minimise", [alternating_least_squares, gradient_descent, lbfgs])
 def test_a_looser_tolerance_stops_earlier_and_higher(minimise, rng):
     _, Y = instance(40, 60, 2, rng)

@@ -1,5 +1,7 @@
 """The checks at the door: what they accept, what they refuse, and that they leave the caller's arrays alone."""
 
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,8 +13,14 @@ from amptutorial._validation import (
     check_counts,
     check_covariance,
     check_embedding,
+    check_factors,
+    check_finite,
+    check_integer,
     check_matrix,
+    check_number,
+    check_positive,
     check_rates,
+    check_result,
     check_symmetric,
     check_values,
 )
@@ -157,6 +165,9 @@ def test_embeddings_must_fit_each_other_and_their_product_the_precision():
     with pytest.raises(ValueError, match=r"V must have shape \(3, 1\), got \(3, 2\)"):
         check_embedding(np.ones((2, 1)), np.ones((3, 2)), 2, 3)
     check_embedding(np.full((2, 1), 1e200), np.full((3, 1), 1e100), 2, 3)
+    check_embedding(np.full((2, 2), 1e200), np.full((3, 2), 8e107), 2, 3)
+    with pytest.raises(ValueError, match="may overflow"):  # a sum of two
+        check_embedding(np.full((2, 2), 1e200), np.full((3, 2), 1e108), 2, 3)
     with pytest.raises(ValueError, match=r"may overflow: U reaches 1.0e\+200 and V 1.0e\+150"):
         check_embedding(np.full((2, 1), -1e200), np.full((3, 1), 1e150), 2, 3)
     with pytest.raises(ValueError, match="may overflow"):
@@ -169,6 +180,15 @@ def test_bias_factors_may_be_zero_only_where_that_is_asked_for():
         check_rates([0, 1], 2, "r")
     with pytest.raises(ValueError, match=r"non-negative and finite: r\[1\] is -1"):
         check_rates([0, -1], 2, "r", zero=True)
+
+
+@pytest.mark.parametrize("scale", [1e-10, 1.0, 1e10])
+def test_asymmetry_is_measured_by_the_scale_of_the_matrix(scale):
+    F = scale * np.array([[2.0, 1.0], [1.0, 3.0]])
+    assert (check_symmetric(F * [[1, 1 + 1e-9], [1, 1]], 2) == F * [[1, 1 + 1e-9], [1, 1]]).all()
+    with pytest.raises(ValueError, match="F must be symmetric"):
+        check_symmetric(F * [[1, 1 + 1e-3], [1, 1]], 2)
+    assert not check_symmetric(0 * F, 2).any() and check_symmetric(np.empty((0, 0)), 0).shape == (0, 0)
 
 
 def test_symmetric_matrices_may_be_integers_but_not_complex():
@@ -185,6 +205,49 @@ def test_a_covariance_may_be_singular_and_round_off_is_measured_by_its_scale(sca
         check_covariance(scale * np.diag([1.0, -1e-3]), "C")
     with pytest.raises(ValueError, match="C must be positive definite"):
         check_covariance(scale * np.diag([1.0, 0.0]), "C", definite=True)
+
+
+def test_one_result_that_is_not_finite_is_enough():
+    for value in (np.array([1.0, np.nan]), [1.0, np.inf]):
+        with pytest.raises(FloatingPointError, match="x is too large for a float: scale down"):
+            check_result(value, "x", "scale down")
+        with pytest.raises(FloatingPointError, match="x is not finite: the iteration diverges"):
+            check_finite(good=1.0, x=value)
+    assert check_result(2.0, "x", "scale down") == 2.0
+    check_finite(x=np.ones(2), y=0.0)
+
+
+@pytest.mark.parametrize("s", [-800.0, 800.0])
+def test_one_bias_whose_exponential_is_no_float_is_enough(s):
+    with pytest.raises(OverflowError, match=r"exp\(s\) is zero or infinite"):
+        check_factors(np.array([0.0, s]), "s")
+    assert check_factors(np.array([0.0, s / 2]), "s").tolist() == [1.0, np.exp(s / 2)]
+
+
+def test_integers_are_those_that_an_index_can_be():
+    assert [check_integer(k, "k") for k in (0, np.int8(3), sys.maxsize)] == [0, 3, sys.maxsize]
+    assert check_integer(2, "k", minimum=2) == 2
+    for k, message in ((-1, "at least 0, got -1"), (sys.maxsize + 1, f"at most {sys.maxsize}")):
+        with pytest.raises(ValueError, match=f"k must be {message}"):
+            check_integer(k, "k")
+    for k in (True, 1.0, "1"):
+        with pytest.raises(TypeError, match="k must be an integer"):
+            check_integer(k, "k")
+
+
+def test_numbers_may_have_any_sign_or_be_positive_or_not_negative():
+    assert check_number(-1, "x") == -1 and check_positive(1, "x") == 1 and check_positive(0, "x", zero=True) == 0
+    for value, zero, message in ((0, False, "positive"), (-1, False, "positive"), (-1, True, "non-negative")):
+        with pytest.raises(ValueError, match=f"x must be {message} and finite, got {value}"):
+            check_positive(value, "x", zero=zero)
+    for value in (np.inf, -np.inf, np.nan, 10**400):
+        with pytest.raises(ValueError, match="x must be finite"):
+            check_number(value, "x")
+        with pytest.raises(ValueError, match="x must be positive and finite"):
+            check_positive(value, "x")
+    for value in (True, "1", 1j):
+        with pytest.raises(TypeError, match="x must be a number"):
+            check_number(value, "x")
 
 
 def test_a_choice_is_one_of_the_names():
