@@ -89,6 +89,12 @@ def test_scaled_rows_are_normalised(rng):
     assert X.T @ X / len(X) == pytest.approx(0.1 * np.eye(2), abs=0.005)
 
 
+def test_scaled_rows_need_a_mean_rate_but_no_second_moment():
+    heavy, rows = Zipf(0.6), GaussianRows(1)
+    law_u, law_v = scaled_rows(1, rows_u=rows, rows_v=rows, bias_u=heavy, bias_v=heavy)
+    assert heavy.moment(2) == np.inf and law_u.log_scale == -law_v.log_scale == -np.log(heavy.moment(1))
+
+
 def test_empirical_rows_repeat_the_instance(rng):
     r, X = np.array([1.0, 2.0, 3.0]), np.arange(6.0).reshape(3, 2)
     drawn_r, drawn_X = EmpiricalRows(r, X).draw(7, rng)

@@ -10,7 +10,7 @@ from amptutorial.amp import random_start
 from amptutorial.denoisers import GaussianPosterior, Lasso, Ridge
 from amptutorial.experiments import L2, predict
 from amptutorial.laws import EmpiricalRows, SparseGaussianRows
-from amptutorial.state_evolution import gaussian_state_evolution, has_closed_form, state_evolution
+from amptutorial.state_evolution import _whiten, gaussian_state_evolution, has_closed_form, state_evolution
 
 
 @pytest.mark.parametrize(
@@ -33,11 +33,18 @@ def test_bad_input_is_named(change, error, message, rng):
         )
 
 
-def test_a_start_may_have_lost_a_dimension():
-    """B_0 with a column of zeros: its moments are singular, and exactly so."""
-    start = {"M0": [[1.0, 0.0], [0.0, 0.0]], "Q0": np.diag([2.0, 0.0])}
-    run = gaussian_state_evolution(*constant_laws(2, 3.0), Ridge(1.0), beta=BETA, n_iter=2, **start)
-    assert np.isfinite(run.iterates[-1].nmse)
+@pytest.mark.parametrize("scale", [1.0, 1e10])
+def test_a_start_may_have_lost_a_dimension_but_for_round_off(scale):
+    """B_0 with a column of zeros: its moments are singular. Round-off is measured by their scale."""
+    laws, M0 = constant_laws(2, 3.0), np.sqrt(scale) * np.diag([1.0, 0.0])
+    for smallest in (0.0, -1e-12):
+        start = {"M0": M0, "Q0": scale * np.diag([2.0, smallest])}
+        run = gaussian_state_evolution(*laws, Ridge(1.0), beta=BETA, n_iter=1, **start)
+        assert np.isfinite(run.iterates[-1].nmse)
+    with pytest.raises(ValueError, match="no start has these M0 and Q0"):
+        gaussian_state_evolution(
+            *laws, Ridge(1.0), beta=BETA, n_iter=1, M0=M0, Q0=scale * np.diag([2.0, -1e-3])
+        )  # fmt: skip
 
 
 def test_the_closed_form_says_when_it_does_not_apply():
@@ -94,3 +101,12 @@ def test_a_bug_inside_a_denoiser_is_not_answered_by_the_other_form():
     e = setting.draw(rng)
     with pytest.raises(TypeError, match="a bug in the denoiser"):
         predict(e, setting.scaled_rows(), Broken(1.0), random_start(45, 2, rng), 2, rng)
+
+
+def test_fresh_noise_is_white_and_orthogonal_to_what_is_known(rng):
+    """Exactly, in the sample: the excess loss is a small difference, in which sampling errors would drown it."""
+    known, noise = 5 * rng.standard_normal((200, 3)), rng.standard_normal((200, 2))
+    white = _whiten(noise + known[:, :2], known)
+    assert np.allclose(white.T @ known / 200, 0, atol=1e-13)
+    assert np.allclose(white.T @ white / 200, np.eye(2), atol=1e-13)
+    assert np.linalg.matrix_rank(np.hstack([white, noise, known])) == 5  # of the given noise's own directions
