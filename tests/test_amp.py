@@ -1,6 +1,7 @@
 """Algorithm 1: against its lines written out, its fixed points, its symmetries, and what it does with bad input."""
 
 import warnings
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from amptutorial.amp import (
     FLOOR,
     IndefinitePrecisionWarning,
+    amp_iterates,
     biased_low_rank_amp,
     denoiser_input,
     floor_precision,
@@ -383,3 +385,13 @@ def test_a_run_holds_what_its_last_iterate_does(rng):
     assert [it.k for it in run.iterates] == [0, 1, 2, 3]
     for name in ("A", "B", "denoiser_u", "denoiser_v"):
         assert getattr(run, name) is getattr(run.iterates[3], name)
+
+
+def test_without_a_number_there_are_ten_undamped_iterations(rng):
+    model, Y = instance(30, 40, 2, rng)
+    B0, ridge = informed_start(model, rng), Ridge(1.0)
+    run = biased_low_rank_amp(Y, model.r_u, model.r_v, ridge, B0=B0)
+    expected = algorithm_1(Y, model.r_u, model.r_v, 1.0, B0, 10)
+    assert len(run.iterates) == 10 and np.allclose(run.A, expected[0]) and np.allclose(run.B, expected[1])
+    *_, tenth = islice(amp_iterates(Y, model.r_u, model.r_v, (ridge, ridge), B0), 10)
+    assert np.array_equal(tenth.B, run.B)

@@ -104,6 +104,31 @@ def test_numerical_jacobian_has_the_documented_orientation(rng):
     assert np.allclose(Linear().mean_jacobian(problem.P, problem.r, problem.F), G)
 
 
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_the_step_of_the_numerical_jacobian_follows_the_scale_of_its_rows(scale, rng):
+    """Against 1 - tanh^2: the step h relative to the scale errs by h^2 / 3 and by eps / h, both below 1e-10."""
+
+    class Saturating(Denoiser):
+        def estimate(self, P, r, F):
+            return scale * np.tanh(P / scale)
+
+    P = scale * rng.uniform(-1, 1, (7, 2))
+    expected = np.diag((1 - np.tanh(P / scale) ** 2).mean(axis=0))
+    assert np.allclose(Saturating().mean_jacobian(P, np.ones(7), np.eye(2)), expected, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize("covariance", [1e-3, 1e3])
+def test_round_off_below_zero_is_told_from_a_negative_eigenvalue_at_any_scale(scale, covariance, rng):
+    """F of rank 3 in 10 dimensions: r is so large that round-off, if it were taken as it is, would be indefinite."""
+    X, P = rng.standard_normal((3, 10)), rng.standard_normal((5, 10))
+    F, posterior = scale * X.T @ X, GaussianPosterior(covariance)
+    r = np.full(5, 1e18 / (scale * covariance))
+    assert np.isfinite(posterior.estimate(P, r, F)).all()
+    with pytest.raises(ValueError, match="not positive definite"):
+        posterior.estimate(P, r, F - 1e-6 * scale * np.eye(10))
+
+
 def test_posterior_mean_against_the_integral():
     """E(x | p) for p = x F + N(0, F), x ~ N(0, r c), d = 1, by quadrature of Bayes' rule."""
     F, r, c, p = 1.7, 2.5, 0.6, 1.3

@@ -288,3 +288,7 @@ def test_jacobian_in_blocks_is_the_mean_over_rows(rng, monkeypatch):
         expected[np.ix_(S, S)] += np.linalg.inv(F[np.ix_(S, S)]) / 100
     monkeypatch.setattr(_lasso, "_BLOCK", 3 * 16)
     np.testing.assert_allclose(lasso_mean_jacobian(support, F), expected, rtol=1e-12, atol=1e-13)
+
+
+def test_jacobian_of_a_single_row_is_its_own():
+    assert lasso_mean_jacobian(np.array([[True, False]]), np.diag([2.0, 3.0])).tolist() == [[0.5, 0], [0, 0]]

@@ -53,7 +53,7 @@ SIZES = {
         *scaled_rows(1, **LAWS), Ridge(1.0), n_iter=k, **START
     ),
     "iterations on random rows": lambda k: state_evolution(
-        *scaled_rows(1, **LAWS), Ridge(1.0), n_iter=k, n_samples=50, rng=seed(), **START
+        *scaled_rows(1, **LAWS), Ridge(1.0), n_iter=k, n_samples=10, rng=seed(), **START
     ),
     "components of a fit": lambda k: AMPEmbedding(k, random_state=0).fit(3 + 3 * np.eye(4)),
     "iterations of a fit": lambda k: AMPEmbedding(1, n_iter=k, random_state=0).fit(3 + 3 * np.eye(4)),

@@ -47,6 +47,20 @@ def test_a_start_may_have_lost_a_dimension_but_for_round_off(scale):
         )  # fmt: skip
 
 
+def test_a_start_may_miss_its_law_by_a_tenth():
+    """B_0 = B has Q0 = beta M0 S^-1 M0 exactly; an instance differs a little from its law, but not by half."""
+    law_u, law_v = constant_laws(1, 3.0)
+    S = law_v.atoms()[0][0]  # E(B^2) of rows of variance one
+    M0 = [[S / BETA]]
+    for share, fits in ((1.0, True), (0.95, True), (0.85, False), (0.5, False)):
+        start = {"beta": BETA, "M0": M0, "Q0": [[share * S / BETA]], "n_iter": 1}
+        if fits:
+            assert gaussian_state_evolution(law_u, law_v, Ridge(1.0), **start).iterates
+        else:
+            with pytest.raises(ValueError, match="no start has these M0 and Q0"):
+                gaussian_state_evolution(law_u, law_v, Ridge(1.0), **start)
+
+
 def test_the_closed_form_says_when_it_does_not_apply():
     sparse = constant_laws(1, 2.0, rows=SparseGaussianRows(1.0, 0.5))
     gaussian = constant_laws(1, 2.0)
