@@ -1,10 +1,10 @@
-"""The priors of AMPEmbedding's own denoisers: an entry of U or V has the variance that is asked for."""
+"""What parameters of AMPEmbedding stand for: priors whose entries have the variance asked for, and seeds that differ."""
 
 import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from amptutorial.estimator import DENOISERS
+from amptutorial.estimator import DENOISERS, AMPEmbedding
 
 
 @pytest.mark.parametrize("variance", [0.25, 1.0, 3.0])
@@ -22,3 +22,8 @@ def test_the_penalty_is_that_of_a_prior_of_this_variance(name, variance):
 def test_the_gaussian_prior_begins_with_this_variance_and_learns():
     denoiser = DENOISERS["posterior"](3.0)
     assert denoiser.covariance == 3.0 and denoiser.learn
+
+
+def test_every_seed_has_random_numbers_of_its_own():
+    first = [AMPEmbedding(random_state=seed)._generator().random() for seed in (*range(100), 0)]
+    assert len(set(first)) == 100 and first[0] == first[100]
