@@ -131,11 +131,11 @@ def test_round_off_below_zero_is_told_from_a_negative_eigenvalue_at_any_scale(sc
 
 def test_a_negative_precision_is_taken_as_long_as_the_penalty_outweighs_it():
     """lambda / r is 1/4 in the row of the largest r: F + 1/4 must be positive in it, and is 1/16 for F = -3/16."""
-    P, r = np.ones((2, 1)), np.array([1.0, 8.0])
-    assert Ridge(2.0).estimate(P, r, np.array([[-3 / 16]]))[1, 0] == pytest.approx(16, rel=1e-14)
+    P, r = np.ones((2, 1)), np.array([1.0, 16.0])
+    assert Ridge(4.0).estimate(P, r, np.array([[-3 / 16]]))[1, 0] == pytest.approx(16, rel=1e-14)
     for F in (-4 / 16, -5 / 16):
         with pytest.raises(ValueError, match="not positive definite for row 1: the minimum does not exist"):
-            Ridge(2.0).estimate(P, r, np.array([[F]]))
+            Ridge(4.0).estimate(P, r, np.array([[F]]))
 
 
 def test_posterior_mean_against_the_integral():

@@ -1,4 +1,4 @@
-"""What parameters of AMPEmbedding stand for: priors whose entries have the variance asked for, and seeds that differ."""
+"""What parameters of AMPEmbedding stand for: priors with the variance that is asked for, and seeds that differ."""
 
 import numpy as np
 import pytest

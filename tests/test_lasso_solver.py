@@ -227,6 +227,11 @@ def test_unequal_scales_of_the_coordinates(rng):
     assert lasso_kkt(solve_lasso_rows(P, t, F), P, t, F).max() < 1e-12
 
 
+def test_entries_of_one_row_may_differ_by_more_than_a_float_can():
+    P, t = np.array([[1e200, 1.0], [1.0, 1e200]]), np.array([1e-200, 1.0])
+    np.testing.assert_allclose(solve_lasso_rows(P, t, np.eye(2)), [[1e200, 1.0], [0.0, 1e200]], rtol=1e-12)
+
+
 def test_no_rows_and_float32():
     F = np.array([[2.0, 0.5], [0.5, 1.0]])
     assert solve_lasso_rows(np.empty((0, 2)), np.empty(0), F).shape == (0, 2)

@@ -133,6 +133,8 @@ def test_thinning_bounds_are_shared_between_the_sides(rng):
     assert np.allclose(c_u, 2 * 50 / np.sqrt(8) / 2, rtol=1e-14) and np.allclose(c_v, c_u[0], rtol=1e-14)
     c_u, c_v = thinning_bounds(np.zeros((8, 2)), directions[8:], np.sqrt(8))
     assert not c_u.any() and np.isfinite(c_v).all()
+    c_u, c_v = thinning_bounds(directions[:8], np.zeros((12, 2)), np.sqrt(8))
+    assert np.isfinite(c_u).all() and not c_v.any()
 
 
 def test_thinning_in_many_chunks_gives_the_same_law(rng, monkeypatch, densely_drawn):
