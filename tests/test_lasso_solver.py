@@ -228,8 +228,8 @@ def test_unequal_scales_of_the_coordinates(rng):
 
 
 def test_entries_of_one_row_may_differ_by_more_than_a_float_can():
-    P, t = np.array([[1e200, 1.0], [1.0, 1e200]]), np.array([1e-200, 1.0])
-    np.testing.assert_allclose(solve_lasso_rows(P, t, np.eye(2)), [[1e200, 1.0], [0.0, 1e200]], rtol=1e-12)
+    P, t = np.array([[1e200, 1e-200], [1.0, 1e200]]), np.array([1e-200, 1.0])
+    np.testing.assert_allclose(solve_lasso_rows(P, t, np.eye(2)), [[1e200, 0.0], [0.0, 1e200]], rtol=1e-12)
 
 
 def test_no_rows_and_float32():
