@@ -118,6 +118,21 @@ def test_probabilities_that_sum_to_one_but_for_their_digits_are_normalised():
     assert law.probabilities[1] == pytest.approx(2 * law.probabilities[0], rel=1e-15)
 
 
+def test_the_order_of_the_values_does_not_matter():
+    assert DiscreteBias([2.0, 1.0, 3.0], [0.25, 0.7, 0.05]) == DiscreteBias([1.0, 2.0, 3.0], [0.7, 0.25, 0.05])
+    law = DiscreteBias([2.0, 1.0, 3.0], [0.25, 0.7, 0.05])
+    assert law.isf([0.01, 0.04, 0.06, 0.29, 0.31, 1.0]).tolist() == [3, 3, 2, 2, 1, 1]
+
+
+def test_a_mean_rate_of_zero_is_none():
+    class Never(ConstantBias):
+        def moment(self, p):
+            return 0.0
+
+    with pytest.raises(ValueError, match="bias_v = .* has no finite mean rate above zero"):
+        scaled_rows(1, rows_u=GaussianRows(), rows_v=GaussianRows(), bias_u=ConstantBias(), bias_v=Never())
+
+
 def test_equal_laws_are_equal_and_may_be_keys():
     for make in (lambda: GaussianRows(np.eye(2)), lambda: GaussianRows(0.1), lambda: DiscreteBias([1.0, 2.0])):
         assert make() == make() and len({make(), make()}) == 1
@@ -163,6 +178,8 @@ def test_what_is_not_a_law_is_named(argument, wrong):
         (lambda: DiscreteBias([1.0, 2.0], [0.5, 0.6]), "sum to 1"),
         (lambda: DiscreteBias([1.0, 2.0], [1.5, -0.5]), "must be non-negative"),
         (lambda: DiscreteBias([1.0, np.nan]), "values holds NaN"),
+        (lambda: DiscreteBias([[1.0, 2.0], [3.0, 4.0]]), "values must be a sequence"),
+        (lambda: DiscreteBias([1.0, 2.0], [1.0]), "one for each value"),
         (lambda: EmpiricalRows([1.0, -1.0], np.ones((2, 1))), r"r\[1\] is -1"),
         (lambda: GaussianRows(np.eye(2)).draw((5, 3), np.random.default_rng(0)), "the rows have 3 entries"),
         (
