@@ -127,6 +127,9 @@ def test_round_off_below_zero_is_told_from_a_negative_eigenvalue_at_any_scale(sc
     assert np.isfinite(posterior.estimate(P, r, F)).all()
     with pytest.raises(ValueError, match="not positive definite"):
         posterior.estimate(P, r, F - 1e-6 * scale * np.eye(10))
+    # with r that the inverse can bear, of condition number 1e8, it is as if round-off were zero
+    expected = P @ np.linalg.inv(F + 1e-6 * scale * np.eye(10))
+    assert np.allclose(posterior.estimate(P, 1e-12 * r, F) / expected, 1, rtol=0, atol=1e-4)
 
 
 def test_a_negative_precision_is_taken_as_long_as_the_penalty_outweighs_it():

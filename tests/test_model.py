@@ -125,12 +125,13 @@ def test_thinning_bounds_dominate(rng):
     assert (model.U @ model.V.T / np.sqrt(model.m) <= c_u[:, None] + c_v + 1e-12).all()
 
 
-def test_thinning_bounds_are_shared_between_the_sides(rng):
+@pytest.mark.parametrize(("long", "other"), [(2.0, 50.0), (0.02, 0.5), (0.5, 0.02)])
+def test_thinning_bounds_are_shared_between_the_sides(long, other, rng):
     """For rows of one length each the bound is |u| |v| / sqrt(m), half from either side, whatever the lengths."""
     directions = rng.standard_normal((20, 2))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-    c_u, c_v = thinning_bounds(2 * directions[:8], 50 * directions[8:], np.sqrt(8))
-    assert np.allclose(c_u, 2 * 50 / np.sqrt(8) / 2, rtol=1e-14) and np.allclose(c_v, c_u[0], rtol=1e-14)
+    c_u, c_v = thinning_bounds(long * directions[:8], other * directions[8:], np.sqrt(8))
+    assert np.allclose(c_u, long * other / np.sqrt(8) / 2, rtol=1e-14) and np.allclose(c_v, c_u[0], rtol=1e-14)
     c_u, c_v = thinning_bounds(np.zeros((8, 2)), directions[8:], np.sqrt(8))
     assert not c_u.any() and np.isfinite(c_v).all()
     c_u, c_v = thinning_bounds(directions[:8], np.zeros((12, 2)), np.sqrt(8))

@@ -179,6 +179,13 @@ def test_a_looser_tolerance_stops_earlier(rng, monkeypatch):
     assert numbers[0] < numbers[1] < numbers[2]
 
 
+def test_a_sweep_that_changes_nothing_is_the_last(monkeypatch):
+    calls, compute = [], poisson.margin_biases
+    monkeypatch.setattr(poisson, "margin_biases", lambda *args: calls.append(args) or compute(*args))
+    refit_biases([[1, 2], [3, 6]], np.zeros((2, 1)), np.zeros((2, 1)), tol=0.0, n_sweeps=20)
+    assert len(calls) < 2 * 20 + 1
+
+
 def test_empty_rows_and_columns_get_no_bias(rng):
     Z = np.array([[2, 0, 1], [0, 0, 0], [1, 0, 4]])
     U, V = rng.standard_normal((3, 1)), rng.standard_normal((3, 1))

@@ -148,6 +148,8 @@ def test_the_callers_arrays_are_neither_rewritten_nor_need_be_writeable(make):
 def test_one_bad_count_among_good_ones_is_enough(make, entry, message):
     with pytest.raises(ValueError, match=f"counts holds {message} values"):
         check_counts(make([[1.0, 2.0], [entry, 0.0]]), integers=True, name="counts")
+    assert check_counts(make([[1.0, 2.0], [3.0, 0.0]]), integers=True).sum() == 6
+    assert check_counts(make([[1.0, 2.0], [0.5, 0.0]])).sum() == 3.5
 
 
 @pytest.mark.parametrize("entry", [np.nan, np.inf])
