@@ -329,6 +329,11 @@ def test_no_rows_have_the_jacobian_zero():
         assert (denoiser.mean_jacobian(np.ones((0, 3)), np.ones(0), np.eye(3)) == 0).all()
 
 
+def test_the_lasso_needs_a_definite_precision():
+    with pytest.raises(ValueError, match="F must be positive definite, its smallest eigenvalue is 0"):
+        Lasso(1.0).estimate(np.ones((1, 2)), np.ones(1), np.diag([1.0, 0.0]))
+
+
 def test_strength_must_be_a_number():
     with pytest.raises(TypeError, match="strength must be a number, got '1'"):
         Ridge("1")

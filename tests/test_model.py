@@ -138,6 +138,16 @@ def test_thinning_bounds_are_shared_between_the_sides(long, other, rng):
     assert np.isfinite(c_u).all() and not c_v.any()
 
 
+def test_pairs_exactly_at_the_bound_are_drawn_once(rng):
+    """Rows and columns of squared length 6 with m = 1 have bounds of 3 each: thinned, and not densely as well."""
+    u, n, draws = np.array([[1.0, 1.0, 2.0]]), 50, 200
+    model = PoissonEmbedding(u, np.repeat(u, n, axis=0), np.zeros(1), np.full(n, -7.0))
+    assert [set(c.tolist()) for c in thinning_bounds(model.U, model.V, 1.0)] == [{LONG}, {LONG}]
+    total = sum(model.sample(rng, sparse=True).sum() for _ in range(draws))
+    expected = draws * n * np.exp(6 - 7)
+    assert abs(total - expected) < 4 * np.sqrt(expected)
+
+
 def test_thinning_in_many_chunks_gives_the_same_law(rng, monkeypatch, densely_drawn):
     """Rows whose proposals fill a chunk each: the sums of 2000 draws are chi-square about their rates."""
     monkeypatch.setattr(model_module, "PAIRS_AT_ONCE", 2)
