@@ -1,6 +1,6 @@
 """Break the formulas of the core one at a time, and ask whether a unit test notices.
 
-    python tools/mutate.py                          # 300 mutants drawn anew, on two processes: about an hour
+    python tools/mutate.py                          # 300 mutants drawn anew, on two processes: half an hour
     python tools/mutate.py --sample 40 --seed 7     # fewer, and the same ones again
     python tools/mutate.py --module amp bias        # of these modules alone
 
