@@ -221,6 +221,21 @@ def test_bad_input_is_named(call, message):
         call()
 
 
+def test_a_step_of_gradient_descent_gains_half_of_what_the_slope_promises(rng):
+    """At least, and a step twice as long would not: the line search of Armijo, with halves."""
+    Y, ones = rng.standard_normal((6, 5)), (np.ones(6), np.ones(5))
+    A0, B0 = rng.standard_normal((6, 2)), rng.standard_normal((5, 2))
+    loss = QuadraticLoss(Y, *ones, Ridge(0.5))
+    by_A, by_B = loss.gradient(A0, B0)
+    with pytest.warns(NotConvergedWarning):
+        fit = gradient_descent(Y, *ones, strength=0.5, A0=A0, B0=B0, n_iter=1)
+    step = np.linalg.norm(fit.A - A0) / np.linalg.norm(by_A)
+    assert np.allclose(fit.A, A0 - step * by_A) and np.allclose(fit.B, B0 - step * by_B)
+    slope = (by_A**2).sum() + (by_B**2).sum()
+    assert loss(A0, B0) - loss(fit.A, fit.B) >= step * slope / 2
+    assert loss(A0, B0) - loss(A0 - 2 * step * by_A, B0 - 2 * step * by_B) < 2 * step * slope / 2
+
+
 def test_gradient_descent_from_a_minimum_has_converged():
     """(3 - a b)^2 / 2 + (a^2 + b^2) / 2 has it at a = b = sqrt 2: round-off leaves no descent."""
     root = np.sqrt([[2.0]])
