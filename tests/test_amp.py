@@ -8,11 +8,13 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse.linalg import aslinearoperator
 
 from amptutorial.amp import (
     FLOOR,
     IndefinitePrecisionWarning,
     amp_iterates,
+    as_operator,
     biased_low_rank_amp,
     denoiser_input,
     floor_precision,
@@ -376,6 +378,13 @@ def test_a_misspelt_precision_is_refused():
 def test_a_callback_must_be_callable():
     with pytest.raises(TypeError, match="on_iteration must be callable, got 3"):
         run_small(Ridge(1.0), on_iteration=3)
+
+
+@pytest.mark.parametrize("make", [np.array, np.ndarray.tolist, sp.csr_array, sp.csc_array, aslinearoperator])
+def test_a_score_comes_with_its_transpose(make, rng):
+    Y, A, B = (rng.standard_normal(shape) for shape in ((4, 6), (4, 2), (6, 2)))
+    product, transposed = as_operator(make(Y))
+    assert np.allclose(product @ B, Y @ B, rtol=1e-14) and np.allclose(transposed @ A, Y.T @ A, rtol=1e-14)
 
 
 def test_a_run_holds_what_its_last_iterate_does(rng):

@@ -141,6 +141,16 @@ def test_a_negative_precision_is_taken_as_long_as_the_penalty_outweighs_it():
             Ridge(4.0).estimate(P, r, np.array([[F]]))
 
 
+def test_a_denoiser_of_ones_own_has_no_penalty_and_does_not_learn(rng):
+    class Identity(Denoiser):
+        def estimate(self, P, r, F):
+            return P
+
+    one, (P, r) = Identity(), (rng.standard_normal((4, 2)), np.ones(4))
+    assert one.penalty(P, r) == one.convexity(r) == 0
+    assert one.refit(P, r, np.eye(2)) is one and one.frozen() is one
+
+
 def test_posterior_mean_against_the_integral():
     """E(x | p) for p = x F + N(0, F), x ~ N(0, r c), d = 1, by quadrature of Bayes' rule."""
     F, r, c, p = 1.7, 2.5, 0.6, 1.3
