@@ -1,10 +1,11 @@
 """Methods compared on counts of real words, and what the counts themselves show.
 
 How well does a method predict counts that it has not seen, what do its embeddings know
-of sentiment, how long does it take?
+of labels, how long does it take? And what does it report where there is no embedding?
 """
 
 import time
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -15,22 +16,28 @@ from sklearn.preprocessing import scale
 
 from .baselines import singular_values
 from .bias import drop_empty, estimate_bias
-from .corpus import load_movie_reviews
+from .corpus import load_docstrings, load_movie_reviews
 from .estimator import AMPEmbedding
-from .heldout import heldout_gain, hold_out
-from .methods import METHODS, amp, tf_idf
+from .heldout import (
+    held_out_pairs,
+    heldout_gain,
+    hold_out,
+    split_counts,
+    split_pairs,
+)
+from .methods import METHODS, tf_idf
 from .model import PoissonEmbedding
 from .neighbours import nearest_words
 from .score import FisherScore
 
-HELD_OUT = 0.2  # the fraction of the counts that judges the methods
-DIMENSIONS = (10, 50)
-MORE_DIMENSIONS = (2, 5, 20, 100)  # for `AMPEmbedding` alone
+HELD_OUT = 0.2  # the fraction that judges the methods
+SPLITS = {"pairs": split_pairs, "counts": split_counts}
 WORDS = ("awful", "horror", "detective", "song", "soldier", "cartoon")
+DOC_WORDS = ("matrix", "plot", "sparse", "kernel", "random", "gradient")
 N_SINGULAR = 60
 
 
-def sentiment_accuracy(features, labels, rng):
+def probe_accuracy(features, labels, rng):
     """Return the share of documents whose label a logistic regression finds.
 
     It sees the features of four fifths of the documents, and judges the others.
@@ -46,7 +53,7 @@ def sentiment_accuracy(features, labels, rng):
     --------
     >>> labels = np.tile([0, 1], 50)
     >>> features = labels[:, None] * [1.0, -1.0]
-    >>> sentiment_accuracy(features, labels, np.random.default_rng(0))
+    >>> probe_accuracy(features, labels, np.random.default_rng(0))
     1.0
     """
     folds = StratifiedKFold(5, shuffle=True, random_state=int(rng.integers(2**31)))
@@ -105,8 +112,41 @@ def without_embedding(Z, rng):
     return PoissonEmbedding(U, V, *biases).sample(rng, sparse=True)
 
 
+def in_bursts(Z, shape, rng):
+    """Return negative binomial counts that share only their margins with `Z`.
+
+    The rate of each pair is multiplied by a gamma variable of its own, of mean 1 and
+    the given shape: the counts of a pair come together, and there is no embedding.
+
+    Parameters
+    ----------
+    Z : sparse array (m, n)
+        Counts without empty rows or columns; their margins are the expectations.
+    shape : float
+        Small for large bursts.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    csr_array (m, n)
+
+    Examples
+    --------
+    >>> Z = sp.csr_array(np.ones((300, 400)))
+    >>> drawn = in_bursts(Z, 0.5, np.random.default_rng(0)).toarray()
+    >>> drawn.mean().round(1), drawn.var().round(1)  # 1 + 1 / shape
+    (np.float64(1.0), np.float64(3.0))
+    """
+    r_u, r_v = estimate_bias(Z)
+    drawn = [
+        sp.csr_array(rng.negative_binomial(shape, shape / (shape + r * r_v)))
+        for r in r_u
+    ]
+    return sp.vstack([row.reshape(1, -1) for row in drawn], format="csr")
+
+
 def compare_methods(
-    corpus, rng, *, methods=METHODS, dimensions=DIMENSIONS, words=WORDS
+    corpus, rng, *, methods=METHODS, dimensions=(10,), words=(), split=split_pairs
 ):
     """Fit every method to four fifths of the counts of a corpus.
 
@@ -117,19 +157,22 @@ def compare_methods(
     rng : numpy.random.Generator
         For the split; every method gets a generator of its own.
     methods : dict of str to callable
-        ``method(kept, d, rng)`` returns rates.
+        ``method(kept, d, rng)`` returns rates. The others are compared with the first.
     dimensions : sequence of int
     words : sequence of str
         Whose nearest words are listed.
+    split : callable
+        What is hidden: `split_pairs`, or `split_counts`.
 
     Returns
     -------
-    dict
-        For each method, by dimension: ``<method>_gain`` in nats per count;
-        ``<method>_sentiment``, the accuracy of a logistic regression on the rows'
-        embeddings; ``<method>_words``, the five words nearest to each of `words`;
-        ``<method>_seconds`` of all processors together, the choice of the free
-        parameter included.
+    list of dict
+        For each dimension and method: ``method``, ``d``; ``gain`` in nats per count and
+        its two-way standard ``error``; ``lead``, by how much the first method gains
+        more, and ``lead_error``, both of the differences pair by pair; ``chosen``, the
+        settings; ``probe``, the accuracy of a logistic regression from the rows'
+        embeddings to the labels; ``words``, the five words nearest to each of `words`;
+        ``seconds`` of all processors together, the choice of the settings included.
 
     Raises
     ------
@@ -141,62 +184,154 @@ def compare_methods(
             "the corpus has no labels, and the comparison asks what embeddings know"
             " of them"
         )
-    kept, held_out, rows, columns = hold_out(corpus.counts, HELD_OUT, rng)
+    kept, held_out, rows, columns = hold_out(corpus.counts, HELD_OUT, rng, split)
     labels, vocabulary = corpus.labels[rows], corpus.vocabulary[columns]
-    seed = int(rng.integers(2**31))
-    results = {}
-    for name, method in methods.items():
-        for d in dimensions:
+    pairs, seed = held_out_pairs(kept, held_out), int(rng.integers(2**31))
+    records = []
+    for d in dimensions:
+        first = None
+        for name, method in methods.items():
             begin = time.process_time()
             rates = method(kept, d, np.random.default_rng([seed, d]))
-            found = {
-                "seconds": time.process_time() - begin,
-                "gain": rates.gain(kept, held_out),
-                "sentiment": _probe(rates.U, labels, np.random.default_rng(seed)),
-                "words": [nearest_words(rates.V, vocabulary, word) for word in words],
-            }
-            for key, value in found.items():
-                results.setdefault(f"{name}_{key}", []).append(value)
-    return results
+            seconds = time.process_time() - begin
+            log_ratios = rates.log_ratios(pairs)
+            first = log_ratios if first is None else first
+            records.append(
+                {
+                    **{"method": name, "d": d, "seconds": seconds},
+                    "gain": pairs.mean(log_ratios),
+                    "error": pairs.standard_error(log_ratios),
+                    "lead": pairs.mean(first - log_ratios),
+                    "lead_error": pairs.standard_error(first - log_ratios),
+                    "chosen": ", ".join(f"{k} {v}" for k, v in rates.chosen.items()),
+                    "probe": _probe(rates.U, labels, np.random.default_rng(seed)),
+                    "words": [nearest_words(rates.V, vocabulary, w) for w in words],
+                }
+            )
+    return records
 
 
 def _probe(U, labels, rng):
-    """Return the `sentiment_accuracy` of embeddings in standardised coordinates."""
-    return sentiment_accuracy(scale(U.astype(np.float64)), labels, rng)
+    """Return the accuracy of embeddings in standardised coordinates."""
+    return probe_accuracy(scale(U.astype(np.float64)), labels, rng)
+
+
+def docstrings():
+    """Return the counts of the docstrings, labelled by their packages."""
+    corpus = load_docstrings()
+    packages = [name.partition(".")[0] for name in corpus.names]
+    return replace(corpus, labels=np.array(packages))
+
+
+def negative_binomial(index, shape):
+    """Return counts with the margins of the docstrings' and no embedding."""
+    corpus = docstrings()
+    counts = in_bursts(corpus.counts, shape, np.random.default_rng(index))
+    return replace(corpus, counts=counts)
+
+
+def poisson(index):
+    """Return Poisson counts with the margins of the docstrings' and no embedding."""
+    corpus = docstrings()
+    counts = without_embedding(corpus.counts, np.random.default_rng(index))
+    return replace(corpus, counts=counts)
+
+
+# by the index of a case: of reviews, the choice
+CORPORA = {
+    "docstrings": lambda index: docstrings(),
+    "reviews": lambda index: load_movie_reviews(random_state=index),
+    "Poisson": poisson,
+    "bursts 0.05": partial(negative_binomial, shape=0.05),
+    "bursts 0.3": partial(negative_binomial, shape=0.3),
+    "bursts 1": partial(negative_binomial, shape=1.0),
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One corpus, one split, and the methods and dimensions compared there.
+
+    Attributes
+    ----------
+    corpus : str
+        A key of `CORPORA`.
+    index : int
+        The number of the split; of the reviews, also of the choice of documents.
+    hidden : str
+        A key of `SPLITS`.
+    dimensions : tuple of int
+    methods : tuple of str
+    """
+
+    corpus: str
+    index: int
+    hidden: str = "pairs"
+    dimensions: tuple = (10, 30, 50)
+    methods: tuple = tuple(METHODS)
+
+    def run(self):
+        """Return the records of `compare_methods`, each with what is compared where."""
+        corpus = CORPORA[self.corpus](self.index)
+        records = compare_methods(
+            corpus,
+            np.random.default_rng([self.index, corpus.counts.shape[0]]),
+            methods={name: METHODS[name] for name in self.methods},
+            dimensions=self.dimensions,
+            words=WORDS if self.corpus == "reviews" else DOC_WORDS,
+            split=SPLITS[self.hidden],
+        )
+        where = {"corpus": self.corpus, "split": self.index, "hidden": self.hidden}
+        return [where | record for record in records]
+
+
+# the slow rivals have fewer splits, and fewer dimensions of the reviews
+QUICK = tuple(name for name in METHODS if name not in ("lbfgs", "lda"))
+NOT_LDA = tuple(name for name in METHODS if name != "lda")
+NULLS = tuple(name for name in CORPORA if name not in ("docstrings", "reviews"))
+CASES = (
+    *(Case("docstrings", 0, dimensions=(d,)) for d in (10, 30, 50)),
+    *(Case(name, 0, dimensions=(10,), methods=NOT_LDA) for name in NULLS),
+    Case("docstrings", 0, "counts", dimensions=(10, 30), methods=NOT_LDA),
+    *(Case("docstrings", k, methods=QUICK) for k in range(1, 5)),
+    Case("reviews", 0, dimensions=(10,)),
+    Case("reviews", 0, dimensions=(30,), methods=NOT_LDA),
+    Case("reviews", 0, dimensions=(50,), methods=QUICK),
+    Case("reviews", 0, "counts", dimensions=(10, 30), methods=QUICK),
+    *(Case("reviews", k, dimensions=(10, 30), methods=QUICK) for k in range(1, 5)),
+)
 
 
 def text_instance(index):
-    """Compare the methods on one choice of 7,000 movie reviews and one split.
+    """Compare the methods in one of the `CASES`.
+
+    Returns
+    -------
+    list of dict
+        The records of `Case.run`.
+    """
+    return CASES[index].run()
+
+
+def spectrum_instance(index):
+    """Return what 7,000 movie reviews show by themselves, and their control.
 
     Returns
     -------
     dict
-        As `compare_methods`, by the dimensions in ``d``; ``all_words_sentiment``, the
-        accuracy with every word as a feature, from all counts (the embeddings have seen
-        four fifths of them); ``more_d`` and ``more_gain``, the gain of `AMPEmbedding`
-        by dimension; ``singular``, the largest singular values of Y~, and ``variance``
-        and ``kurtosis`` of its entries; ``control_singular``, ``control_variance`` and
-        ``control_kurtosis``, the same of the control, `without_embedding`; ``m``,
-        ``n``, ``nonzeros``, ``counts``.
+        ``singular``, the largest singular values of Y~, and ``variance`` and
+        ``kurtosis`` of its entries; ``control_singular``, ``control_variance`` and
+        ``control_kurtosis``, the same of the control, `without_embedding`;
+        ``all_words_probe``, the accuracy of the sentiment with every word as a feature,
+        from all counts (embeddings have seen four fifths of them); ``m``, ``n``,
+        ``nonzeros``, ``counts``.
     """
     corpus = load_movie_reviews(random_state=index)
     Z = corpus.counts
     m, n = Z.shape
-    generator = partial(np.random.default_rng, [index, m])  # the same for every part
-    results = compare_methods(corpus, generator())
-    more = compare_methods(
-        corpus, generator(), methods={"amp": amp}, dimensions=MORE_DIMENSIONS, words=()
-    )
-    all_d = (*DIMENSIONS, *MORE_DIMENSIONS)
-    by_d = sorted(zip(all_d, results["amp_gain"] + more["amp_gain"], strict=True))
-    rng = generator()
+    rng = np.random.default_rng([index, m])
     control = without_embedding(Z, rng)
-    results |= {
-        "d": DIMENSIONS,
-        "all_words_sentiment": sentiment_accuracy(tf_idf(Z), corpus.labels, rng),
-        "more_d": [d for d, _ in by_d],
-        "more_gain": [gain for _, gain in by_d],
-    }
+    results = {"all_words_probe": probe_accuracy(tf_idf(Z), corpus.labels, rng)}
     for prefix, counts in (("", Z), ("control_", control)):
         results[f"{prefix}singular"] = largest_singular_values(counts, N_SINGULAR)
         moments = score_moments(drop_empty(counts)[0])

@@ -32,7 +32,8 @@ class Reproduction:
     Attributes
     ----------
     run : callable
-        ``run(index)`` returns one instance as a dictionary.
+        ``run(index)`` returns one instance as a dictionary, or several in a list, all
+        with the same keys.
     n_instances : int
         The indices are those below it.
     figures : tuple of str
@@ -71,7 +72,13 @@ REPRODUCTIONS = {
         experiments.real_instance, 5, ("fig:real-loss", "fig:real-mse", "fig:real")
     ),
     # what the paper does not show
-    "text": Reproduction(comparison.text_instance, 3),
+    "text": Reproduction(
+        comparison.text_instance,
+        len(comparison.CASES),
+        seeds="case k of amptutorial.comparison.CASES draws everything from "
+        "numpy.random.default_rng([its index, m])",
+    ),
+    "spectrum": Reproduction(comparison.spectrum_instance, 3),
     "reviews": Reproduction(
         comparison.reviews_instance,
         1,
@@ -122,7 +129,7 @@ def reproduce(name, *, folder=None, n_jobs=2):
             delayed(plan.run)(k) for k in range(plan.n_instances)
         )
         watched = tqdm(jobs, total=plan.n_instances, desc=name, unit=" instances")
-        instances = list(watched)
+        instances = [one for found in watched for one in _as_list(found)]
     record = make_record(name, instances, time.perf_counter() - start, n_jobs)
     write_atomically(path, json.dumps(record, separators=(",", ":")) + "\n")
     return path
@@ -219,6 +226,11 @@ def _plan(name):
 
 def _path(name, folder):
     return Path(folder or RESULTS) / f"{name}.json"
+
+
+def _as_list(found):
+    """Return the instances of a run, be they one or several."""
+    return found if isinstance(found, list) else [found]
 
 
 def _rounded(value, digits):

@@ -9,17 +9,21 @@ import scipy.sparse as sp
 from samples import topics
 from scipy import stats
 
-from amptutorial.bias import estimate_bias
+from amptutorial.bias import drop_empty, estimate_bias
 from amptutorial.comparison import (
+    CASES,
     compare_methods,
+    docstrings,
+    in_bursts,
     largest_singular_values,
+    probe_accuracy,
     reviews_instance,
     score_moments,
-    sentiment_accuracy,
+    spectrum_instance,
     without_embedding,
 )
-from amptutorial.corpus import load_movie_reviews
-from amptutorial.methods import METHODS, amp
+from amptutorial.heldout import split_counts
+from amptutorial.methods import METHODS
 from amptutorial.reproduce import load_results
 from amptutorial.score import FisherScore
 
@@ -50,24 +54,44 @@ def test_the_control_has_the_frequencies_and_no_embedding(rng):
 
 def test_the_probe_knows_nothing_of_labels_at_random_and_all_of_a_feature(rng):
     features, labels = rng.standard_normal((2000, 3)), rng.integers(0, 2, 2000)
-    assert abs(sentiment_accuracy(features, labels, rng) - 0.5) < 4 * np.sqrt(0.25 / 2000)
-    assert sentiment_accuracy(features, (features[:, 1] > 0).astype(int), rng) > 0.97
+    assert abs(probe_accuracy(features, labels, rng) - 0.5) < 4 * np.sqrt(0.25 / 2000)
+    assert probe_accuracy(features, (features[:, 1] > 0).astype(int), rng) > 0.97
 
 
-def test_a_comparison_is_told_by_dimension_and_repeats_itself():
+def test_counts_in_bursts_have_the_frequencies_and_the_variance_of_the_negative_binomial(rng):
+    """Per entry the variance is mu + mu^2 / shape; the standardised squares have a relative error by the kurtosis."""
+    Z = drop_empty(sp.csr_array(rng.poisson(np.outer(rng.uniform(1, 5, 300), rng.uniform(0.5, 2, 400)))))[0]
+    drawn, mean = in_bursts(Z, 0.5, rng).toarray(), np.outer(*estimate_bias(Z))
+    squares = (drawn - mean) ** 2 / (mean + mean**2 / 0.5)
+    assert squares.mean() == pytest.approx(1, abs=4 * squares.std() / np.sqrt(squares.size))
+    assert np.allclose(drawn.sum(axis=1), Z.sum(axis=1), rtol=0.6)
+
+
+def test_a_comparison_is_told_by_dimension_and_method_and_repeats_itself():
     def run():
         rng = np.random.default_rng(3)
         corpus, _, _ = topics(rng)
+        methods = {name: METHODS[name] for name in ("amp", "svd_pmi")}
         words = corpus.vocabulary[:2]
-        return compare_methods(corpus, rng, methods={"amp": amp}, dimensions=(1, 2), words=words)
+        return compare_methods(corpus, rng, methods=methods, dimensions=(1, 2), words=words, split=split_counts)
 
     first, second = run(), run()
-    assert set(first) == {"amp_gain", "amp_sentiment", "amp_words", "amp_seconds"}
-    assert np.shape(first["amp_words"]) == (2, 2, 5)
-    assert first["amp_gain"][1] > first["amp_gain"][0] > 0  # two coordinates are there
-    assert first["amp_sentiment"][1] > 0.9
-    for key in ("amp_gain", "amp_sentiment", "amp_words"):
-        assert first[key] == second[key]
+    assert [(one["d"], one["method"]) for one in first] == [(1, "amp"), (1, "svd_pmi"), (2, "amp"), (2, "svd_pmi")]
+    narrow, _, wide, rival = first
+    assert wide["gain"] > narrow["gain"] > 0  # two coordinates are there
+    assert wide["probe"] > 0.9 and np.shape(wide["words"]) == (2, 5)
+    assert wide["lead"] == wide["lead_error"] == 0
+    assert rival["lead"] == pytest.approx(wide["gain"] - rival["gain"])
+    assert rival["lead_error"] < rival["error"] + wide["error"]
+    assert rival["chosen"].startswith("table ")
+    for one, other in zip(first, second, strict=True):
+        assert one | {"seconds": 0} == other | {"seconds": 0}
+
+
+def test_docstrings_are_labelled_by_their_packages():
+    corpus = docstrings()
+    assert set(corpus.labels) == {"numpy", "scipy", "sklearn", "matplotlib"}
+    assert all(name.startswith(label) for name, label in zip(corpus.names, corpus.labels, strict=True))
 
 
 def test_a_comparison_asks_for_labels(rng):
@@ -79,22 +103,11 @@ def test_a_comparison_asks_for_labels(rng):
 # The stored results
 
 
-def test_amp_predicts_reviews_better_than_every_other_method():
-    """In each choice of reviews; and each mean of paired differences exceeds 4 of its standard errors.
-
-    The plain quadratic has none: where the sum of its rates explodes, one instance outweighs all others.
-    """
-    stored = load_results("text")["instances"]
-    for name in set(METHODS) - {"amp"}:
-        difference = stored["amp_gain"] - stored[f"{name}_gain"]
-        error = difference.std(axis=0, ddof=1) / np.sqrt(len(difference))
-        assert (difference > 0).all(), name
-        assert name == "quadratic" or (difference.mean(axis=0) > 4 * error).all(), name
-
-
-def test_amp_takes_a_fraction_of_the_time_of_the_minimiser():
-    stored = load_results("text")["instances"]
-    assert (stored["lbfgs_seconds"] > 3 * stored["amp_seconds"]).all()
+def stored(corpus, hidden="pairs"):
+    """Return the stored records of a corpus as a dictionary of arrays."""
+    records = load_results("text")["instances"]
+    some = (records["corpus"] == corpus) & (records["hidden"] == hidden)
+    return {key: values[some] for key, values in records.items()}
 
 
 needs_reviews = pytest.mark.skipif(
@@ -102,17 +115,51 @@ needs_reviews = pytest.mark.skipif(
 )
 
 
+def test_every_case_is_stored():
+    records = load_results("text")["instances"]
+    found = zip(*(records[key].tolist() for key in ("corpus", "split", "hidden", "d", "method")), strict=True)
+    assert list(found) == [
+        (case.corpus, case.index, case.hidden, d, name)
+        for case in CASES
+        for d in case.dimensions
+        for name in case.methods
+    ]
+
+
+@pytest.mark.parametrize("corpus", ["docstrings", "reviews"])
+def test_amp_predicts_real_text_better_than_every_other_method(corpus):
+    """By whole pairs, in every split and dimension; each lead exceeds 4 of its two-way standard errors."""
+    records = stored(corpus)
+    rivals = records["method"] != "amp"
+    assert (records["lead"][rivals] > 4 * records["lead_error"][rivals]).all()
+
+
+@pytest.mark.parametrize("corpus", ["Poisson", "bursts 0.05", "bursts 0.3", "bursts 1"])
+def test_amp_finds_nothing_where_nothing_is(corpus):
+    """Nor does it lose more than 4 standard errors."""
+    records = stored(corpus)
+    (gain,), (error,) = (records[key][records["method"] == "amp"] for key in ("gain", "error"))
+    assert abs(gain) <= 4 * error
+
+
+@pytest.mark.slow
+def test_the_stored_gain_is_what_a_fit_gives():
+    """To the third digit: AMP computes in single precision, and stops by a comparison."""
+    records, names = stored("docstrings"), ("amp", "svd_pmi")
+    case = replace(next(case for case in CASES if case.corpus == "docstrings"), dimensions=(10,), methods=names)
+    for found in case.run():
+        here = [records[key] == found[key] for key in ("split", "d", "method")]
+        for key in ("gain", "error", "lead", "lead_error"):
+            assert found[key] == pytest.approx(records[key][np.all(here, axis=0)].item(), abs=0.005), key
+
+
 @pytest.mark.slow
 @pytest.mark.reviews
 @needs_reviews
-def test_the_stored_gain_is_what_a_fit_gives():
-    """To the third digit: AMP computes in single precision, and stops by a comparison."""
-    corpus, stored = load_movie_reviews(), load_results("text")["instances"]
-    methods = {name: METHODS[name] for name in ("amp", "svd_pmi")}
-    rng = np.random.default_rng([0, len(corpus.labels)])
-    found = compare_methods(corpus, rng, methods=methods, dimensions=(10,), words=())
-    for name in methods:
-        assert found[f"{name}_gain"][0] == pytest.approx(stored[f"{name}_gain"][0, 0], abs=0.002)
+def test_the_stored_spectrum_is_computed_again():
+    record = load_results("spectrum")["instances"]
+    for key, values in spectrum_instance(0).items():
+        assert np.allclose(values, record[key][0], rtol=1e-5), key
 
 
 @pytest.mark.slow

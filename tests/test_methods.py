@@ -5,22 +5,36 @@ import pytest
 import scipy.sparse as sp
 from samples import topics
 from scipy import stats
+from scipy.special import digamma
 
+from amptutorial import methods as module
 from amptutorial.bias import drop_empty, estimate_bias
-from amptutorial.heldout import heldout_gain, split_counts
-from amptutorial.methods import (
-    METHODS,
+from amptutorial.heldout import HeldOut, heldout_gain, split_counts
+from amptutorial.methods import METHODS, correspondence_analysis, lbfgs_path, positive_pmi, variational_factors
+from amptutorial.poisson import refit_biases
+from amptutorial.rates import (
     Exponential,
     Mixture,
-    choose_by_validation,
+    choose,
+    climb,
     fit_exponential,
     mixture_of_topics,
-    positive_pmi,
     root_mean_square,
 )
-from amptutorial.poisson import refit_biases
 
-CHOSEN = ("quadratic_refitted", "quadratic", "nmf", "svd_pmi", "svd_tfidf", "svd_counts")
+# Values that would say that a grid is too small; of the steps, one is the fewest that there are
+BORDERS = {
+    "scale": (module.SCALES[0], module.SCALES[-1], module.OWN_SCALES[0], module.OWN_SCALES[-1]),
+    "steps": (module.ITERATIONS[-1], module.NMF_STEPS[-1], module.LBFGS_STEPS[-1]),
+} | {
+    name: (grid[0], grid[-1])
+    for name, grid in {
+        "share": module.SHARES,
+        "prior": module.LDA_PRIORS,
+        "shape": module.SHAPES,
+        "deviation": module.DEVIATIONS,
+    }.items()
+}
 
 
 def poisson_gain(kept, held_out, rates):
@@ -32,17 +46,19 @@ def poisson_gain(kept, held_out, rates):
     return (logpmf(z, scale * rates) - logpmf(z, scale * independent)).sum() / z.sum()
 
 
+def dense_rates(mixture, kept):
+    """Return the rates of a mixture as an array."""
+    independent = np.outer(kept.sum(axis=1), kept.sum(axis=0)) / kept.sum()
+    ratios = mixture.U @ np.diag(1 / mixture.weights) @ mixture.V.T
+    return independent * ((1 - mixture.share) * ratios + mixture.share)
+
+
 def test_the_gain_of_a_mixture_is_that_of_the_poisson_likelihoods(rng):
-    corpus, _, _ = topics(rng)
-    kept, held_out = split_counts(corpus.counts, 0.2, rng)
+    kept, held_out, _, _ = kept_and_held_out(rng)
     W, H = rng.exponential(size=(kept.shape[0], 3)), rng.exponential(size=(3, kept.shape[1]))
-    kept, rows, columns = drop_empty(kept)
-    held_out = held_out[rows][:, columns]
-    W, H, total = W[rows], H[:, columns], kept.sum()
-    independent = np.outer(kept.sum(axis=1), kept.sum(axis=0)) / total
-    rates = 0.7 * W @ H * total / (W @ H).sum() + 0.3 * independent
-    assert mixture_of_topics(kept, W, H, 0.3).gain(kept, held_out) == pytest.approx(
-        poisson_gain(kept, held_out, rates), rel=1e-9
+    mixture = mixture_of_topics(kept, W, H, 0.3)
+    assert mixture.gain(kept, held_out) == pytest.approx(
+        poisson_gain(kept, held_out, dense_rates(mixture, kept)), rel=1e-9
     )
 
 
@@ -87,21 +103,49 @@ def test_the_size_of_m_is_weighted_by_the_rates(rng):
     assert root_mean_square(corpus.counts, U, V) == pytest.approx(expected, rel=1e-10)
 
 
-def test_the_parameter_is_chosen_by_counts_that_were_set_aside(rng):
-    """The one that predicts them best, not the one that fits best; then the method sees all counts."""
+def test_the_settings_are_chosen_by_pairs_that_were_set_aside(rng):
+    """Those that predict them best, not those that fit best; then the method sees all counts."""
     corpus, U, V = topics(rng)
     seen = []
 
-    def fit(counts, n_sweeps):
-        seen.append(counts)
+    def fit(counts, table, n_sweeps):
+        seen.append((counts, table))
         assert counts.shape == corpus.counts.shape  # no row and no column is rare enough to be lost
         return lambda scale: fit_exponential(counts, scale * U, V, n_sweeps)
 
-    rates = choose_by_validation(fit, (0.0, 0.5, 1.0, 2.0, 4.0), corpus.counts, rng)
-    training, everything = seen
-    assert (everything != corpus.counts).nnz == 0
-    assert training.sum() < 0.95 * corpus.counts.sum()
-    assert np.allclose(rates.U, U)  # the truth: scale 1
+    rates = choose(fit, {"scale": (0.0, 0.5, 1.0, 2.0, 4.0)}, corpus.counts, rng)
+    (training, same), (_, damped), (everything, _) = seen
+    assert (everything != corpus.counts).nnz == 0 == (training != same).nnz
+    assert np.allclose(damped.data, [sum(1 / k for k in range(1, int(z) + 1)) for z in training.data])
+    assert 0.85 < training.nnz / corpus.counts.nnz < 0.95
+    kept = training.toarray()
+    assert np.array_equal(kept[kept > 0], corpus.counts.toarray()[kept > 0])  # pairs are kept whole
+    assert np.allclose(rates.U, U) and rates.chosen["scale"] == 1  # the truth
+
+
+def test_settings_climb_to_the_highest_gain_and_stay_in_their_grids():
+    def gain(x, y):
+        return -((x - 4) ** 2) - (y - x) ** 2
+
+    assert climb(gain, {"x": range(9), "y": range(9)}) == ({"x": 4, "y": 4}, 0)
+    assert climb(gain, {"x": (5, 6, 7), "y": (1, 2)}) == ({"x": 5, "y": 2}, -10)
+
+
+def test_settings_that_overflow_gain_nothing_and_are_not_chosen(rng):
+    corpus, U, V = topics(rng)
+
+    def fit(counts, table, n_sweeps):
+        return lambda scale: Exponential(scale * U, V, *refit_biases(counts, U, V))
+
+    assert choose(fit, {"scale": (1.0, 1e4, 1e6)}, corpus.counts, rng).chosen["scale"] == 1.0
+
+
+def kept_and_held_out(rng):
+    """Return a corpus split count by count, and its truth."""
+    corpus, U, V = topics(rng)
+    kept, held_out = split_counts(corpus.counts, 0.2, rng)
+    kept, rows, columns = drop_empty(kept)
+    return kept, held_out[rows][:, columns], U[rows], V[columns]
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -110,18 +154,16 @@ def test_every_method_finds_what_is_there(name):
 
     Four coordinates, because without signs, or without an exponential, it takes twice as many.
     """
-    rng = np.random.default_rng(5)
-    corpus, U, V = topics(rng)
-    kept, held_out = split_counts(corpus.counts, 0.2, rng)
-    kept, rows, columns = drop_empty(kept)
-    held_out, U, V = held_out[rows][:, columns], U[rows], V[columns]
+    kept, held_out, U, V = kept_and_held_out(np.random.default_rng(5))
     truth = heldout_gain(kept, held_out, U, V, *refit_biases(kept, U, V))
     rates = METHODS[name](kept, 4, np.random.default_rng(1))
-    assert 0.6 * truth < rates.gain(kept, held_out) < truth
+    assert 0.5 * truth < rates.gain(kept, held_out) < truth
     assert (len(rates.U), len(rates.V)) == kept.shape
+    for setting in set(BORDERS) & set(rates.chosen):
+        assert rates.chosen[setting] not in BORDERS[setting], setting
 
 
-@pytest.mark.parametrize("name", CHOSEN)
+@pytest.mark.parametrize("name", METHODS)
 def test_nothing_is_gained_where_nothing_is(name):
     """Independent counts: a gain above chance would mean that held-out counts were seen.
 
@@ -139,3 +181,76 @@ def test_positive_pmi_is_that_of_the_dense_formula(rng):
     with np.errstate(divide="ignore"):
         pmi = np.log(dense * dense.sum() / np.outer(dense.sum(axis=1), dense.sum(axis=0)))
     assert np.allclose(positive_pmi(Z).toarray(), np.maximum(pmi, 0))
+
+
+def test_topics_have_the_margins_of_the_counts_whatever_they_were_fitted_to(rng):
+    kept, _, _, _ = kept_and_held_out(rng)
+    W, H = rng.exponential(size=(kept.shape[0], 3)), rng.exponential(size=(3, kept.shape[1]))
+    dense = dense_rates(mixture_of_topics(kept, W, H, 0.3), kept)
+    assert np.allclose(dense.sum(axis=1), kept.sum(axis=1), rtol=1e-4)
+    assert np.allclose(dense.sum(axis=0), kept.sum(axis=0), rtol=1e-4)
+
+
+def test_correspondence_analysis_is_the_singular_value_decomposition_of_the_residuals(rng):
+    """(Z - E) / sqrt(E), E that of independence. The table has no repetitions, so both tables are the same."""
+    Z = sp.csr_array(np.minimum(kept_and_held_out(rng)[0].toarray(), 1.0))
+    rates = correspondence_analysis(Z, 3, rng)
+    dense = Z.toarray()
+    expected = np.outer(dense.sum(axis=1), dense.sum(axis=0)) / dense.sum()
+    left, sigma, right = np.linalg.svd((dense - expected) / np.sqrt(expected))
+    M = (left[:, :3] * sigma[:3]) @ right[:3] / np.sqrt(expected)
+    M *= rates.chosen["scale"] / np.sqrt(np.average(M**2, weights=expected))
+    assert np.allclose(rates.U @ rates.V.T / np.sqrt(len(dense)), M, atol=1e-4)
+
+
+def test_the_minimum_of_the_poisson_loss_has_the_margins_and_balances_the_ridge(rng):
+    """Its derivatives by the biases and by X vanish: sums of rates, and (Z - rates) Y = strength X."""
+    Z, _, _, _ = kept_and_held_out(rng)
+    strength = 20.0
+    X, Y = (0.3 * rng.standard_normal((size, 2)) for size in Z.shape)
+    path = lbfgs_path(Z, X, Y, strength)
+    for _ in range(30):
+        X, Y = next(path)
+    fitted = fit_exponential(Z, *(len(X) ** 0.25 * E for E in (X, Y)), 100)
+    rates = fitted.r_u[:, None] * fitted.r_v * np.exp(X @ Y.T)
+    assert np.abs(X).max() > 0.1
+    assert np.abs((Z - rates) @ Y - strength * X).max() < 0.01 * np.abs(Z @ Y).max()
+    assert np.abs((Z - rates).T @ X - strength * Y).max() < 0.01 * np.abs(Z.T @ X).max()
+
+
+def test_variational_factors_are_those_of_the_dense_formulas(rng, monkeypatch):
+    """Every count is shared out by topic, z phi_k with phi_k ~ exp(E log theta_k + E log beta_k)."""
+    monkeypatch.setattr(module, "SWEEPS", 4)
+    Z, shape, d = rng.poisson(1.0, (7, 5)) + 1.0, 0.7, 2
+    theta, beta = variational_factors(sp.csr_array(Z), d, shape, np.random.default_rng(0))
+    start = np.random.default_rng(0)
+    mean = [start.gamma(100, 0.01, (size, d)) / np.sqrt(d) for size in Z.shape]
+    log_mean = [np.log(E) for E in mean]
+    exposure = np.outer(Z.sum(axis=1), Z.sum(axis=0)) / Z.sum()
+    for _ in range(4):
+        for side, other, axes in ((0, 1, "ijk->ik"), (1, 0, "ijk->jk")):
+            phi = np.exp(log_mean[0][:, None] + log_mean[1])
+            phi /= phi.sum(axis=2, keepdims=True)
+            shapes = shape + np.einsum(axes, Z[:, :, None] * phi)
+            rates = shape * np.sqrt(d) + (exposure if side == 0 else exposure.T) @ mean[other]
+            mean[side], log_mean[side] = shapes / rates, digamma(shapes) - np.log(rates)
+    assert np.allclose(theta, mean[0]) and np.allclose(beta, mean[1])
+
+
+def test_damped_counts_are_chosen_where_counts_come_in_bursts(rng):
+    """The rate of every pair is multiplied by a gamma variable of mean 1 and variance 10."""
+    _, U, V = topics(rng, m=400, n=300)
+    rates = 0.3 * np.exp(U @ V.T / np.sqrt(400)) * rng.gamma(0.1, 10, (len(U), len(V)))
+    Z, _, _ = drop_empty(sp.csr_array(rng.poisson(rates)))
+    assert METHODS["svd_pmi"](Z, 2, rng).chosen["table"] == "damped"
+    assert METHODS["svd_counts"](Z, 2, rng).chosen["table"] == "damped"
+
+
+def test_the_gain_is_the_mean_of_the_log_ratios(rng):
+    """Rates that are too large everywhere are seen in every log-ratio."""
+    kept, held_out, U, V = kept_and_held_out(rng)
+    r_u, r_v = refit_biases(kept, U, V)
+    pairs = HeldOut.of(kept, held_out)
+    right, doubled = (Exponential(U, V, r_u, k * r_v) for k in (1, 2))
+    assert np.allclose(doubled.log_ratios(pairs) - right.log_ratios(pairs), np.log(2) - 1)
+    assert right.gain(kept, held_out) == pytest.approx(pairs.mean(right.log_ratios(pairs)))
