@@ -202,7 +202,8 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.heldout_gain_, self.heldout_error_ = best.gain, best.error
         self.n_iter_ = best.k
         self._column_index = column_index
-        self._denoiser, self._mean_row = rows.denoiser, self._first(Z).sum() / m
+        self._denoiser = rows.denoiser
+        self._mean_row = _rare_bursts(Z, self._channel).sum() / m
         # sqrt(m) in the model counts all rows, in the fit those with counts
         self._unit = (shape[0] / m) ** 0.25
         self.embedding_ = _spread(self._unit * rows.X, row_index, shape[0])
@@ -233,7 +234,7 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """
         check_is_fitted(self)
         Z = self._check_counts(X, reset=False)[:, self._column_index]
-        totals = self._first(Z).sum(axis=1)
+        totals = _rare_bursts(Z, self._channel).sum(axis=1)
         some = np.flatnonzero(totals)
         U = np.zeros((Z.shape[0], len(self.components_)))
         if some.size:
@@ -348,8 +349,7 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def _iterate_until_best(self, Z, seen, held_out, channel, rng):
         """Return the best iterate, the channel, and the sides to go on from."""
         m, d = Z.shape[0], self.n_components
-        self._channel = channel
-        r_u, r_v = estimate_bias(self._first(Z))
+        r_u, r_v = estimate_bias(_rare_bursts(Z, channel))
         gaps = WithGaps(channel) if (seen.data < 0).any() else channel
         nothing = [new_side(np.zeros((len(r), d)), r, None) for r in (r_u, r_v)]
         N = expected_bursts(seen, gaps, *nothing, m)
@@ -373,10 +373,6 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             columns = replace(columns, X=np.zeros_like(columns.X))
         return best, channel, rows, columns
 
-    def _first(self, Z):
-        """Return the bursts expected where they are rare, whatever the estimate."""
-        return same_pairs(Z, self._channel.bursts(Z.data, np.zeros(Z.nnz)))
-
     def _warn_of_doubts(self, best):
         if best.improving:
             _warn(f"still improving after n_iter={self.n_iter} iterations: allow more")
@@ -386,6 +382,11 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
                 "do, so the embedding is zero: the counts are too few for "
                 f"n_components={self.n_components}, or rows and columns are independent"
             )
+
+
+def _rare_bursts(Z, channel):
+    """Return the bursts expected where they are rare, whatever the estimate."""
+    return same_pairs(Z, channel.bursts(Z.data, np.zeros(Z.nnz)))
 
 
 def _warn(message):

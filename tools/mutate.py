@@ -54,6 +54,8 @@ TESTS = {
     "heldout": ("heldout", "standard_errors", "stopping", "door"),
     "baselines": ("baselines", "smallest_sizes", "door"),
     "estimator": ("stopping", "estimator_parameters", "smallest_sizes", "estimator", "door"),
+    "stopping": ("stopping", "estimator"),
+    "channels": ("channels", "estimator"),
     "_counts": ("heldout", "bias", "poisson"),
     "_blocks": ("poisson", "metrics", "denoisers"),
     "_validation": ("validation", "laws", "denoisers", "state_evolution_input", "door"),
