@@ -18,6 +18,7 @@ from amptutorial.amp import (
     biased_low_rank_amp,
     denoiser_input,
     floor_precision,
+    form_precision,
     half_step,
     random_start,
 )
@@ -385,6 +386,19 @@ def test_a_score_comes_with_its_transpose(make, rng):
     Y, A, B = (rng.standard_normal(shape) for shape in ((4, 6), (4, 2), (6, 2)))
     product, transposed = as_operator(make(Y))
     assert np.allclose(product @ B, Y @ B, rtol=1e-14) and np.allclose(transposed @ A, Y.T @ A, rtol=1e-14)
+
+
+@pytest.mark.parametrize("denoiser", [Ridge(1.0), GaussianPosterior(1.0)])
+def test_a_precision_is_symmetric_also_where_round_off_is_not(denoiser):
+    """A quadratic form sees the symmetric part only."""
+    Q, lopsided = np.array([[4.0, 1.0], [1.0, 3.0]]), np.array([[0.0, 0.5], [-0.5, 0.0]])
+    F, floored = form_precision(Q + lopsided, np.zeros((2, 2)), np.ones(1), denoiser)
+    assert np.array_equal(F, Q) and not floored
+
+
+def test_without_estimate_and_penalty_a_floor_is_left():
+    F, floored = floor_precision(np.zeros((2, 2)), np.zeros((2, 2)))
+    assert floored and np.linalg.eigvalsh(F)[0] > 0
 
 
 def test_a_run_holds_what_its_last_iterate_does(rng):

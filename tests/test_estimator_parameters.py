@@ -1,10 +1,11 @@
-"""What parameters of AMPEmbedding stand for: priors with the variance that is asked for, and seeds that differ."""
+"""What AMPEmbedding begins with: priors of the right variance, seeds that differ, nine tenths of the counts."""
 
 import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from amptutorial.estimator import DENOISERS, AMPEmbedding
+from amptutorial import estimator
+from amptutorial.estimator import DENOISERS, AMPEmbedding, Patience
 
 
 @pytest.mark.parametrize("variance", [0.25, 1.0, 3.0])
@@ -27,3 +28,36 @@ def test_the_gaussian_prior_begins_with_this_variance_and_learns():
 def test_every_seed_has_random_numbers_of_its_own():
     first = [AMPEmbedding(random_state=seed)._generator().random() for seed in (*range(100), 0)]
     assert len(set(first)) == 100 and first[0] == first[100]
+
+
+@pytest.mark.parametrize("init", ["spectral", "random"])
+def test_a_fit_begins_with_nine_tenths_of_the_counts_and_ends_with_all(init, rng, monkeypatch):
+    """The information r_v is that of the counts in use, and the prior gives M_ij the variance of the spectrum."""
+    found, calls = [], []
+
+    def spy(name, record):
+        compute = getattr(estimator, name)
+
+        def called(*arguments):
+            record.append((arguments, compute(*arguments)))
+            return record[-1][1]
+
+        monkeypatch.setattr(estimator, name, called)
+
+    spy("leading_directions", found)
+    spy("iterated_sides", calls)
+    U, V = rng.standard_normal((60, 2)), rng.standard_normal((40, 2))
+    Z = rng.poisson(5 * np.exp(U @ V.T / np.sqrt(60)))
+    AMPEmbedding(2, init=init, random_state=0).fit(Z)
+    ((fewer, rows, columns, m), _), ((every, _, last, _), _) = calls
+    assert abs(fewer.sum() - 0.9 * Z.sum()) < 4 * np.sqrt(0.09 * Z.sum()) and every.sum() == Z.sum()
+    assert m == 60 and np.allclose(columns.r, 0.9 * Z.sum(axis=0) / 60) and np.allclose(last.r, Z.sum(axis=0) / 60)
+    variance = found[0][1][1]
+    assert rows.denoiser.covariance * columns.denoiser.covariance * 2 / 60 == pytest.approx(variance, rel=1e-12)
+
+
+def test_a_gain_that_stays_the_same_is_no_progress_even_without_a_tolerance():
+    patience = Patience(entropy=3.0, tol=0.0)
+    for gain, progress in ((1.0, True), (1.0, False), (1.5, True)):
+        patience.record(gain)
+        assert patience.progress is progress

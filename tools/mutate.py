@@ -51,7 +51,7 @@ TESTS = {
     "metrics": ("metrics", "smallest_sizes", "baselines", "door"),
     "poisson": ("poisson", "smallest_sizes", "heldout", "reexpansion", "door"),
     "reexpansion": ("reexpansion", "step_lengths", "estimator"),
-    "heldout": ("heldout", "stopping", "door"),
+    "heldout": ("heldout", "held_out_pairs", "stopping", "door"),
     "baselines": ("baselines", "smallest_sizes", "door"),
     "estimator": ("stopping", "estimator_parameters", "smallest_sizes", "estimator", "door"),
     "stopping": ("stopping", "estimator"),
