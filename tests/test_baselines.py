@@ -160,6 +160,9 @@ def test_least_squares_ends_when_the_last_loss_is_lower_by_less_than_a_fraction_
     values = iter([10.0, 9.9, 9.8])  # the second iteration may be the last, the first one never
     fit = alternating_least_squares(np.eye(2), [1, 1], [1, 1], strength=1.0, B0=[[1.0], [2.0]], tol=0.0525)
     assert fit.losses == [10.0, 9.9] and fit.converged
+    values = iter([10.0, 9.0, 9.0, 8.0])  # even without a tolerance a loss that stays is the last
+    fit = alternating_least_squares(np.eye(2), [1, 1], [1, 1], strength=1.0, B0=[[1.0], [2.0]], tol=0.0)
+    assert fit.losses == [10.0, 9.0, 9.0] and fit.converged
 
 
 @pytest.mark.parametrize("minimise", [alternating_least_squares, gradient_descent, lbfgs])

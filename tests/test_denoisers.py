@@ -361,6 +361,16 @@ def test_em_keeps_a_degenerate_covariance_positive_definite(rng):
     assert denoiser.refit(np.zeros((0, 4)), np.ones(0), F) is denoiser
 
 
+@pytest.mark.parametrize("scale", [1e-3, 1e3])
+def test_em_lifts_a_degenerate_covariance_by_its_own_scale_only(scale, rng):
+    X = scale * rng.standard_normal((50, 1)) @ np.ones((1, 3))
+    F, denoiser = 1e8 / scale**2 * np.eye(3), GaussianPosterior(scale**2, learn=True)
+    for _ in range(20):
+        denoiser = denoiser.refit(X @ F, np.ones(50), F)
+    values = np.linalg.eigvalsh(denoiser.covariance)
+    assert values[-1] == pytest.approx((X**2).sum() / 50, rel=1e-6) and 0 < values[0] < 1e-6 * values[-1]
+
+
 def test_a_semidefinite_precision_is_not_an_indefinite_one(rng):
     """Q of rank one, with eigenvalues that round-off makes slightly negative, and a very large r."""
     b = rng.standard_normal((1, 5))

@@ -133,6 +133,13 @@ def test_a_mean_rate_of_zero_is_none():
         scaled_rows(1, rows_u=GaussianRows(), rows_v=GaussianRows(), bias_u=ConstantBias(), bias_v=Never())
 
 
+def test_laws_may_have_no_variance_no_probability_and_rates_below_one(rng):
+    assert not GaussianRows(0.0).draw((3, 2), rng).any() and not SparseGaussianRows(0.0).draw((3, 2), rng).any()
+    assert DiscreteBias([1.0, 2.0], [1.0, 0.0]).moment(1) == np.e
+    rare, rows = ConstantBias(-1.0), GaussianRows()
+    assert scaled_rows(1, rows_u=rows, rows_v=rows, bias_u=rare, bias_v=rare)[0].log_scale == 1.0
+
+
 def test_equal_laws_are_equal_and_may_be_keys():
     for make in (lambda: GaussianRows(np.eye(2)), lambda: GaussianRows(0.1), lambda: DiscreteBias([1.0, 2.0])):
         assert make() == make() and len({make(), make()}) == 1

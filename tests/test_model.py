@@ -236,6 +236,15 @@ def test_overflow_is_reported(draw):
     assert np.allclose(model.joint_pmf(), 0.25)  # the distribution itself does not overflow
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("length", [100.0, 8.0, 1e160])
+def test_one_rate_that_is_too_large_for_a_count_is_enough(length, sparse, rng):
+    """Of exp(10000), which is no float, and exp(64) > 2^63, which no count holds; or a row whose square is no float."""
+    one = np.array([[length], [0.0]])
+    with pytest.raises(OverflowError, match="scale down U|scale U down"):
+        PoissonEmbedding(one, np.sqrt(2) * one, np.zeros(2), np.zeros(2)).sample(rng, sparse=sparse)
+
+
 def test_the_distribution_takes_rates_that_differ_by_more_than_a_float_can():
     """Log rates of 1600, 0, -1600 and 0: one pair has all the probability."""
     model = PoissonEmbedding([[40.0], [-40.0]], 2**0.5 * np.array([[40.0], [0.0]]), np.zeros(2), np.zeros(2))

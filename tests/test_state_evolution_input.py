@@ -61,6 +61,13 @@ def test_a_start_may_miss_its_law_by_a_tenth():
                 gaussian_state_evolution(law_u, law_v, Ridge(1.0), **start)
 
 
+def test_a_signal_may_be_far_below_the_threshold():
+    run = gaussian_state_evolution(
+        *constant_laws(1, 0.01), Ridge(1.0), beta=BETA, M0=[[0.0]], Q0=[[1.0]], n_iter=1
+    )  # fmt: skip
+    assert np.isfinite(run.iterates[0].nmse)
+
+
 def test_the_closed_form_says_when_it_does_not_apply():
     sparse = constant_laws(1, 2.0, rows=SparseGaussianRows(1.0, 0.5))
     gaussian = constant_laws(1, 2.0)

@@ -152,6 +152,12 @@ def test_one_bad_count_among_good_ones_is_enough(make, entry, message):
     assert check_counts(make([[1.0, 2.0], [0.5, 0.0]])).sum() == 3.5
 
 
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (3,), (1, 2, 3), ()])
+def test_counts_are_a_matrix_that_is_not_empty(shape):
+    with pytest.raises(ValueError, match="Z must be a matrix with at least one row and one column, got shape"):
+        check_counts(np.ones(shape))
+
+
 @pytest.mark.parametrize("entry", [np.nan, np.inf])
 @pytest.mark.parametrize("check", [check_matrix, check_values])
 def test_one_entry_that_is_not_finite_among_others_is_enough(check, entry):
