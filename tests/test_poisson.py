@@ -179,6 +179,11 @@ def test_a_looser_tolerance_stops_earlier(rng, monkeypatch):
     assert numbers[0] < numbers[1] < numbers[2]
 
 
+def test_one_bias_that_overflows_is_enough():
+    with pytest.raises(FloatingPointError, match="biases overflow"):
+        margin_biases(np.ones(2), np.array([[0.0], [-1e4]]), np.ones((1, 1)), np.ones(1))
+
+
 def test_a_sweep_that_changes_nothing_is_the_last(monkeypatch):
     calls, compute = [], poisson.margin_biases
     monkeypatch.setattr(poisson, "margin_biases", lambda *args: calls.append(args) or compute(*args))
