@@ -396,6 +396,12 @@ def test_a_precision_is_symmetric_also_where_round_off_is_not(denoiser):
     assert np.array_equal(F, Q) and not floored
 
 
+def test_the_floor_is_relative_to_the_second_moment_with_the_penalty():
+    """F + 1 = diag(-4, 3) against Q + 1 = diag(2, 5): the first is raised to a tenth of 2, the second stays."""
+    F, floored = floor_precision(np.diag([-5.0, 2.0]), np.diag([1.0, 4.0]), 1.0)
+    assert floored and np.allclose(F, np.diag([2 * FLOOR - 1, 2.0]), atol=1e-3)  # what is added to Q at most
+
+
 def test_without_estimate_and_penalty_a_floor_is_left():
     F, floored = floor_precision(np.zeros((2, 2)), np.zeros((2, 2)))
     assert floored and np.linalg.eigvalsh(F)[0] > 0

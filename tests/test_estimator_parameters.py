@@ -58,6 +58,7 @@ def test_a_fit_begins_with_nine_tenths_of_the_counts_and_ends_with_all(init, rng
 
 def test_a_gain_that_stays_the_same_is_no_progress_even_without_a_tolerance():
     patience = Patience(entropy=3.0, tol=0.0)
+    assert patience.progress is False and patience.k == 0
     for gain, progress in ((1.0, True), (1.0, False), (1.5, True)):
         patience.record(gain)
         assert patience.progress is progress

@@ -256,6 +256,16 @@ def test_says_so_when_the_solution_is_not_optimal(rng, monkeypatch):
         solve_lasso_rows(*rows(4, F, rng), F)
 
 
+def test_one_row_that_is_not_optimal_is_enough(rng, monkeypatch):
+    F = precision(3, 10, rng)
+    P, t = rows(4, F, rng)
+    walk = _lasso._walk_to_optimum
+    last = np.array([[0.0], [0.0], [0.0], [1.0]])
+    monkeypatch.setattr(_lasso, "_walk_to_optimum", lambda *arguments: walk(*arguments) + last)
+    with pytest.raises(np.linalg.LinAlgError, match="a row misses its optimality conditions"):
+        solve_lasso_rows(P, t, F)
+
+
 def test_kkt_of_known_points():
     """F = 2, p = 4, t = 1: the minimiser is 3/2; at 1 the residual is 2 instead of 1, at 0 it is 4, at -1 it is 6."""
     A, P, t = np.array([[1.5], [1.0], [0.0], [-1.0]]), np.full((4, 1), 4.0), np.ones(4)
