@@ -177,6 +177,26 @@ class Damped(Channel):
         return _bursts_of(z, 1.0)
 
 
+class Indicator(Channel):
+    """A pair that occurs counts 1: what `Presence` says where bursts are rare.
+
+    Where they are not, it understates them; but its bursts do not grow with the
+    estimate. With those of `Presence`, a pair that is sure to occur may have any rate,
+    and the fit runs away along such pairs.
+
+    Examples
+    --------
+    >>> Indicator().bursts(np.array([0.0, 1.0, 4.0]), 0.0)
+    array([0., 1., 1.])
+    """
+
+    follows_rate = False
+
+    def bursts(self, z, rate):
+        """Return 1 where there is a count."""
+        return np.where(z > 0, 1.0, 0.0)
+
+
 @dataclass(frozen=True)
 class WithGaps(Channel):
     """Another channel, some of whose pairs are hidden: their count is given as -1.
@@ -218,6 +238,6 @@ def _dispersion_of(size):
 CHANNELS = {
     "counts": Counts(),
     "damped": Damped(),
-    "presence": Presence(),
+    "presence": Indicator(),
     "bursts": Bursts(),
 }

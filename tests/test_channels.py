@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.stats import logser, nbinom, poisson
 
-from amptutorial.channels import CHANNELS, Bursts, Counts, Damped, Presence, WithGaps
+from amptutorial.channels import CHANNELS, Bursts, Counts, Damped, Indicator, Presence, WithGaps
 from amptutorial.estimator import AMPEmbedding
 from amptutorial.heldout import heldout_gain, split_pairs
 from amptutorial.laws import GaussianRows, ShiftedExponential
@@ -72,6 +72,11 @@ def test_rare_pairs_show_their_presence_and_frequent_ones_their_counts():
     assert np.allclose(Bursts(DISPERSION).bursts(z, 1e9), z, rtol=1e-6)
 
 
+def test_an_indicator_is_the_presence_of_rare_bursts():
+    z = np.arange(4.0)
+    assert np.allclose(Indicator().bursts(z, 0.0), Presence().bursts(z, np.full(4, 1e-9)), atol=1e-8)
+
+
 def test_the_kth_occurrence_counts_one_kth():
     z = np.arange(1.0, 7.0)
     assert np.allclose(Damped().bursts(z, 0.0), np.cumsum(1 / z))
@@ -92,14 +97,14 @@ def test_poisson_counts_have_hardly_any_dispersion(rng):
     assert Bursts().refit(sp.csr_array(rng.poisson(mean).astype(float))).dispersion < 0.03
 
 
-@pytest.mark.parametrize("channel", CHANNELS.values())
+@pytest.mark.parametrize("channel", [*CHANNELS.values(), Presence()])
 def test_a_hidden_pair_says_nothing(channel):
     z, rate = np.array([-1.0, 2.0, -1.0]), np.array([0.3, 0.5, 4.0])
     found = WithGaps(channel).bursts(z, rate)
     assert found[0] == 0.3 and found[2] == 4.0 and found[1] == channel.bursts(np.array([2.0]), rate[1:2])[0]
 
 
-@pytest.mark.parametrize("channel", CHANNELS.values())
+@pytest.mark.parametrize("channel", [*CHANNELS.values(), Presence()])
 def test_zeros_tiny_rates_and_large_counts_stay_finite(channel):
     z = np.array([0.0, 0.25, 1.0, 1e6, 1e12])
     for rate in (0.0, 1e-300, 1.0, 1e20):
@@ -138,8 +143,6 @@ def test_rates_are_those_of_the_counts_whatever_the_channel(bursty, name):
     rates = model.predict_rates()
     assert np.allclose(rates.sum(axis=1), Z.sum(axis=1), rtol=1e-6)
     assert np.allclose(rates.sum(axis=0), Z.sum(axis=0), rtol=1e-3, atol=1e-3)
-    if name == "presence":  # a rate of which nothing but a sure presence is known has no upper bound
-        return
     again = model.transform(Z)
     assert np.abs((again - model.embedding_) @ model.components_).max() / np.sqrt(len(Z)) < 0.05
 

@@ -110,7 +110,7 @@ NOT_DRIVEN = {
     "leading_directions log_partition margin_biases mode_gains new_side normalise_rows products_of_pairs "
     "reach_of reexpanded_half_step same_pairs second_moment set_aside settle_rows starting_sides "
     "thinning_bounds tilted_means",
-    "channels, whose methods take what an iteration has": "Bursts Counts Damped Presence WithGaps",
+    "channels, whose methods take what an iteration has": "Bursts Counts Damped Indicator Presence WithGaps",
 }
 
 
