@@ -49,10 +49,9 @@ NMF_STEPS = (10, 20, 40, 80, 160, 320, 640)
 # of topics in a document and of words in a topic
 LDA_PRIORS, LDA_PASSES = (0.002, 0.01, 0.05, 0.2, 1.0), 10
 SHAPES, SWEEPS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0), 60
-# of L-BFGS: the standard deviation of M_ij under the prior that is the ridge, and the
-# number of its steps, so many at a time
+# of L-BFGS: the standard deviation of M_ij under the prior that is the ridge
 DEVIATIONS = (0.03, 0.06, 0.12, 0.25, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0)
-LBFGS_STEPS, AT_A_TIME = (20, 40, 60, 80, 120, 180, 260), 20
+LBFGS_STEPS = (10, 20, 40, 80, 160, 320, 640)
 
 
 def amp(kept, d, rng, *, channel="auto"):
@@ -316,8 +315,8 @@ def minimise_poisson_loss(kept, d, rng):
 
         @cache
         def iterate(deviation, start, steps):
-            if steps > AT_A_TIME:
-                iterate(deviation, start, steps - AT_A_TIME)
+            for before in [k for k in LBFGS_STEPS if k < steps][-1:]:
+                iterate(deviation, start, before)
             return next(path(deviation, start))
 
         def rates(deviation, start, steps):
@@ -332,11 +331,11 @@ def minimise_poisson_loss(kept, d, rng):
 
 
 def lbfgs_path(table, X, Y, strength):
-    """Yield X, Y after every `AT_A_TIME` steps of SciPy's L-BFGS on the Poisson loss.
+    """Yield X, Y after each number of `LBFGS_STEPS` of SciPy's L-BFGS.
 
-    The loss is that of the rates r_u_i exp(b_j + x_i . y_j), with the r_u for which
-    their rows add up to those of the table; b is fitted with X and Y. L-BFGS begins
-    anew after `AT_A_TIME` steps.
+    It minimises the Poisson loss of the rates r_u_i exp(b_j + x_i . y_j), with the r_u
+    for which their rows add up to those of the table; b is fitted with X and Y. After
+    each number of steps it begins anew.
 
     Parameters
     ----------
@@ -364,8 +363,8 @@ def lbfgs_path(table, X, Y, strength):
         return loss, np.concatenate([by_X.ravel(), by_Y.ravel(), fitted - columns])
 
     x = np.concatenate([X.ravel(), Y.ravel(), np.log(columns / columns.sum())])
-    options = {"maxiter": AT_A_TIME, "ftol": 0, "gtol": 0, "maxfun": 2 * AT_A_TIME}
-    while True:
+    for steps in np.diff(LBFGS_STEPS, prepend=0):
+        options = {"maxiter": steps, "ftol": 0, "gtol": 0, "maxfun": 2 * steps}
         x = minimize(objective, x, jac=True, method="L-BFGS-B", options=options).x
         X, Y, _ = unflatten(x)
         yield X.astype(np.float32), Y.astype(np.float32)

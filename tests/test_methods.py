@@ -208,9 +208,7 @@ def test_the_minimum_of_the_poisson_loss_has_the_margins_and_balances_the_ridge(
     Z, _, _, _ = kept_and_held_out(rng)
     strength = 20.0
     X, Y = (0.3 * rng.standard_normal((size, 2)) for size in Z.shape)
-    path = lbfgs_path(Z, X, Y, strength)
-    for _ in range(30):
-        X, Y = next(path)
+    *_, (X, Y) = lbfgs_path(Z, X, Y, strength)
     fitted = fit_exponential(Z, *(len(X) ** 0.25 * E for E in (X, Y)), 100)
     rates = fitted.r_u[:, None] * fitted.r_v * np.exp(X @ Y.T)
     assert np.abs(X).max() > 0.1
