@@ -285,20 +285,17 @@ class Case:
         return [where | record for record in records]
 
 
-# the slow rivals have fewer splits, and fewer dimensions of the reviews
+# the slow rivals have fewer splits and dimensions, the reviews fewer of all
 QUICK = tuple(name for name in METHODS if name not in ("lbfgs", "lda"))
 NOT_LDA = tuple(name for name in METHODS if name != "lda")
 NULLS = tuple(name for name in CORPORA if name not in ("docstrings", "reviews"))
 CASES = (
-    *(Case("docstrings", 0, dimensions=(d,)) for d in (10, 30, 50)),
-    *(Case(name, 0, dimensions=(10,), methods=NOT_LDA) for name in NULLS),
-    Case("docstrings", 0, "counts", dimensions=(10, 30), methods=NOT_LDA),
-    *(Case("docstrings", k, methods=QUICK) for k in range(1, 5)),
-    Case("reviews", 0, dimensions=(10,)),
-    Case("reviews", 0, dimensions=(30,), methods=NOT_LDA),
-    Case("reviews", 0, dimensions=(50,), methods=QUICK),
-    Case("reviews", 0, "counts", dimensions=(10, 30), methods=QUICK),
-    *(Case("reviews", k, dimensions=(10, 30), methods=QUICK) for k in range(1, 5)),
+    Case("docstrings", 0, dimensions=(10,)),
+    Case("docstrings", 0, dimensions=(30,), methods=NOT_LDA),
+    Case("docstrings", 0, dimensions=(50,), methods=QUICK),
+    *(Case("docstrings", k, dimensions=(10, 30), methods=QUICK) for k in (1, 2)),
+    *(Case(name, 0, dimensions=(10,), methods=QUICK) for name in NULLS),
+    Case("reviews", 0, dimensions=(10,), methods=QUICK),
 )
 
 

@@ -66,9 +66,11 @@ class Exponential(Rates):
         """See `Rates.log_ratios`."""
         log_ratios = pairs.log_ratios(self.U, self.V, self.r_u, self.r_v)
         W = self.V / np.sqrt(len(self.U))
-        with np.errstate(over="ignore"):  # an infinite excess: minus infinity
+        with np.errstate(over="ignore", invalid="ignore"):
             sums = np.exp(log_partition(self.U, W, self.r_v))
             excess = self.r_u @ sums / pairs.rows.sum() - 1
+        if np.isnan(excess):  # a bias of zero times a sum without bound
+            raise FloatingPointError("the rates overflow: scale the embedding down")
         return log_ratios - excess
 
 
@@ -155,7 +157,7 @@ def climb(gain, settings):
     """Return the settings that gain most, and the gain, without trying all of them.
 
     One setting is changed at a time, from the middle of its values on, to the next one
-    as long as that gains more.
+    as long as that gains more. Where the middle overflows, begin with the first values.
 
     Parameters
     ----------
@@ -167,6 +169,8 @@ def climb(gain, settings):
     --------
     >>> climb(lambda x: -abs(x - 3), {"x": range(10)})
     ({'x': 3}, 0)
+    >>> climb(lambda x: x if x < 2 else -np.inf, {"x": range(10)})
+    ({'x': 1}, 1)
     """
     place = {name: len(values) // 2 for name, values in settings.items()}
 
@@ -177,6 +181,8 @@ def climb(gain, settings):
     def gain_at(*ks):
         return gain(**values_at(dict(zip(place, ks, strict=True))))
 
+    if gain_at(*place.values()) == -np.inf:
+        place = dict.fromkeys(place, 0)
     best, before = gain_at(*place.values()), None
     while place != before:
         before = place
