@@ -39,6 +39,12 @@ def test_quadrature_equals_the_moment(law, p):
     assert law.moment(p) == pytest.approx(exact, rel=1e-4)  # quad's own error at the singularity
 
 
+def test_the_quadrature_reaches_far_into_a_heavy_tail():
+    """E(r^2) = 1 / (1 - 0.9): the share e^-8.5 of it lies beyond U = e^-85, which the last node must pass by far."""
+    r, weights = Zipf(0.45).atoms()
+    assert weights @ r**2 == pytest.approx(10, rel=1e-9)
+
+
 def test_base_class_moment_is_the_quadrature():
     class Uniform(BiasLaw):
         def isf(self, q):

@@ -184,6 +184,21 @@ def test_one_bias_that_overflows_is_enough():
         margin_biases(np.ones(2), np.array([[0.0], [-1e4]]), np.ones((1, 1)), np.ones(1))
 
 
+@pytest.mark.parametrize("tol", [0.1, 1e-2, 1e-3, 1e-4])
+def test_the_tolerance_is_a_fraction_of_the_sum(tol, rng, monkeypatch):
+    """Sweeps are counted in iterative proportional fitting written out, from the column sums on."""
+    U, V, Z = rng.standard_normal((20, 2)), 2 * rng.standard_normal((15, 2)), rng.poisson(5.0, size=(20, 15))
+    weights, r_v, sweeps, moved = np.exp(U @ V.T / np.sqrt(20)), Z.sum(axis=0), 0, np.inf
+    while moved > tol:
+        before, r_u = r_v, Z.sum(axis=1) / (weights @ r_v)
+        r_v, sweeps = Z.sum(axis=0) / (r_u @ weights), sweeps + 1
+        moved = np.abs(r_v - before).sum() / r_v.sum()
+    calls, compute = [], poisson.margin_biases
+    monkeypatch.setattr(poisson, "margin_biases", lambda *args: calls.append(args) or compute(*args))
+    refit_biases(Z, U, V, tol=tol, n_sweeps=1000)
+    assert len(calls) == 2 * sweeps + 1
+
+
 def test_a_sweep_that_changes_nothing_is_the_last(monkeypatch):
     calls, compute = [], poisson.margin_biases
     monkeypatch.setattr(poisson, "margin_biases", lambda *args: calls.append(args) or compute(*args))

@@ -66,6 +66,13 @@ def test_shrinkage_is_theta_times_both_cosines():
     assert np.allclose(shrink(outlier(theta, M, N), M, N), theta * np.sqrt(left * right))
 
 
+def test_shrinkage_begins_at_the_upper_edge_of_the_bulk():
+    """sqrt(100) + sqrt(2500): the formula would be positive again below the lower edge, 40."""
+    for m, n in ((100, 2500), (2500, 100)):
+        assert not shrink([0.0, 5.0, 11.0, 20.0, 39.0, 41.0, 51.0, 59.9, 60.0], m, n).any()
+        assert shrink(60 * (1 + 1e-12), m, n) == pytest.approx(0, abs=1e-4) and shrink(61.0, m, n) > 1
+
+
 def test_shrinkage_minimises_the_error(rng):
     """Among multiples of the singular values, the shrunken ones give the smallest Frobenius error, to the spread."""
     theta = (M * N) ** 0.25 * np.array([2.0])
