@@ -164,6 +164,10 @@ def test_overflow_is_named(call, message):
         call()
 
 
+def test_without_variance_nothing_can_be_detected():
+    assert detection_ratio([1.0], [2.0], 0.0, 1.0, 1.0) == detection_ratio([1.0], [2.0], 1.0, 0.0, 1.0) == 0
+
+
 def test_sizes_may_be_small_numpy_integers():
     """10^5 by 10^5 is more than 32 bits hold: below the threshold of 10^5 there are an edge and no overlap."""
     size = np.int32(10**5)

@@ -174,6 +174,7 @@ def test_embeddings_must_fit_each_other_and_their_product_the_precision():
         check_embedding(np.ones((2, 1)), np.ones((3, 2)), 2, 3)
     check_embedding(np.full((2, 1), 1e200), np.full((3, 1), 1e100), 2, 3)
     check_embedding(np.full((2, 2), 1e200), np.full((3, 2), 8e107), 2, 3)
+    check_embedding([[np.finfo(float).max]], [[1.0]], 1, 1)
     with pytest.raises(ValueError, match="may overflow"):  # a sum of two
         check_embedding(np.full((2, 2), 1e200), np.full((3, 2), 1e108), 2, 3)
     with pytest.raises(ValueError, match=r"may overflow: U reaches 1.0e\+200 and V 1.0e\+150"):
@@ -214,6 +215,14 @@ def test_a_covariance_may_be_singular_and_round_off_is_measured_by_its_scale(sca
     assert check_covariance(scale * np.diag([1.0, 0.5]), "C", definite=True).shape == (2, 2)
     with pytest.raises(ValueError, match="C must be positive definite"):
         check_covariance(scale * np.diag([1.0, 0.0]), "C", definite=True)
+
+
+def test_values_may_have_any_shape_or_a_given_one():
+    assert check_values([1, 2], "x").dtype == np.float64 and check_values(3, "x").shape == ()
+    assert check_values([1, 2], "x", shape=(2,)).tolist() == [1, 2]
+    for wrong in ([[1, 2]], [1], 1):
+        with pytest.raises(ValueError, match=r"x must have shape \(2,\), got"):
+            check_values(wrong, "x", shape=(2,))
 
 
 def test_one_result_that_is_not_finite_is_enough():
