@@ -212,6 +212,7 @@ def test_what_is_not_a_law_is_named(argument, wrong):
         (lambda: DiscreteBias([1.0, 2.0], [0.5, np.nan]), "probabilities holds NaN"),
         (lambda: ShiftedExponential(0.25, np.nan), "shift must be finite, got nan"),
         (lambda: SparseGaussianRows(density=np.nan), "density must be non-negative and finite"),
+        (lambda: Zipf().isf([0.5, 1.5]), "q must be above 0 and at most 1"),
         (lambda: Zipf().isf([0.5, 0.0]), "q must be above 0 and at most 1"),
         (lambda: Zipf().isf(0.0), "q must be above 0 and at most 1"),
         (lambda: ConstantBias().draw((2, -1), np.random.default_rng(0)), "size must be at least 0"),

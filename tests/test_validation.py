@@ -17,6 +17,7 @@ from amptutorial._validation import (
     check_finite,
     check_integer,
     check_matrix,
+    check_methods,
     check_number,
     check_positive,
     check_rates,
@@ -175,6 +176,7 @@ def test_embeddings_must_fit_each_other_and_their_product_the_precision():
     check_embedding(np.full((2, 1), 1e200), np.full((3, 1), 1e100), 2, 3)
     check_embedding(np.full((2, 2), 1e200), np.full((3, 2), 8e107), 2, 3)
     check_embedding([[np.finfo(float).max]], [[1.0]], 1, 1)
+    check_embedding([[0.01, 0.01]], [[1.7e308, 1.7e308]], 1, 1)
     with pytest.raises(ValueError, match="may overflow"):  # a sum of two
         check_embedding(np.full((2, 2), 1e200), np.full((3, 2), 1e108), 2, 3)
     with pytest.raises(ValueError, match=r"may overflow: U reaches 1.0e\+200 and V 1.0e\+150"):
@@ -215,6 +217,13 @@ def test_a_covariance_may_be_singular_and_round_off_is_measured_by_its_scale(sca
     assert check_covariance(scale * np.diag([1.0, 0.5]), "C", definite=True).shape == (2, 2)
     with pytest.raises(ValueError, match="C must be positive definite"):
         check_covariance(scale * np.diag([1.0, 0.0]), "C", definite=True)
+
+
+def test_an_object_has_methods_and_its_class_is_no_object():
+    assert check_methods("text", "x", "upper", "lower") == "text"
+    for wrong, method in ((str, "upper"), ("text", "draw"), (None, "draw")):
+        with pytest.raises(TypeError, match=f"x must have a method {method}, got"):
+            check_methods(wrong, "x", method)
 
 
 def test_values_may_have_any_shape_or_a_given_one():
