@@ -215,6 +215,7 @@ def test_a_covariance_may_be_singular_and_round_off_is_measured_by_its_scale(sca
     with pytest.raises(ValueError, match="C must be positive semidefinite, its smallest eigenvalue is -"):
         check_covariance(scale * np.diag([1.0, -1e-3]), "C")
     assert check_covariance(scale * np.diag([1.0, 0.5]), "C", definite=True).shape == (2, 2)
+    assert not check_covariance(np.zeros((2, 2)), "C").any()
     with pytest.raises(ValueError, match="C must be positive definite"):
         check_covariance(scale * np.diag([1.0, 0.0]), "C", definite=True)
 
