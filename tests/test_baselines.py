@@ -227,6 +227,34 @@ def test_bad_input_is_named(call, message):
         call()
 
 
+@pytest.mark.parametrize("minimise", [alternating_least_squares, gradient_descent, lbfgs])
+@pytest.mark.parametrize("n_iter", [1, 3])
+def test_a_run_that_does_not_converge_takes_all_its_iterations_and_no_more(minimise, n_iter, rng):
+    Y, ones = rng.standard_normal((20, 30)), (np.ones(20), np.ones(30))
+    start = {"A0": rng.standard_normal((20, 2)), "B0": rng.standard_normal((30, 2))}
+    if minimise is alternating_least_squares:
+        del start["A0"]
+    with pytest.warns(NotConvergedWarning, match=f"not converged after {n_iter} iterations"):
+        fit = minimise(Y, *ones, strength=0.1, n_iter=n_iter, tol=0.0, **start)
+    assert len(fit.losses) == n_iter and not fit.converged
+    assert fit.losses[-1] == pytest.approx(QuadraticLoss(Y, *ones, Ridge(0.1))(fit.A, fit.B), rel=1e-12)
+
+
+def test_the_loosest_tolerance_is_the_whole_loss():
+    fit = alternating_least_squares(np.eye(2), [1, 1], [1, 1], strength=1.0, B0=[[1.0], [2.0]], tol=1.0)
+    assert fit.converged and len(fit.losses) == 2
+
+
+def test_the_spectral_start_has_the_scale_of_the_shrunken_values_and_a_little_of_the_noise(rng):
+    """B_0^T B_0 / sqrt(m) is diagonal: the first value stands out, and the second is inside the noise."""
+    u, v = (np.linalg.qr(rng.standard_normal((n, 1)))[0] for n in (900, 400))
+    Y = 100 * u @ v.T + rng.standard_normal((900, 400))
+    gram = (lambda B: B.T @ B / np.sqrt(900))(spectral_start(Y, 2, rng=rng))
+    sigma = np.linalg.norm(Y, 2)
+    assert gram[0, 0] == pytest.approx(shrink(sigma, 900, 400), rel=1e-9) and abs(gram[0, 1]) < 1e-9
+    assert 0.01 * sigma < gram[1, 1] < 0.3 * sigma
+
+
 def test_a_step_of_gradient_descent_gains_half_of_what_the_slope_promises(rng):
     """At least, and a step twice as long would not: the line search of Armijo, with halves."""
     Y, ones = rng.standard_normal((6, 5)), (np.ones(6), np.ones(5))
