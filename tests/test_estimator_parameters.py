@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from amptutorial import estimator
+from amptutorial import AMPWarning, estimator
 from amptutorial.estimator import DENOISERS, AMPEmbedding
 from amptutorial.stopping import Patience
 
@@ -65,3 +65,14 @@ def test_a_gain_that_stays_the_same_is_no_progress_even_without_a_tolerance():
     for gain, progress in ((1.0, True), (1.0, False), (1.5, True)):
         patience.record(gain)
         assert patience.progress is progress
+
+
+def test_among_many_rows_without_counts_the_others_are_embedded_again(rng):
+    """To ten times the tolerance at which a row has converged, 1e-3 in M; sqrt(m) in M counts the empty rows too."""
+    U, V = 3 * rng.standard_normal((60, 1)), 3 * rng.standard_normal((40, 1))
+    Z = np.vstack([rng.poisson(5 * np.exp(U @ V.T / np.sqrt(60))), np.zeros((60, 40))])
+    with pytest.warns(AMPWarning, match="60 rows without counts"):
+        fitted = AMPEmbedding(1, random_state=0).fit(Z)
+    M = fitted.embedding_ @ fitted.components_ / np.sqrt(120)
+    assert M.std() > 0.5
+    assert np.abs(fitted.transform(Z) @ fitted.components_ / np.sqrt(120) - M).max() < 1e-2
