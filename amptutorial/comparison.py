@@ -5,6 +5,7 @@ of labels, how long does it take? And what does it report where there is no embe
 """
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -16,7 +17,7 @@ from sklearn.preprocessing import scale
 
 from .baselines import singular_values
 from .bias import drop_empty, estimate_bias
-from .corpus import load_docstrings, load_movie_reviews
+from .corpus import Corpus, load_docstrings, load_movie_reviews
 from .estimator import AMPEmbedding
 from .heldout import (
     held_out_pairs,
@@ -238,7 +239,7 @@ def poisson(index):
 
 
 # by the index of a case: of reviews, the choice
-CORPORA = {
+CORPORA: dict[str, Callable[[int], Corpus]] = {
     "docstrings": lambda index: docstrings(),
     "reviews": lambda index: load_movie_reviews(random_state=index),
     "Poisson": poisson,
