@@ -139,7 +139,7 @@ def test_amp_finds_nothing_where_nothing_is(corpus):
     """Nor does it lose more than 4 standard errors."""
     records = stored(corpus)
     (gain,), (error,) = (records[key][records["method"] == "amp"] for key in ("gain", "error"))
-    assert abs(gain) <= 4 * error
+    assert abs(gain) <= 4 * error + 1e-12  # round-off, where the embedding is zero
 
 
 @pytest.mark.slow
