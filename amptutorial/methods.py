@@ -27,7 +27,7 @@ from .baselines import svd
 from .bias import estimate_bias
 from .denoisers import GaussianPosterior
 from .estimator import AMPEmbedding
-from .poisson import BLOCK_ENTRIES
+from .poisson import BLOCK_ENTRIES, products_of_pairs
 from .rates import (
     Exponential,
     choose,
@@ -35,7 +35,7 @@ from .rates import (
     mixture_of_topics,
     root_mean_square,
 )
-from .reexpansion import leading_directions, starting_sides
+from .reexpansion import leading_directions, same_pairs, starting_sides
 from .score import FisherScore
 
 # of quadratic AMP: when to stop, and a factor for M
@@ -289,9 +289,8 @@ def variational_factors(Z, d, shape, rng):
 def _shared(Z, X, Y):
     """Return (Z / (X Y^T)) Y, where Z is not zero: counts shared out by topic."""
     i = np.repeat(np.arange(Z.shape[0]), np.diff(Z.indptr))
-    products = np.einsum("kd,kd->k", X[i], Y[Z.indices])
-    ratios = Z.data / np.maximum(products, np.finfo(float).tiny)
-    return sp.csr_array((ratios, Z.indices, Z.indptr), shape=Z.shape) @ Y
+    products = products_of_pairs(X, Y, i, Z.indices)
+    return same_pairs(Z, Z.data / np.maximum(products, np.finfo(float).tiny)) @ Y
 
 
 def minimise_poisson_loss(kept, d, rng):
