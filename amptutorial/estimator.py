@@ -331,15 +331,22 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def _choose(self, Z):
         """Return the best iterate of all channels asked for, its channel and sides.
 
-        All of them are judged by the same hidden pairs.
+        All of them start alike and are judged by the same hidden pairs.
         """
         rng = self._generator()
         seen, held_out = set_aside(Z, rng)
+        seed = int(rng.integers(2**31))
         names = AUTOMATIC if self.channel == "auto" else (self.channel,)
         if Z.data.max() <= 1:  # without repetitions they are the same
             names = names[:1]
         found = [
-            self._iterate_until_best(Z, seen, held_out, CHANNELS[name].refit(Z), rng)
+            self._iterate_until_best(
+                Z,
+                seen,
+                held_out,
+                CHANNELS[name].refit(Z),
+                np.random.default_rng(seed),
+            )
             for name in names
         ]
         best = max(range(len(names)), key=lambda k: found[k][0].gain)
