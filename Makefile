@@ -37,7 +37,7 @@ $(INSTALLED): pyproject.toml $(CONSTRAINTS)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=...")'
 	@echo "Installing into .venv: one or two minutes, once"
 	@$(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check $(addprefix -c ,$(CONSTRAINTS)) -e '.[book,course,test,dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check $(addprefix -c ,$(CONSTRAINTS)) -e '.[book,course,test,dev,rivals]'
 	@touch $@
 
 # Each direct dependency in the lowest version that pyproject.toml allows: make unit CONSTRAINTS=lowest.txt

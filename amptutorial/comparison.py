@@ -17,7 +17,13 @@ from sklearn.preprocessing import scale
 
 from .baselines import singular_values
 from .bias import drop_empty, estimate_bias
-from .corpus import Corpus, load_docstrings, load_movie_reviews
+from .corpus import (
+    Corpus,
+    cooccurrence,
+    docstring_texts,
+    load_docstrings,
+    load_movie_reviews,
+)
 from .estimator import AMPEmbedding
 from .heldout import (
     held_out_pairs,
@@ -154,7 +160,6 @@ def compare_methods(
     Parameters
     ----------
     corpus : Corpus
-        With labels.
     rng : numpy.random.Generator
         For the split; every method gets a generator of its own.
     methods : dict of str to callable
@@ -172,21 +177,13 @@ def compare_methods(
         its two-way standard ``error``; ``lead``, by how much the first method gains
         more, and ``lead_error``, both of the differences pair by pair; ``chosen``, the
         settings; ``probe``, the accuracy of a logistic regression from the rows'
-        embeddings to the labels; ``words``, the five words nearest to each of `words`;
-        ``seconds`` of all processors together, the choice of the settings included.
-
-    Raises
-    ------
-    ValueError
-        If the corpus has no labels.
+        embeddings to the labels, nan where the corpus has none; ``words``, the five
+        words nearest to each of `words`; ``seconds`` of all processors together, the
+        choice of the settings included.
     """
-    if corpus.labels is None:
-        raise ValueError(
-            "the corpus has no labels, and the comparison asks what embeddings know"
-            " of them"
-        )
     kept, held_out, rows, columns = hold_out(corpus.counts, HELD_OUT, rng, split)
-    labels, vocabulary = corpus.labels[rows], corpus.vocabulary[columns]
+    labels = None if corpus.labels is None else corpus.labels[rows]
+    vocabulary = corpus.vocabulary[columns]
     pairs, seed = held_out_pairs(kept, held_out), int(rng.integers(2**31))
     records = []
     for d in dimensions:
@@ -213,7 +210,9 @@ def compare_methods(
 
 
 def _probe(U, labels, rng):
-    """Return the accuracy of embeddings in standardised coordinates."""
+    """Return the accuracy of embeddings in standardised coordinates; nan unlabelled."""
+    if labels is None:
+        return np.nan
     return probe_accuracy(scale(U.astype(np.float64)), labels, rng)
 
 
@@ -222,6 +221,11 @@ def docstrings():
     corpus = load_docstrings()
     packages = [name.partition(".")[0] for name in corpus.names]
     return replace(corpus, labels=np.array(packages))
+
+
+def words_in_context():
+    """Return how often words of the docstrings stand among five before another."""
+    return cooccurrence(docstring_texts(), window=5, min_df=5)
 
 
 def negative_binomial(index, shape):
@@ -241,6 +245,7 @@ def poisson(index):
 # by the index of a case: of reviews, the choice
 CORPORA: dict[str, Callable[[int], Corpus]] = {
     "docstrings": lambda index: docstrings(),
+    "words in context": lambda index: words_in_context(),
     "reviews": lambda index: load_movie_reviews(random_state=index),
     "Poisson": poisson,
     "bursts 0.05": partial(negative_binomial, shape=0.05),
@@ -287,17 +292,34 @@ class Case:
 
 
 # the slow rivals have fewer splits and dimensions, the reviews fewer of all
-QUICK = tuple(name for name in METHODS if name not in ("lbfgs", "lda"))
-NOT_LDA = tuple(name for name in METHODS if name != "lda")
-NULLS = tuple(name for name in CORPORA if name not in ("docstrings", "reviews"))
-CASES = (
-    Case("docstrings", 0, dimensions=(10,)),
-    Case("docstrings", 0, dimensions=(30,), methods=NOT_LDA),
-    Case("docstrings", 0, dimensions=(50,), methods=QUICK),
-    *(Case("docstrings", k, dimensions=(10, 30), methods=QUICK) for k in (1, 2)),
-    *(Case(name, 0, dimensions=(10,), methods=QUICK) for name in NULLS),
-    Case("reviews", 0, dimensions=(10,), methods=QUICK),
-)
+SLOW = ("lbfgs", "skip_gram", "lda")
+QUICK = tuple(name for name in METHODS if name not in SLOW)
+TEXTS = ("docstrings", "words in context", "reviews")
+NULLS = tuple(name for name in CORPORA if name not in TEXTS)
+LIGHT = ("amp", "amp_counts", "quadratic_refitted", "svd_pmi", "gamma_poisson")
+
+
+def _cases():
+    """Yield what is compared; all methods of one split and dimension in one case."""
+    yield from (Case("docstrings", 0, dimensions=(d,)) for d in (10, 30, 50))
+    yield Case("docstrings", 0, dimensions=(100,), methods=QUICK)
+    for k in range(1, 5):
+        yield Case("docstrings", k, dimensions=(10, 30), methods=QUICK)
+    yield Case("docstrings", 0, hidden="counts", dimensions=(10, 30), methods=QUICK)
+    for d in (10, 30, 50):
+        yield Case("words in context", 0, dimensions=(d,), methods=(*QUICK, *SLOW[:2]))
+    yield from (Case(name, 0, dimensions=(10, 30), methods=QUICK) for name in NULLS)
+    yield from (
+        Case("reviews", 0, dimensions=(d,), methods=(*QUICK, *SLOW[:2]))
+        for d in (10, 30)
+    )
+    yield Case("reviews", 0, dimensions=(50,), methods=LIGHT)
+    yield from (
+        Case("reviews", k, dimensions=(10, 30), methods=LIGHT) for k in range(1, 10)
+    )
+
+
+CASES = tuple(_cases())
 
 
 def text_instance(index):

@@ -94,10 +94,10 @@ def test_docstrings_are_labelled_by_their_packages():
     assert all(name.startswith(label) for name, label in zip(corpus.names, corpus.labels, strict=True))
 
 
-def test_a_comparison_asks_for_labels(rng):
+def test_what_has_no_labels_is_compared_without_a_probe(rng):
     corpus, _, _ = topics(rng)
-    with pytest.raises(ValueError, match="no labels"):
-        compare_methods(replace(corpus, labels=None), rng)
+    (only,) = compare_methods(replace(corpus, labels=None), rng, methods={"svd_pmi": METHODS["svd_pmi"]})
+    assert np.isnan(only["probe"]) and only["gain"] > 0
 
 
 # The stored results
@@ -138,8 +138,9 @@ def test_amp_predicts_real_text_better_than_every_other_method(corpus):
 def test_amp_finds_nothing_where_nothing_is(corpus):
     """Nor does it lose more than 4 standard errors."""
     records = stored(corpus)
-    (gain,), (error,) = (records[key][records["method"] == "amp"] for key in ("gain", "error"))
-    assert abs(gain) <= 4 * error + 1e-12  # round-off, where the embedding is zero
+    gains, errors = (records[key][records["method"] == "amp"] for key in ("gain", "error"))
+    assert len(gains) > 1
+    assert (np.abs(gains) <= 4 * errors + 1e-12).all()  # round-off, where the embedding is zero
 
 
 @pytest.mark.slow

@@ -14,7 +14,18 @@ DATA_FLOW = (
     *("laws", "model", "bias", "score", "denoisers", "amp", "state_evolution"),
     *("metrics", "baselines", "spectrum"),
     *("corpus", "poisson", "heldout", "reexpansion", "estimator"),
-    *("experiments", "neighbours", "methods", "comparison", "race", "reproduce", "figures", "widgets"),
+    *(
+        "experiments",
+        "neighbours",
+        "topic_models",
+        "minimisers",
+        "methods",
+        "comparison",
+        "race",
+        "reproduce",
+        "figures",
+        "widgets",
+    ),
     *("beliefs", "checks", "assignments", "grading"),
 )
 GENERATED = "% Written by tools/render_pages.py.\n\n"
