@@ -1,6 +1,13 @@
 """Run all benchmarks and print one table. The sampler comes first, so that its peak memory is its own."""
 
-from .algorithm import bench_dense, bench_estimator, bench_experiment, bench_reviews, bench_state_evolution
+from .algorithm import (
+    bench_dense,
+    bench_estimator,
+    bench_experiment,
+    bench_reviews,
+    bench_rivals,
+    bench_state_evolution,
+)
 from .lasso import bench_lasso
 from .sampling import bench_sampling
 
@@ -12,6 +19,7 @@ BENCHMARKS = [
     bench_experiment,
     bench_lasso,
     bench_estimator,
+    bench_rivals,
 ]
 
 
