@@ -171,7 +171,7 @@ def expected_bursts(Z, channel, rows, columns, m):
     """
     if not channel.follows_rate:
         return same_pairs(Z, channel.bursts(Z.data, 0.0))
-    i, j = np.repeat(np.arange(Z.shape[0]), np.diff(Z.indptr)), Z.indices
+    i, j = Z.tocoo(copy=False).coords
     log_rate = products_of_pairs(rows.X, columns.X, i, j) / np.sqrt(m)
     with np.errstate(divide="ignore"):  # a row without counts has the rate 0
         log_rate += np.log(rows.bias)[i] + np.log(columns.bias)[j]

@@ -128,6 +128,5 @@ def variational_factors(Z, d, shape, rng):
 
 def _shared(Z, X, Y):
     """Return (Z / (X Y^T)) Y, where Z is not zero: counts shared out by topic."""
-    i = np.repeat(np.arange(Z.shape[0]), np.diff(Z.indptr))
-    products = products_of_pairs(X, Y, i, Z.indices)
+    products = products_of_pairs(X, Y, *Z.tocoo(copy=False).coords)
     return same_pairs(Z, Z.data / np.maximum(products, np.finfo(float).tiny)) @ Y
