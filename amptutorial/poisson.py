@@ -95,6 +95,48 @@ def tilted_means(U, W, r_v):
     return _map_blocks(block, len(U), len(W))
 
 
+def tilted_covariances(U, W, r_v):
+    """Return sum_j r_v_j exp(M_ij) and the covariance of the w_j under these weights.
+
+    Times a factor r_u_i, their product is the Fisher information of a row of Poisson
+    counts on u_i / sqrt(m), where the factor r_u_i is unknown.
+
+    Parameters
+    ----------
+    U, W : arrays (m, d), (n, d)
+        M = U W^T.
+    r_v : array (n,)
+        Bias factors of the columns, zero or more.
+
+    Returns
+    -------
+    sums : array (m,)
+    covariances : array (m, d, d)
+
+    Examples
+    --------
+    >>> W, r_v = np.array([[1.0], [4.0]]), np.array([2.0, 1.0])
+    >>> sums, covariances = tilted_covariances(np.zeros((1, 1)), W, r_v)
+    >>> sums, covariances
+    (array([3.]), array([[[2.]]]))
+    """
+    d = W.shape[1]
+    one, two = np.triu_indices(d)  # the covariances are symmetric
+    features = np.column_stack([np.ones_like(r_v), W, W[:, one] * W[:, two]])
+
+    def block(rows):
+        weights, largest = _tilted(U[rows], W, r_v)
+        sums = weights @ features
+        means = sums[:, 1:] / sums[:, :1]
+        upper = means[:, d:] - means[:, one] * means[:, two]
+        return sums[:, 0] * np.exp(largest), upper
+
+    sums, upper = _map_blocks(block, len(U), len(W))
+    covariances = np.empty((len(U), d, d))
+    covariances[:, one, two] = covariances[:, two, one] = upper
+    return sums, covariances
+
+
 def largest_changes(step, W):
     """Return max_j |step_i . w_j| for every i: how far a step of row i changes M.
 

@@ -26,6 +26,7 @@ from .poisson import (
     largest_changes,
     margin_biases,
     products_of_pairs,
+    tilted_covariances,
     tilted_means,
 )
 from .score import FisherScore
@@ -330,6 +331,29 @@ def settle_rows(Z, this, other, m, channel=COUNTS, max_iter=200):
             N = expected_bursts(Z[moving], channel, side, other, m)
     bias = margin_biases(totals, settled, other.X / np.sqrt(m), other.bias)
     return replace(this, X=settled, bias=bias)
+
+
+def posterior_covariances(this, other, m):
+    """Return the covariance of every row of `this`, given the other side.
+
+    It is (C^-1 + I_i)^-1, where C is the covariance of the Gaussian prior and I_i the
+    Fisher information on row i at the fitted rates, the bias of the row being unknown.
+
+    Parameters
+    ----------
+    this, other : Side
+        `this` with a `GaussianPosterior`, both in double precision.
+    m : int
+        Number of rows that M = U V^T / sqrt(m) refers to.
+
+    Returns
+    -------
+    array (N, d, d)
+    """
+    sums, covariances = tilted_covariances(this.X, other.X / np.sqrt(m), other.bias)
+    information = (this.bias * sums)[:, None, None] * covariances
+    prior = this.denoiser.covariance * np.eye(this.X.shape[1])
+    return np.linalg.inv(np.linalg.inv(prior) + information)
 
 
 def balanced_sides(rows, columns):

@@ -1,0 +1,97 @@
+"""Error bars of an embedding: posterior covariances, and what they promise of M."""
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from amptutorial import AMPEmbedding
+from amptutorial.poisson import tilted_covariances
+
+
+def test_tilted_covariances_are_those_of_the_weights(rng):
+    U, W, r_v = rng.standard_normal((4, 3)), rng.standard_normal((9, 3)), rng.uniform(0, 2, 9)
+    sums, covariances = tilted_covariances(U, W, r_v)
+    for u, total, covariance in zip(U, sums, covariances, strict=True):
+        weights = r_v * np.exp(W @ u)
+        assert total == pytest.approx(weights.sum())
+        assert np.allclose(covariance, np.cov(W.T, aweights=weights, ddof=0))
+
+
+def test_the_information_is_the_curvature_of_the_likelihood_with_a_free_bias(rng):
+    """The second derivative of z log(rate) - rate in a row u / sqrt(m), at the bias that maximises it."""
+    W, r_v, total = rng.standard_normal((9, 2)), rng.uniform(0.5, 2, 9), 7.0
+
+    def profile(u):
+        return total * np.log((r_v * np.exp(W @ u)).sum())
+
+    u, h, steps = np.array([0.3, -0.2]), 1e-4, 1e-4 * np.eye(2)
+    curvature = [
+        [
+            (profile(u + a + b) - profile(u + a - b) - profile(u - a + b) + profile(u - a - b)) / (4 * h * h)
+            for a in steps
+        ]
+        for b in steps
+    ]
+    _, covariances = tilted_covariances(u[None], W, r_v)
+    assert np.allclose(total * covariances[0], curvature, rtol=1e-4)
+
+
+def drawn(seed, tau, m=400, n=500, d=2, empty=0):
+    """Return counts with unequal frequencies, and M; the last rows are empty."""
+    rng = np.random.default_rng([seed, round(10 * tau)])
+    U, V = (np.sqrt(tau) * rng.standard_normal((size, d)) for size in (m, n))
+    M = U @ V.T / np.sqrt(m)
+    rates = np.outer(rng.gamma(2, 0.5, m), rng.gamma(2, 0.5, n)) * np.exp(M) / np.exp(M).mean()
+    rates[len(rates) - empty :] = 0
+    return rng.poisson(rates), M
+
+
+def without_margins(M, rows, columns):
+    """Subtract weighted means of rows and columns, which biases absorb."""
+    rows, columns = rows / rows.sum(), columns / columns.sum()
+    return M - (M @ columns)[:, None] - rows @ M + rows @ M @ columns
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tau", [4.0, 12.0])
+def test_ninety_per_cent_intervals_cover_ninety_per_cent(tau):
+    """Weak and strong correlations: M has the standard deviation 0.28 and 0.85."""
+    covered = []
+    for seed in range(6):
+        Z, M = drawn(seed, tau)
+        fit = AMPEmbedding(2, channel="counts", random_state=0).fit(Z)
+        fitted = fit.embedding_ @ fit.components_ / np.sqrt(len(M))
+        some = np.ix_(fit.row_bias_ > 0, fit.column_bias_ > 0)
+        weights = [sums[sums > 0] for sums in (Z.sum(axis=1), Z.sum(axis=0))]
+        gap = without_margins(fitted[some], *weights) - without_margins(M[some], *weights)
+        covered.append(np.mean(np.abs(gap) < norm.ppf(0.95) * fit.standard_errors()[some]))
+    assert abs(np.mean(covered) - 0.9) < 0.02
+
+
+def test_what_has_no_counts_has_the_covariance_of_the_prior_and_counts_lower_it():
+    Z, _ = drawn(0, 4.0, empty=3)
+    with pytest.warns(match="without counts"):
+        fit = AMPEmbedding(2, channel="counts", random_state=0).fit(Z)
+    C_u, C_v = fit.covariances()
+    assert C_u.shape == (400, 2, 2) and C_v.shape == (500, 2, 2)
+    assert np.allclose(C_u[-3:], C_u[-1]) and np.allclose(C_u, C_u.transpose(0, 2, 1))
+    spread = np.trace(C_u[:-3], axis1=1, axis2=2)
+    assert (spread < np.trace(C_u[-1])).all()
+    totals = Z[:-3].sum(axis=1)
+    assert spread[totals > np.quantile(totals, 0.9)].max() < spread[totals < np.quantile(totals, 0.1)].min()
+
+
+def test_standard_errors_of_some_rows_are_those_rows_and_do_not_depend_on_empty_ones():
+    Z, _ = drawn(1, 4.0)
+    fit = AMPEmbedding(2, channel="counts", random_state=0).fit(Z)
+    assert np.allclose(fit.standard_errors([3, 5]), fit.standard_errors()[[3, 5]])
+    with pytest.warns(match="without counts"):
+        padded = AMPEmbedding(2, channel="counts", random_state=0).fit(np.pad(Z, ((0, 100), (0, 0))))
+    assert np.allclose(padded.standard_errors(slice(400)), fit.standard_errors(), rtol=1e-3)
+
+
+def test_only_a_gaussian_prior_has_covariances():
+    Z, _ = drawn(2, 4.0, m=40, n=50)
+    fit = AMPEmbedding(1, denoiser="ridge", channel="counts", random_state=0).fit(Z)
+    with pytest.raises(ValueError, match="denoiser='posterior'"):
+        fit.covariances()
