@@ -15,13 +15,15 @@ from normalise import WIDGETS, normalise
 from quiz import split_answers
 from render_pages import STATUSES, pages
 
+from amptutorial.reproduce import load_results
+
 ROOT = Path(__file__).parents[1]
 BOOK = ROOT / "book"
 CHAPTERS = sorted(BOOK.glob("*.ipynb"))
 NOTEBOOKS = [*CHAPTERS, *sorted((ROOT / "assignments").glob("*/brief.ipynb"))]
 SECTIONS = ["Where it breaks", "Try it", "Exercises", "What to remember", "Test yourself"]
 LEDGER = yaml.safe_load((BOOK / "ledger.yml").read_text())
-FIELDS = {"label", "title", "chapter", "code", "tests", "status", "erratum", "note"}
+FIELDS = {"label", "number", "section", "title", "chapter", "code", "tests", "status", "erratum", "note"}
 
 every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: f"{path.parent.name}/{path.stem}")
 every_chapter = pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
@@ -282,6 +284,47 @@ def text_of(path):
 def test_no_label_stands_twice_in_the_ledger():
     labels = [entry["label"] for entry in LEDGER]
     assert len(labels) == len(set(labels)) == 89
+
+
+def test_numbers_and_sections_rise_in_the_papers_order():
+    """Equations have one counter, lemmas, theorems and definitions another; figures are counted apart."""
+    counters = {"(": [], "Lemma": [], "Figure": [], "Algorithm": [], "Table": []}
+    for entry in LEDGER:
+        kind, number, part = re.fullmatch(r"(\(|[A-Z][a-z]+ )(\d+)([a-d]?)\)?", entry["number"]).groups()
+        kind = "Lemma" if kind.strip() in ("Theorem", "Definition") else kind.strip()
+        counters[kind].append((int(number), part or "z" * (kind == "Figure")))  # the panels stand before their figure
+    for numbers in counters.values():
+        assert numbers == sorted(set(numbers))
+    sections = [tuple(map(int, entry["section"].split("."))) for entry in LEDGER]
+    assert sections == sorted(sections)
+
+
+@every_entry
+def test_the_errata_give_the_number_behind_a_label(entry):
+    """At its first mention in each entry, unless the number stands in front of it."""
+    for text in re.split(r"^\(erratum-\d+\)=$", text_of(BOOK / "errata.md"), flags=re.MULTILINE)[1:]:
+        before, label, after = text.partition(f"`{entry['label']}`")
+        number = entry["number"].strip("()")
+        numbered = before.endswith(f"{number} (") or re.match(rf" \({number}[,)]|, {number}\)", after)
+        assert not label or numbered, text[:60]
+
+
+def test_the_ledger_says_by_how_much_the_figures_miss():
+    """The final error of AMP over its prediction, minus one, per cent: from the stored instances."""
+    notes = {entry["label"]: entry["note"] for entry in LEDGER}
+
+    def excess(name, biases):
+        stored = load_results(name)["instances"]
+        return 100 * (stored[f"AMP_mse_{biases}"][:, -1] / stored["SE_mse"][:, -1] - 1)
+
+    for label, name in (("fig:mse", "l2"), ("fig:sparse20runs-mse", "l1")):
+        counted, true = excess(name, "counted"), excess(name, "true")
+        assert f"{counted.mean():.0f} % above" in notes[label] and f"{-true.mean():.0f} % below" in notes[label]
+    l2 = excess("l2", "counted")
+    assert f"between {l2.min():.0f} % and {l2.max():.0f} %" in notes["fig:mse"]
+    for biases in ("counted", "true"):
+        assert f"at least {int(excess('real', biases).min())} %" in notes["fig:real-mse"]
+    assert abs(excess("real", "gaussian").mean()) < 1 and "within 1 %" in notes["fig:real-mse"]
 
 
 @every_entry

@@ -36,6 +36,7 @@ LEDGER_HEAD = """(ledger)=
 Every labelled statement of the paper {cite}`azar2023estimation`, in the paper's order: where this book teaches it,
 what computes it, which tests verify it, and whether it stands as printed. *Stated* means: used without a proof here.
 A test `bias::margins_and_normalisation` is the function `test_margins_and_normalisation` in `tests/test_bias.py`.
+Numbers and labels are those of the text that the {ref}`errata <errata>` name: (17) in 3.3 is equation 17 in Section 3.3.
 
 """
 
@@ -95,7 +96,7 @@ def stands(entry):
 
 def row(entry):
     """Return the line of the table for `entry`."""
-    statement = f"{entry['title']}<br>`{entry['label']}`"
+    statement = f"{entry['title']}<br>{entry['number']} in {entry['section']}, `{entry['label']}`"
     cells = (statement, stands(entry), taught(entry), computed(entry), verified(entry))
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
