@@ -36,7 +36,7 @@ LEDGER_HEAD = """(ledger)=
 Every labelled statement of the paper {cite}`azar2023estimation`, in the paper's order: where this book teaches it,
 what computes it, which tests verify it, and whether it stands as printed. *Stated* means: used without a proof here.
 A test `bias::margins_and_normalisation` is the function `test_margins_and_normalisation` in `tests/test_bias.py`.
-Numbers and labels are those of the text that the {ref}`errata <errata>` name: (17) in 3.3 is equation 17 in Section 3.3.
+Numbers and labels belong to the text that the {ref}`errata <errata>` name: (17) in 3.3 is equation 17, in Section 3.3.
 
 """
 
