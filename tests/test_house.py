@@ -35,6 +35,7 @@ WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
 MAY_IMPORT = {
     "amptutorial": (),
     "amptutorial/figures.py": ("book",),
+    "amptutorial/minimisers.py": ("rivals",),
     "amptutorial/widgets.py": ("book",),
     "amptutorial/checks": ("test",),  # pytest, for tests of a denoiser
     "amptutorial/grading": ("course",),
