@@ -182,7 +182,7 @@ class Fit:
     ----------
     A, B : arrays (m, d), (n, d)
     losses : list of float
-        `eq:LAB` after each iteration.
+        `eq:LAB` after each iteration; that of the start, if no iteration lowers it.
     converged : bool
     """
 
@@ -318,7 +318,7 @@ def gradient_descent(Y, r_u, r_v, *, strength, A0, B0, n_iter=5000, tol=1e-10):
         ) > value - step * slope / 2:
             step /= 2
             if step * slope <= 1e-15 * abs(value):  # no descent left above round-off
-                return _finish(A, B, losses, True)
+                return _finish(A, B, losses or [value], True)
         A, B = A - step * by_A, B - step * by_B
         converged = value - new <= tol * abs(new)
         value = new
@@ -440,4 +440,4 @@ def _minimise(loss_and_gradient, A, B, n_iter, tol):
         callback=record,
         options={"maxiter": n_iter, "ftol": tol, "gtol": 1e-12, "maxfun": 10 * n_iter},
     )
-    return *unflatten(result.x), losses, result.success
+    return *unflatten(result.x), losses or [float(result.fun)], result.success

@@ -172,7 +172,7 @@ class DiscreteBias(BiasLaw):
         """Return the value exceeded with probability `q`."""
         from_top = np.cumsum(self.probabilities[::-1])
         k = np.searchsorted(from_top, _check_rank(q) * from_top[-1], side="left")
-        return np.asarray(self.values)[::-1][np.minimum(k, len(self.values) - 1)]
+        return np.asarray(self.values)[::-1][k]
 
     def atoms(self):
         """Return the values themselves: the expectation is exact."""

@@ -270,11 +270,14 @@ def test_a_step_of_gradient_descent_gains_half_of_what_the_slope_promises(rng):
     assert loss(A0, B0) - loss(A0 - 2 * step * by_A, B0 - 2 * step * by_B) < 2 * step * slope / 2
 
 
-def test_gradient_descent_from_a_minimum_has_converged():
-    """(3 - a b)^2 / 2 + (a^2 + b^2) / 2 has it at a = b = sqrt 2: round-off leaves no descent."""
-    root = np.sqrt([[2.0]])
-    fit = gradient_descent([[3.0]], [1.0], [1.0], strength=1.0, A0=root, B0=root, tol=0)
-    assert fit.converged and np.allclose([fit.A, fit.B], root, rtol=1e-15)
+@pytest.mark.parametrize("minimise", [gradient_descent, lbfgs])
+@pytest.mark.parametrize(("start", "loss"), [(np.sqrt(2), 2.5), (0.0, 4.5)])
+def test_a_fit_from_a_critical_point_has_converged_with_its_loss(minimise, start, loss):
+    """(3 - a b)^2 / 2 + (a^2 + b^2) / 2 has them at a = b = sqrt 2, where round-off leaves no descent, and at zero."""
+    start = np.array([[start]])
+    fit = minimise([[3.0]], [1.0], [1.0], strength=1.0, A0=start, B0=start, tol=0)
+    assert fit.converged and np.allclose([fit.A, fit.B], start, rtol=1e-15)
+    assert fit.losses == pytest.approx([loss], rel=1e-14)
 
 
 def test_a_start_inside_the_noise_warns(rng):
