@@ -236,7 +236,7 @@ class HeldOut:
         share = self.z / (self.z.sum() or 1)
         deviations = share * (values - self.mean(values))
         by_row, by_column = (
-            np.bincount(index, deviations, minlength=1) for index in (self.i, self.j)
+            np.bincount(index, deviations) for index in (self.i, self.j)
         )
         single = deviations @ deviations
         # the difference may be negative by chance

@@ -1,6 +1,6 @@
 """When an iteration on real counts should stop: as soon as hidden pairs say so."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,9 +13,6 @@ from .reexpansion import Side
 
 VALIDATION = 0.1  # the fraction of the pairs that decides when to stop
 AT_LEAST = 10  # iterations that AMP gets before it may be stopped
-CONVINCING = (
-    3  # standard errors: the best of many iterates beats independence by chance
-)
 
 
 def set_aside(Z, rng):
@@ -150,7 +147,7 @@ def best_iterate(iterates, held_out, tol):
         If a gain is not finite.
     """
     patience = Patience(held_out.entropy(), tol)
-    best, r_v = Chosen(None, 0.0, 0.0, 0, False), held_out.columns
+    sides, highest, error, k, r_v = None, 0.0, 0.0, 0, held_out.columns
     for rows, columns in iterates:
         W = columns.X / np.sqrt(len(rows.X))
         r_u, r_v = fit_margins(held_out.rows, held_out.columns, rows.X, W, r_v)
@@ -158,9 +155,9 @@ def best_iterate(iterates, held_out, tol):
         gain = held_out.mean(log_ratios)
         check_finite(heldout_gain=gain)
         patience.record(gain)
-        if gain > best.gain:
+        if gain > highest:
+            sides, highest, k = (rows, columns), gain, patience.k
             error = held_out.standard_error(log_ratios)
-            best = Chosen((rows, columns), gain, error, patience.k, False)
         if patience.exhausted:
             break
-    return replace(best, improving=patience.progress)
+    return Chosen(sides, highest, error, k, patience.progress)

@@ -6,7 +6,6 @@ from scipy.integrate import quad
 
 from amptutorial import AMPWarning, estimator
 from amptutorial.estimator import DENOISERS, AMPEmbedding
-from amptutorial.stopping import Patience
 
 
 @pytest.mark.parametrize("variance", [0.25, 1.0, 3.0])
@@ -57,14 +56,6 @@ def test_a_fit_begins_with_nine_tenths_of_the_pairs_and_ends_with_all(init, rng,
     assert m == 60 and np.allclose(columns.r, 0.9 * Z.sum(axis=0) / 60) and np.allclose(last.r, Z.sum(axis=0) / 60)
     variance = found[0][1][1]
     assert rows.denoiser.covariance * columns.denoiser.covariance * 2 / 60 == pytest.approx(variance, rel=1e-12)
-
-
-def test_a_gain_that_stays_the_same_is_no_progress_even_without_a_tolerance():
-    patience = Patience(entropy=3.0, tol=0.0)
-    assert patience.progress is False and patience.k == 0
-    for gain, progress in ((1.0, True), (1.0, False), (1.5, True)):
-        patience.record(gain)
-        assert patience.progress is progress
 
 
 def test_among_many_rows_without_counts_the_others_are_embedded_again(rng):

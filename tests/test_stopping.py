@@ -36,6 +36,14 @@ def test_the_first_iteration_always_makes_progress():
     assert patience.progress and not patience.exhausted
 
 
+def test_a_gain_that_stays_the_same_is_no_progress_even_without_a_tolerance():
+    patience = Patience(entropy=3.0, tol=0.0)
+    assert patience.progress is False and patience.k == 0
+    for gain, progress in ((1.0, True), (1.0, False), (1.5, True)):
+        patience.record(gain)
+        assert patience.progress is progress
+
+
 class Gains:
     """In the place of `HeldOut`: an iterate is its own log-ratio, and every pair has one count."""
 
@@ -71,6 +79,21 @@ def test_the_best_iterate_is_kept_with_its_gain_and_error():
     assert best.gain == pytest.approx(0.5) and best.error == pytest.approx(3.5)
 
 
+def test_the_biases_are_refitted_to_rows_and_columns_whose_products_are_those_of_the_model(monkeypatch):
+    """M = U V^T / sqrt(m), with m = 100 and entries 0.5 and 2; each refit starts from the column biases before."""
+    calls = []
+
+    def fit(*arguments):
+        calls.append(arguments)
+        return np.ones(100), np.full(100, 7.0)
+
+    monkeypatch.setattr(stopping, "fit_margins", fit)
+    rows, columns = (SimpleNamespace(X=np.full((100, 1), value)) for value in (0.5, 2.0))
+    best_iterate(iter([(rows, columns)] * 2), Gains(), 1e-4)
+    assert all(np.allclose(U @ W.T, 0.1) for _, _, U, W, _ in calls)
+    assert [before[0] for *_, before in calls] == [1, 7]
+
+
 def test_independence_is_kept_where_no_iterate_beats_it():
     best = best_iterate(iter([sides(gain) for gain in [-0.1] * 10]), Gains(), 1e-4)
     assert best.sides is None and (best.gain, best.error, best.k, best.improving) == (0.0, 0.0, 0, False)
@@ -100,6 +123,11 @@ def test_hidden_pairs_of_a_sparse_table_look_empty(rng):
     rest = sp.coo_array((held_out.z, (held_out.i, held_out.j)), shape=Z.shape)
     assert seen.data.min() > 0 and not (seen.multiply(rest)).nnz
     assert rest.sum() <= (Z - seen).sum() < 0.2 * Z.sum()
+
+
+def test_a_table_with_counts_in_a_tenth_of_its_pairs_is_sparse():
+    seen, _ = set_aside(sp.csr_array(np.eye(10)), np.random.default_rng(0))
+    assert seen.data.min() > 0
 
 
 def test_hidden_pairs_of_a_full_table_are_marked_whether_they_have_counts_or_not(rng):
