@@ -3,12 +3,10 @@
 A word that occurs once in a document tends to occur again, for reasons that no
 embedding knows. So let N_ij ~ Poisson(rate_ij) count the *bursts*, where log rate_ij =
 s_i + s_j + M_ij, and let the table show a count Z_ij that they cause. Of every such
-channel three things are wanted. With log rate as the parameter (Fisher's identity),
+channel two things are wanted. With log rate as the parameter (Fisher's identity),
 
 - the score is E[N_ij | Z_ij] - rate_ij: the expected bursts take the place of the
   counts, and nothing else changes, neither the re-expansion nor AMP;
-- the Fisher information is the variance of E[N_ij | Z_ij], that is, the Poisson
-  channel's, rate_ij, minus what the channel hides of N_ij;
 - counts that are only expected, to a factor: E[Z_ij] is proportional to rate_ij, so
   that biases refitted to the counts give the rates of the counts.
 """
@@ -17,11 +15,12 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import digamma
 
 from ._counts import sums
 
-SETTLED = 1e-9  # a dispersion that changes by less has converged
+LEAST_DISPERSION = 1e-6  # of counts that vary no more than Poisson counts
 
 
 class Channel(ABC):
@@ -54,16 +53,11 @@ class Counts(Channel):
         """Return `z`."""
         return z
 
-    def information(self, rate):
-        """Return `rate`."""
-        return rate
-
 
 class Presence(Channel):
     """The table shows whether there is a burst, P(Z > 0) = 1 - exp(-rate).
 
-    Counts above one are read as one. E[N | Z > 0] = rate / (1 - exp(-rate)), and the
-    information is rate^2 / (exp(rate) - 1): nearly all of it where bursts are rare.
+    Counts above one are read as one. E[N | Z > 0] = rate / (1 - exp(-rate)).
 
     Examples
     --------
@@ -75,11 +69,6 @@ class Presence(Channel):
         """Return rate / (1 - exp(-rate)) where `z` is not zero."""
         rate = np.maximum(rate, 1e-12)  # the limit at zero is 1
         return np.where(z > 0, rate / -np.expm1(-rate), 0.0)
-
-    def information(self, rate):
-        """Return rate^2 / (exp(rate) - 1)."""
-        rate = np.maximum(rate, np.finfo(float).tiny)
-        return rate * (rate / np.expm1(np.minimum(rate, 700)))
 
 
 @dataclass(frozen=True)
@@ -114,8 +103,9 @@ class Bursts(Channel):
         """Return the channel whose bursts have the mean size that the counts show.
 
         A burst has dispersion / log(1 + dispersion) counts in the mean. The bursts are
-        those expected if rows and columns were independent, so an association counts as
-        burst: the dispersion errs on the high side.
+        those expected if rows and columns were independent, and the dispersion is that
+        of the largest likelihood. An association counts as burst: the dispersion errs
+        on the high side.
 
         Parameters
         ----------
@@ -125,35 +115,23 @@ class Bursts(Channel):
         rows, columns = sums(Z)
         i, j = Z.tocoo().coords
         mean = rows[i] * columns[j] / rows.sum()
-        dispersion = self.dispersion
-        for _ in range(100):
+
+        def surplus(log_dispersion):
+            """Return how many counts too many the expected bursts have."""
+            dispersion = np.exp(log_dispersion)
             n = _bursts_of(Z.data, mean / dispersion)
-            before, dispersion = dispersion, _dispersion_of(Z.data.sum() / n.sum())
-            if abs(dispersion - before) <= SETTLED * before:
-                break
-        return Bursts(dispersion)
+            return n.sum() * dispersion / np.log1p(dispersion) - Z.data.sum()
+
+        least = np.log(LEAST_DISPERSION)
+        if surplus(least) >= 0:
+            return Bursts(LEAST_DISPERSION)
+        # as log(1 + x^2) <= x, the mean size of bursts exceeds all counts there
+        most = 2 * np.log1p(Z.data.max())
+        return Bursts(float(np.exp(brentq(surplus, least, most))))
 
     def bursts(self, z, rate):
         """Return alpha (digamma(z + alpha) - digamma(alpha)), 1 where `z` is 1."""
         return _bursts_of(z, rate / np.log1p(self.dispersion))
-
-    def information(self, rate):
-        """Return the variance of E[N | Z], summed over the counts.
-
-        Above a rate of 500, that of a Gaussian count of the same mean and variance.
-        """
-        rate = np.asarray(rate, dtype=float)
-        size = self.dispersion / np.log1p(self.dispersion)
-        large = size * rate / (1 + self.dispersion) + 0.5
-        rate = np.minimum(rate, 500.0)
-        alpha, p = rate * size / self.dispersion, 1 - 1 / (1 + self.dispersion)
-        z, pmf, n = 0, np.exp(-rate), np.zeros_like(rate)
-        mass, square = pmf.copy(), np.zeros_like(rate)
-        while (mass < 1 - 1e-12).any() and z < 100 * (1 + 500 * size):
-            pmf = pmf * (alpha + z) / (z + 1) * p
-            n = n + alpha / np.maximum(alpha + z, 1e-300)
-            z, mass, square = z + 1, mass + pmf, square + pmf * n**2
-        return np.where(rate < 500, square - rate**2, large)
 
 
 class Damped(Channel):
@@ -220,19 +198,6 @@ def _bursts_of(z, alpha):
     """Return alpha (digamma(z + alpha) - digamma(alpha)): see `Bursts`."""
     alpha = np.maximum(alpha, 1e-9)  # the limit at zero is 1
     return np.where(z == 1, 1.0, alpha * (digamma(z + alpha) - digamma(alpha)))
-
-
-def _dispersion_of(size):
-    """Return the dispersion of bursts of this mean size, by Newton's method."""
-    dispersion = max(2 * (size - 1), 1e-6)
-    for _ in range(100):
-        log = np.log1p(dispersion)
-        slope = 1 / log - dispersion / ((1 + dispersion) * log**2)
-        step = (dispersion / log - size) / slope
-        dispersion = max(dispersion - step, 1e-6)
-        if abs(step) <= SETTLED * dispersion:
-            break
-    return dispersion
 
 
 CHANNELS = {

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.optimize import minimize_scalar
 from scipy.stats import logser, nbinom, poisson
 
-from amptutorial.channels import CHANNELS, Bursts, Counts, Damped, Indicator, Presence, WithGaps
+from amptutorial.channels import CHANNELS, LEAST_DISPERSION, Bursts, Counts, Damped, Indicator, Presence, WithGaps
 from amptutorial.estimator import AMPEmbedding
 from amptutorial.heldout import heldout_gain, split_pairs
 from amptutorial.laws import GaussianRows, ShiftedExponential
@@ -41,17 +42,12 @@ def test_the_score_is_the_derivative_of_the_log_likelihood(channel, rate):
 
 
 @pytest.mark.parametrize("channel", [Counts(), Presence(), Bursts(DISPERSION)])
-def test_the_information_is_the_variance_of_the_score(channel):
-    z = np.arange(2000.0)
-    for rate, information in zip(RATES, channel.information(RATES), strict=True):
-        score = channel.bursts(z, np.full(z.size, rate)) - rate
-        assert information == pytest.approx(law(channel, rate) @ score**2, rel=1e-9)
-    assert (channel.information(RATES) <= RATES * (1 + 1e-12)).all()  # the channel hides, and never adds
-
-
-def test_the_information_of_bursts_goes_over_to_that_of_a_gaussian_count():
-    below, above = Bursts(DISPERSION).information(np.array([499.9, 500.1]))
-    assert below == pytest.approx(above, rel=2e-3)
+@pytest.mark.parametrize("rate", RATES)
+def test_the_score_has_the_mean_zero_and_no_more_information_than_the_bursts(channel, rate):
+    score = channel.bursts(np.arange(2000.0), np.full(2000, rate)) - rate
+    p = law(channel, rate)
+    assert abs(p @ score) < 1e-10 * rate
+    assert 0 < p @ score**2 <= rate * (1 + 1e-12)  # the channel hides, and never adds
 
 
 def test_expected_bursts_are_those_of_simulated_ones(rng):
@@ -84,6 +80,38 @@ def test_the_kth_occurrence_counts_one_kth():
     assert np.allclose(Damped().bursts(z, 0.0), Bursts(DISPERSION).bursts(z, rates))
 
 
+@pytest.mark.parametrize("channel", [*CHANNELS.values(), Presence(), WithGaps(Counts())])
+def test_a_channel_knows_whether_its_bursts_follow_the_rate(channel):
+    z = np.array([-1.0]) if isinstance(channel, WithGaps) else np.array([4.0])
+    assert channel.follows_rate == (channel.bursts(z, np.array([0.1])) != channel.bursts(z, np.array([10.0])))[0]
+
+
+@pytest.mark.parametrize("dispersion", [0.02, 1.0, 50.0])
+def test_the_dispersion_has_the_largest_likelihood_under_independence(dispersion, rng):
+    """Of all pairs, empty ones too, by SciPy. Its maximum is found to the root of round-off only."""
+    means = np.exp(rng.standard_normal((100, 1)) + rng.standard_normal((1, 80)))
+    Z = rng.negative_binomial(means / dispersion, 1 / (1 + dispersion))
+    Z = Z[Z.any(axis=1)][:, Z.any(axis=0)]
+    mean = np.outer(Z.sum(axis=1), Z.sum(axis=0)) / Z.sum()
+
+    def loss(log_dispersion):
+        x = np.exp(log_dispersion)
+        return -nbinom.logpmf(Z, mean / x, 1 / (1 + x)).sum()
+
+    best = minimize_scalar(loss, bounds=(-7, 7), method="bounded", options={"xatol": 1e-9})
+    assert np.log(Bursts().refit(sp.csr_array(Z.astype(float))).dispersion) == pytest.approx(best.x, abs=1e-4)
+
+
+def test_the_size_of_any_bursts_is_found():
+    """The equation that says so, for counts that one row and one column share out, up to the largest tables."""
+    for count in (3.0, 1e3, 1e9, 1e15):
+        Z = sp.csr_array(count * np.eye(2))
+        found = Bursts().refit(Z)
+        bursts = 2 * found.bursts(count, count / 2 * np.log1p(found.dispersion) / found.dispersion)
+        assert 2 * count / bursts == pytest.approx(found.dispersion / np.log1p(found.dispersion), rel=1e-9)
+    assert Bursts().refit(sp.csr_array(np.eye(2))).dispersion == LEAST_DISPERSION
+
+
 @pytest.mark.parametrize("dispersion", [0.3, 2.0])
 def test_the_dispersion_of_independent_counts_is_found(rng, dispersion):
     mean = np.exp(rng.standard_normal((400, 1)) + rng.standard_normal((1, 300)) - 2)
@@ -102,6 +130,12 @@ def test_a_hidden_pair_says_nothing(channel):
     z, rate = np.array([-1.0, 2.0, -1.0]), np.array([0.3, 0.5, 4.0])
     found = WithGaps(channel).bursts(z, rate)
     assert found[0] == 0.3 and found[2] == 4.0 and found[1] == channel.bursts(np.array([2.0]), rate[1:2])[0]
+
+
+@pytest.mark.parametrize("channel", [*CHANNELS.values(), Presence()])
+def test_a_pair_that_is_not_hidden_says_what_it_says_without_gaps(channel):
+    z = np.array([0.0, 0.25, 1.0, 3.0])
+    assert np.array_equal(WithGaps(channel).bursts(z, np.full(4, 0.7)), channel.bursts(z, np.full(4, 0.7)))
 
 
 @pytest.mark.parametrize("channel", [*CHANNELS.values(), Presence()])
