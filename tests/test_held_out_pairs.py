@@ -21,3 +21,9 @@ def test_one_rate_that_overflows_among_others_is_enough():
 
 def test_without_held_out_counts_there_is_no_error():
     assert HeldOut.of(np.ones((2, 2)), np.zeros((2, 2))).standard_error(np.zeros(0)) == 0
+
+
+def test_what_rows_and_columns_both_count_is_counted_once():
+    """By hand: deviations +-1/4 by rows: the sums of rows squared are 2/4, those of columns 0, the squares 4/16."""
+    pairs = HeldOut.of(np.ones((2, 2)), np.ones((2, 2)))
+    assert pairs.standard_error(np.array([1.0, 1.0, -1.0, -1.0])) == pytest.approx(np.sqrt(1 / 2 - 1 / 4), rel=1e-14)
