@@ -118,7 +118,7 @@ def test_the_step_of_the_numerical_jacobian_follows_the_scale_of_its_rows(scale,
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
-@pytest.mark.parametrize("covariance", [1e-3, 1e3])
+@pytest.mark.parametrize("covariance", [1e-20, 1e20])
 def test_round_off_below_zero_is_told_from_a_negative_eigenvalue_at_any_scale(scale, covariance, rng):
     """F of rank 3 in 10 dimensions: r is so large that round-off, if it were taken as it is, would be indefinite."""
     X, P = rng.standard_normal((3, 10)), rng.standard_normal((5, 10))

@@ -184,7 +184,7 @@ def test_coordinate_descent_alone_solves_well_conditioned_rows(rng):
     """A sweep shrinks the largest error by max_i sum_j |f_ij| / f_ii = 0.15: after 20 of them round-off is left."""
     d = 4
     F = np.eye(d) + 0.05 * np.triu(rng.choice([-1, 1], (d, d)), 1)
-    F = np.triu(F) + np.triu(F, 1).T
+    F = 3 * (np.triu(F) + np.triu(F, 1).T)
     P, t = 3 * rng.standard_normal((200, d)), rng.uniform(0.5, 2, 200)
     A = _lasso._coordinate_descent(P, t, F)
     assert 0.1 < (A == 0).mean() < 0.9
@@ -230,6 +230,12 @@ def test_unequal_scales_of_the_coordinates(rng):
 def test_entries_of_one_row_may_differ_by_more_than_a_float_can():
     P, t = np.array([[1e200, 1e-200], [1.0, 1e200]]), np.array([1e-200, 1.0])
     np.testing.assert_allclose(solve_lasso_rows(P, t, np.eye(2)), [[1e200, 0.0], [0.0, 1e200]], rtol=1e-12)
+
+
+def test_curvatures_may_differ_by_more_than_a_float_can():
+    """The coordinate without curvature to speak of is held at zero by t; the other has (3 - 1) / 1e155."""
+    A = solve_lasso_rows(np.array([[0.5, 3.0]]), np.ones(1), np.diag([1e-155, 1e155]))
+    np.testing.assert_allclose(A, [[0.0, 2e-155]], rtol=1e-12)
 
 
 def test_no_rows_and_float32():

@@ -358,6 +358,20 @@ def test_excess_loss_of_two_time_state_evolution(rng):
     assert se.iterates[-1].excess_loss < 0 < min(naive)
 
 
+def test_excess_loss_where_the_evolution_has_settled():
+    """A fixed point is critical: moving A or B along itself gains nothing, so both penalties are <Y - X, X> / 2.
+
+    What is left of the loss is (|Y|^2 - |X|^2) / 2, where |A B^T|^2 / m^2 and |X|^2 / m are products of moments.
+    """
+    laws = scaled_rows(2, rows_u=GaussianRows(1.0), rows_v=GaussianRows(3.0), bias_u=TWO_CLASS, bias_v=TWO_CLASS)
+    start = {"beta": BETA, "M0": np.eye(2), "Q0": 2 * np.eye(2)}
+    last = gaussian_state_evolution(*laws, Ridge(1.0), **start, n_iter=500).iterates[-1]
+    signal = np.vdot(1.0 * np.eye(2), 3.0 * np.eye(2)) / BETA  # the bias factors have mean one
+    assert np.allclose(last.Q_b, last.Q_b_next, rtol=1e-12) and not last.floored_a | last.floored_b
+    assert last.excess_loss == pytest.approx(BETA / 2 * (signal - np.vdot(last.Q_a, last.Q_b_next)), rel=1e-9)
+    assert last.nmse < 0.9
+
+
 def test_excess_loss_counts_the_parameters():
     """At small strength and high rates every one of the d (m + n) parameters takes 1/2 from the loss."""
     rows, bias, ridge, d = GaussianRows(0.1), ConstantBias(7.0), Ridge(1e-6), 3
