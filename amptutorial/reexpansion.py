@@ -319,7 +319,7 @@ def settle_rows(Z, this, other, m, channel=COUNTS, max_iter=200):
     this = replace(this, denoiser=this.denoiser.frozen())
     settled, moving, side = this.X.copy(), np.arange(len(this.X)), this
     N = expected_bursts(Z, channel, this, other, m)
-    totals = N.sum(axis=1)
+    totals = np.empty(len(this.X))
     for _ in range(max_iter):
         side = reexpanded_half_step(N, side, other, m)
         settled[moving], totals[moving] = side.X, N.sum(axis=1)
