@@ -10,12 +10,14 @@ import scipy.sparse as sp
 from amptutorial import reexpansion
 from amptutorial.amp import half_step
 from amptutorial.bias import estimate_bias
+from amptutorial.channels import Presence
 from amptutorial.denoisers import GaussianPosterior, Lasso, Ridge
 from amptutorial.laws import ConstantBias, GaussianRows
 from amptutorial.model import draw_embedding
 from amptutorial.poisson import refit_biases
 from amptutorial.reexpansion import (
     balanced_sides,
+    expected_bursts,
     iterated_sides,
     leading_directions,
     new_side,
@@ -129,6 +131,49 @@ def test_settled_posterior_means_balance_score_prior_and_onsager_term(counts, co
     assert np.allclose(gradient, rows.X @ np.linalg.inv(C) + r_u[:, None] * rows.X @ Gamma, atol=1e-7)
 
 
+def presence(Z, U, V, r_u, r_v):
+    """The bursts of pairs that show only whether there is one: rate / (1 - exp(-rate)), and the dense rates."""
+    rates = r_u[:, None] * r_v * np.exp(U @ V.T / np.sqrt(len(U)))
+    return np.where(Z > 0, rates / -np.expm1(-rates), 0), rates
+
+
+def test_bursts_are_expected_at_the_rates_of_both_sides(counts, rng):
+    sides = [
+        replace(new_side(rng.standard_normal((n, 2)), np.ones(n), None), bias=rng.uniform(0.1, 2, n)) for n in (60, 40)
+    ]
+    found = expected_bursts(counts, Presence(), *sides, 60)
+    expected, _ = presence(counts.toarray(), *(side.X for side in sides), *(side.bias for side in sides))
+    assert np.allclose(found.toarray(), expected, rtol=1e-12)
+
+
+def test_a_pair_may_have_any_rate_on_the_way():
+    """Beyond exp(50) it is exp(50), and a row without counts has none: finite bursts, without a warning."""
+    Z = sp.csr_array(np.ones((2, 1)))
+    rows, columns = (new_side(np.full((n, 1), 100.0), np.ones(n), None) for n in (2, 1))
+    found = expected_bursts(Z, Presence(), replace(rows, bias=np.array([1.0, 0.0])), columns, 2)
+    assert np.allclose(found.toarray().ravel(), [np.exp(50), 1.0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("which", ["rows", "both sides"])
+def test_bursts_follow_the_estimate_until_both_agree(counts, columns, which, monkeypatch):
+    """score = strength u with the bursts expected at the very rates, whose margins are those of the bursts."""
+    monkeypatch.setattr(reexpansion, "SETTLED", 1e-11)
+    Z = sp.csr_array(counts.toarray() // 4.0)  # about half of the pairs are empty
+    m, strength, r_u = 60, 1.0, estimate_bias(Z)[0]
+    columns = replace(columns, r=estimate_bias(Z)[1], bias=estimate_bias(Z)[1], denoiser=Ridge(strength))
+    rows = new_side(np.zeros((m, 2)), r_u, Ridge(strength))
+    if which == "rows":
+        rows = settle_rows(Z, rows, columns, m, Presence(), max_iter=2000)
+    else:
+        *_, (rows, columns) = islice(iterated_sides(Z, rows, columns, m, Presence()), 400)
+    N, rates = presence(Z.toarray(), rows.X, columns.X, rows.bias, columns.bias)
+    assert np.allclose(rates.sum(axis=1), N.sum(axis=1), rtol=1e-7)
+    assert np.allclose((N - rates) @ columns.X / np.sqrt(m), strength * rows.X, atol=1e-6)
+    if which == "both sides":
+        assert np.allclose((N - rates).T @ rows.X / np.sqrt(m), strength * columns.X, atol=1e-6)
+    assert np.abs(rows.X @ columns.X.T).max() / np.sqrt(m) > 0.5
+
+
 def test_settled_rows_do_not_depend_on_each_other(counts, columns):
     m = counts.shape[0]
     rows = new_side(np.zeros((m, 2)), estimate_bias(counts)[0], GaussianPosterior(1.0))
@@ -159,6 +204,25 @@ def test_balancing_changes_coordinates_only(counts, rng):
     after = settle_rows(counts, new_rows, replace(new_columns, bias=bias), m)
     within = 10 * reexpansion.SETTLED * np.sqrt(m)
     assert np.allclose(after.X @ new_columns.X.T, before.X @ columns.X.T, atol=within)
+
+
+def test_a_number_for_the_covariance_is_that_multiple_of_the_identity(counts, rng):
+    X, r = (rng.standard_normal((60, 2)), rng.standard_normal((40, 2))), estimate_bias(counts)
+    found, expected = (
+        balanced_sides(*(new_side(*side, GaussianPosterior(C)) for side in zip(X, r, strict=True)))
+        for C in (3.0, 3.0 * np.eye(2))
+    )
+    for a, b in zip(found, expected, strict=True):
+        assert np.array_equal(a.denoiser.covariance, b.denoiser.covariance) and np.array_equal(a.X, b.X)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1e3])
+def test_a_direction_that_was_lost_keeps_a_little_of_the_prior_by_its_scale(counts, scale, rng):
+    X = [scale * rng.standard_normal((n, 1)) @ np.ones((1, 2)) for n in (60, 40)]
+    sides = (new_side(X, r, GaussianPosterior(scale**2)) for X, r in zip(X, estimate_bias(counts), strict=True))
+    for side in balanced_sides(*sides):
+        values = np.linalg.eigvalsh(side.denoiser.covariance)
+        assert 0 < values[0] < 1e-6 * values[-1]
 
 
 def test_denoisers_that_know_their_axes_keep_them(columns):

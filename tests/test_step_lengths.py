@@ -32,8 +32,10 @@ def test_a_row_that_goes_on_takes_half_as_much_again_and_one_that_turns_back_hal
     assert np.allclose(after.length, np.where(turning, length / 2, longer), rtol=1e-15)
     assert np.allclose(after.X, after.length[:, None] * step, rtol=1e-15)
     # the Onsager term goes as far as the rows do on average
-    whole = reexpanded_half_step(Z, rows, columns, 8).Gamma
-    assert np.allclose(after.Gamma, after.length.mean() * whole, rtol=1e-12)
+    whole, moved = reexpanded_half_step(Z, rows, columns, 8).Gamma, after.length.mean()
+    assert np.allclose(after.Gamma, moved * whole, rtol=1e-12)
+    after = reexpanded_half_step(Z, replace(before, Gamma=np.diag([5.0, 7.0])), columns, 8)
+    assert np.allclose(after.Gamma, moved * whole + (1 - moved) * np.diag([5.0, 7.0]), rtol=1e-12)
 
 
 def test_a_row_that_moves_for_the_first_time_takes_a_whole_step(sides):
