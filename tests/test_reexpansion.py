@@ -70,6 +70,15 @@ def test_the_first_half_step_is_that_of_the_plain_score(counts, columns, monkeyp
     assert np.allclose(updated.bias, r_u, rtol=1e-12)
 
 
+def test_the_onsager_term_of_the_columns_is_a_sum_over_them_divided_by_m(counts, rng, monkeypatch):
+    monkeypatch.setattr(reexpansion, "REACH", 1e9)
+    (r_u, r_v), m = estimate_bias(counts), 60
+    rows = new_side(0.1 * rng.standard_normal((60, 2)), r_u, GaussianPosterior(1.0))
+    updated = reexpanded_half_step(counts.T.tocsr(), new_side(np.zeros((40, 2)), r_v, GaussianPosterior(0.7)), rows, m)
+    Q = (rows.X * r_u[:, None]).T @ rows.X / m
+    assert np.allclose(updated.Gamma, sum(np.linalg.inv(Q + np.eye(2) / (0.7 * r)) for r in r_v) / m, rtol=1e-12)
+
+
 def test_no_step_changes_m_by_more_than_the_reach(counts, columns):
     m = counts.shape[0]
     rows = new_side(np.zeros((m, 2)), estimate_bias(counts)[0], GaussianPosterior(1e6))
