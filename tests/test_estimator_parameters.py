@@ -5,6 +5,7 @@ import pytest
 from scipy.integrate import quad
 
 from amptutorial import AMPWarning, estimator
+from amptutorial.channels import CHANNELS
 from amptutorial.estimator import DENOISERS, AMPEmbedding
 
 
@@ -56,6 +57,22 @@ def test_a_fit_begins_with_nine_tenths_of_the_pairs_and_ends_with_all(init, rng,
     assert m == 60 and np.allclose(columns.r, 0.9 * Z.sum(axis=0) / 60) and np.allclose(last.r, Z.sum(axis=0) / 60)
     variance = found[0][1][1]
     assert rows.denoiser.covariance * columns.denoiser.covariance * 2 / 60 == pytest.approx(variance, rel=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::amptutorial.AMPWarning")
+@pytest.mark.parametrize(("largest", "tried"), [(1, ["counts"]), (2, ["counts", "damped"])])
+def test_two_channels_are_tried_where_a_count_is_repeated(largest, tried, rng, monkeypatch):
+    channels, iterate = [], AMPEmbedding._iterate_until_best
+
+    def spy(self, Z, seen, held_out, channel, rng):
+        channels.append(channel)
+        return iterate(self, Z, seen, held_out, channel, rng)
+
+    monkeypatch.setattr(AMPEmbedding, "_iterate_until_best", spy)
+    Z = 1 * (rng.random((30, 20)) < 0.5)
+    Z[3, 4] = largest
+    AMPEmbedding(1, random_state=0).fit(Z)
+    assert channels == [CHANNELS[name] for name in tried]
 
 
 def test_among_many_rows_without_counts_the_others_are_embedded_again(rng):

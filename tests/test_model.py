@@ -297,3 +297,11 @@ def test_sizes_are_positive_integers(bad):
 def test_a_seed_is_no_generator(rng):
     with pytest.raises(TypeError, match="numpy.random.Generator"):
         make(2, 3, 1, rng).sample(0)
+
+
+def test_a_short_row_among_columns_that_are_all_long_is_drawn(rng):
+    """Thinning has rows but no columns left: the pairs of the row of zeros, of rate 100, are drawn densely."""
+    U, V = np.array([[-30.0], [-30.0], [-30.0], [0.0]]), np.full((50, 1), 30.0)
+    assert (thinning_bounds(U, V, 2.0)[1] > LONG).all()
+    Z = PoissonEmbedding(U, V, np.zeros(4), np.full(50, np.log(100.0))).sample(rng, sparse=True).toarray()
+    assert not Z[:3].any() and abs(Z[3].mean() - 100) < 5 * np.sqrt(100 / 50)
