@@ -125,7 +125,7 @@ class Bursts(Channel):
         least = np.log(LEAST_DISPERSION)
         if surplus(least) >= 0:
             return Bursts(LEAST_DISPERSION)
-        # as log(1 + x^2) <= x, the mean size of bursts exceeds all counts there
+        # as log(1 + x^2) <= x, the mean size of bursts exceeds every count there
         most = 2 * np.log1p(Z.data.max())
         return Bursts(float(np.exp(brentq(surplus, least, most))))
 
