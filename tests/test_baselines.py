@@ -144,6 +144,11 @@ def test_what_has_no_singular_vectors_is_refused(function, Y, message, rng):
         function(Y, 1, rng=rng)
 
 
+@pytest.mark.parametrize("scale", [1e-30, 1e30])
+def test_singular_values_have_the_scale_of_the_matrix(scale, rng):
+    assert np.allclose(singular_values(scale * np.diag([3.0, 2.0, 1.0]), 2, rng=rng) / scale, [3, 2])
+
+
 def test_lists_and_whole_numbers_are_as_good_as_arrays(rng):
     for Y in ([[3, 0, 0], [0, 2, 0], [0, 0, 1]], sp.coo_array(np.diag([3, 2, 1]))):
         assert np.allclose(singular_values(Y, 2, rng=rng), [3, 2])
