@@ -3,10 +3,12 @@
 A word that occurs once in a document tends to occur again, for reasons that no
 embedding knows. So let N_ij ~ Poisson(rate_ij) count the *bursts*, where log rate_ij =
 s_i + s_j + M_ij, and let the table show a count Z_ij that they cause. Of every such
-channel two things are wanted. With log rate as the parameter (Fisher's identity),
+channel three things are wanted. With log rate as the parameter (Fisher's identity),
 
 - the score is E[N_ij | Z_ij] - rate_ij: the expected bursts take the place of the
   counts, and nothing else changes, neither the re-expansion nor AMP;
+- the Fisher information is the variance of E[N_ij | Z_ij], that is, the Poisson
+  channel's, rate_ij, minus what the channel hides of N_ij;
 - counts that are only expected, to a factor: E[Z_ij] is proportional to rate_ij, so
   that biases refitted to the counts give the rates of the counts.
 """
@@ -17,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import digamma
+from scipy.stats import nbinom
 
 from ._counts import sums
 
@@ -53,11 +56,16 @@ class Counts(Channel):
         """Return `z`."""
         return z
 
+    def information(self, rate):
+        """Return `rate`."""
+        return rate
+
 
 class Presence(Channel):
     """The table shows whether there is a burst, P(Z > 0) = 1 - exp(-rate).
 
-    Counts above one are read as one. E[N | Z > 0] = rate / (1 - exp(-rate)).
+    Counts above one are read as one. E[N | Z > 0] = rate / (1 - exp(-rate)), and the
+    information is rate^2 / (exp(rate) - 1): nearly all of it where bursts are rare.
 
     Examples
     --------
@@ -69,6 +77,11 @@ class Presence(Channel):
         """Return rate / (1 - exp(-rate)) where `z` is not zero."""
         rate = np.maximum(rate, 1e-12)  # the limit at zero is 1
         return np.where(z > 0, rate / -np.expm1(-rate), 0.0)
+
+    def information(self, rate):
+        """Return rate^2 / (exp(rate) - 1)."""
+        rate = np.maximum(rate, np.finfo(float).tiny)
+        return rate * (rate / np.expm1(np.minimum(rate, 700)))
 
 
 @dataclass(frozen=True)
@@ -132,6 +145,13 @@ class Bursts(Channel):
     def bursts(self, z, rate):
         """Return alpha (digamma(z + alpha) - digamma(alpha)), 1 where `z` is 1."""
         return _bursts_of(z, rate / np.log1p(self.dispersion))
+
+    def information(self, rate):
+        """Return the variance of E[N | Z] for an array of rates, by a sum over Z."""
+        rate = np.asarray(rate, dtype=float)
+        law = nbinom(rate / np.log1p(self.dispersion), 1 / (1 + self.dispersion))
+        z = np.arange(law.isf(1e-15).max() + 1).reshape(-1, *[1] * rate.ndim)
+        return (law.pmf(z) * (self.bursts(z, rate) - rate) ** 2).sum(axis=0)
 
 
 class Damped(Channel):

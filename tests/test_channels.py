@@ -50,6 +50,24 @@ def test_the_score_has_the_mean_zero_and_no_more_information_than_the_bursts(cha
     assert 0 < p @ score**2 <= rate * (1 + 1e-12)  # the channel hides, and never adds
 
 
+@pytest.mark.parametrize("channel", [Counts(), Presence(), Bursts(DISPERSION)])
+def test_the_information_is_the_variance_of_the_score(channel):
+    z = np.arange(2000.0)
+    for rate, information in zip(RATES, channel.information(RATES), strict=True):
+        score = channel.bursts(z, np.full(z.size, rate)) - rate
+        assert information == pytest.approx(law(channel, rate) @ score**2, rel=1e-9)
+    assert (channel.information(RATES) <= RATES * (1 + 1e-12)).all()  # the channel hides, and never adds
+
+
+def test_the_information_of_bursts_is_the_curvature_of_the_likelihood():
+    """Minus the mean second derivative of the log-likelihood by log rate, at a rate of 1.5, by differences."""
+    channel, h, rate = Bursts(DISPERSION), 1e-3, 1.5
+    below, here, above = (law(channel, rate * np.exp(k * h)) for k in (-1, 0, 1))
+    some = here > 1e-13
+    second = (np.log(above[some]) - 2 * np.log(here[some]) + np.log(below[some])) / h**2
+    assert channel.information(np.array(rate)) == pytest.approx(-here[some] @ second, rel=1e-4)
+
+
 def test_expected_bursts_are_those_of_simulated_ones(rng):
     """Poisson numbers of bursts with logarithmic sizes: the mean number, given the count."""
     rate = 1.3
