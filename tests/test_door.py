@@ -23,10 +23,11 @@ from scipy.sparse.linalg import aslinearoperator
 import amptutorial as amp
 from amptutorial import amp as loop
 from amptutorial import baselines, metrics
+from amptutorial.bayes_optimal import GaussianMixture, MatchedEvolution, SeenRows
 
 CORE = (
     "bias score denoisers amp state_evolution model laws spectrum metrics poisson heldout baselines estimator "
-    "reexpansion channels stopping neighbours"
+    "reexpansion channels stopping neighbours bayes_optimal"
 )
 EXAMPLES = 25  # of each function and property
 # scikit-learn's own door, and what has no norm
@@ -43,13 +44,16 @@ CASES = {
     "DiscreteBias": "values:V3 probabilities:P3",
     "EmpiricalRows": "r:Rm X:Amd N:I4",
     "FisherScore": "Z:Zmn r_u:Rm r_v:Rn",
+    "GaussianMixture": "weights:P3 means:V3 variances:R3",
     "GaussianPosterior": "covariance:Sdd P:Amd r:Rm F:Sdd",
     "GaussianRows": "covariance:Sdd",
     "Lasso": "strength:N0.5 P:Amd r:Rm F:Sdd",
+    "MatchedEvolution": "beta:N0.5",
     "PoissonEmbedding": "U:Amd V:And s_u:Vm s_v:Vn",
     "QuadraticLoss": "Y:Ymn r_u:Rm r_v:Rn denoiser:D A:Amd B:And",
     "Ridge": "strength:N0.5 P:Amd r:Rm F:Sdd",
     "ScaledRows": "rows:L bias:L d:I2 log_scale:N0.5",
+    "SeenRows": "rates:R3 probabilities:P3",
     "ShiftedExponential": "scale:N0.25 shift:N1.5",
     "SparseGaussianRows": "variance:N0.5 density:N0.5",
     "Zipf": "alpha:N0.25 C0:N0.5",
@@ -102,7 +106,7 @@ CASES = {
 NOT_DRIVEN = {
     "records and warnings, which compute nothing": "AMPIterate AMPRun AMPWarning Chosen HalfStep SEIterate SERun Fit "
     "Side IndefinitePrecisionWarning BelowThresholdWarning NotConvergedWarning",
-    "base classes and protocols": "Channel Denoiser LinearDenoiser BiasLaw RowLaw ScaledRowLaw",
+    "base classes and protocols": "Channel Denoiser LinearDenoiser BiasLaw Prior RowLaw ScaledRowLaw",
     "texts, code and rules, not arrays": "Corpus Patience analogy check_denoiser cooccurrence corpus_from_texts "
     "has_closed_form load_docstrings load_movie_reviews nearest_words",
     "steps of iterations, whose callers check": "HeldOut amp_iterates balanced_sides best_iterate damp denoiser_input "
@@ -171,6 +175,17 @@ def scaled_law(law):
     return law.draw(4, generator()), law.atoms()
 
 
+def mixture(**arguments):
+    prior = GaussianMixture(**arguments)
+    return prior.known_share([0.5, 2.0]), prior.information([0.5, 2.0])
+
+
+def matched(beta=1.0, **arguments):
+    rows = SeenRows(GaussianMixture([1], [0], [1]), **arguments or {"rates": [0.5]})
+    evolution = MatchedEvolution(rows, rows, beta)
+    return evolution.limit(), evolution.optimum(), evolution.potential(0.5, 0.25), evolution.error(0.0, 0.0)
+
+
 def score(Y):
     return Y.toarray(), Y.squared_norm(), Y @ np.ones((Y.shape[1], 0))
 
@@ -208,13 +223,16 @@ CALLS = {
     "DiscreteBias": lambda **a: bias_law(amp.DiscreteBias(**a)),
     "EmpiricalRows": lambda N, **a: amp.EmpiricalRows(**a).draw(N, generator()),
     "FisherScore": lambda **a: score(amp.FisherScore(**a)),
+    "GaussianMixture": mixture,
     "GaussianPosterior": lambda covariance, **a: denoised(amp.GaussianPosterior(covariance, learn=True), **a),
     "GaussianRows": lambda **a: row_law(amp.GaussianRows(**a)),
     "Lasso": lambda strength, **a: denoised(amp.Lasso(strength), **a),
+    "MatchedEvolution": matched,
     "PoissonEmbedding": lambda **a: sampled(amp.PoissonEmbedding(**a)),
     "QuadraticLoss": loss,
     "Ridge": lambda strength, **a: denoised(amp.Ridge(strength), **a),
     "ScaledRows": lambda **a: scaled_law(amp.ScaledRows(**a)),
+    "SeenRows": matched,
     "ShiftedExponential": lambda **a: bias_law(amp.ShiftedExponential(**a)),
     "SparseGaussianRows": lambda **a: row_law(amp.SparseGaussianRows(**a)),
     "Zipf": lambda **a: bias_law(amp.Zipf(**a)),

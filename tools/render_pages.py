@@ -12,7 +12,7 @@ BOOK = ROOT / "book"
 STATUSES = ("as printed", "corrected", "stated")
 DATA_FLOW = (
     *("laws", "model", "bias", "score", "denoisers", "amp", "state_evolution"),
-    *("metrics", "baselines", "spectrum"),
+    *("metrics", "baselines", "spectrum", "bayes_optimal"),
     *("corpus", "poisson", "heldout", "reexpansion", "estimator"),
     *(
         "experiments",
