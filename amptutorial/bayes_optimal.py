@@ -6,13 +6,13 @@ points is that of the best estimate. The paper leaves this out. For equal freque
 see Lesieur, Krzakala and Zdeborova (2017), for finitely many Behne and Reeves (2022).
 """
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
 from scipy.interpolate import CubicSpline
-from scipy.special import logsumexp
 
 from ._validation import (
     check_integer,
@@ -26,16 +26,21 @@ from ._validation import (
 
 # Nodes of the trapezoidal rule for a signed length; dense at 0, where a posterior may
 # switch.
-_STRETCHED = np.linspace(-6, 6, 601)
+_STRETCHED = np.linspace(-6, 6, 401)
 _NODES = np.sinh(_STRETCHED) / 20
 _LARGEST = 1e8  # the largest precision of a table
 
 
-class Prior(Protocol):
+class Prior(Hashable, Protocol):
     """An isotropic law of rows u with d entries, seen as p = t u + N(0, t I)."""
 
-    d: int
-    second_moment: float  # E|u|^2 / d
+    @property
+    def d(self) -> int:
+        """Entries of a row."""
+
+    @property
+    def second_moment(self) -> float:
+        """E|u|^2 / d."""
 
     def known_share(self, t):
         """Return E|E(u | p)|^2 / d for an array of precisions t >= 0."""
@@ -108,7 +113,7 @@ class GaussianMixture:
         scale = np.sqrt(1 + t * v)
         z = (y - np.sqrt(t) * mu) / scale
         log_parts = np.log(w)[:, None] - self.d * np.log(scale) - z**2 / 2
-        log_f = logsumexp(log_parts, axis=-2)
+        log_f = np.logaddexp.reduce(log_parts, axis=-2)
         chances = np.exp(log_parts - log_f[..., None, :])
         mean = (chances * (mu + np.sqrt(t) * v / scale * z)).sum(axis=-2)
         nodes = np.abs(_NODES) ** (self.d - 1) * np.exp(-(_NODES**2) / 2)
@@ -156,7 +161,7 @@ class SeenRows:
     """
 
     @quiet
-    def __init__(self, prior, rates, probabilities=None):
+    def __init__(self, prior: Prior, rates, probabilities=None):
         check_methods(prior, "prior", "known_share", "information")
         rates = np.atleast_1d(check_values(rates, "rates"))
         if not rates.size:
@@ -259,8 +264,8 @@ class MatchedEvolution:
         """Return phi(s, t), whose critical points are the fixed points.
 
         phi = E I_u(R^u t) + E I_v(R^v s) / beta + (d/2) (S^a - s) (S^b - t), in nats
-        for each row of A. Where it is least among the fixed points, it is the limit of
-        the mutual information of (A, B) and Y~, divided by m.
+        for each row of A. The least value at a fixed point is the limit of the mutual
+        information of (A, B) and Y~, divided by m: a theorem for d = 1.
         """
         S_a, S_b = self.sizes
         views = self.rows_u.information(t) + self.rows_v.information(s) / self.beta
@@ -269,8 +274,8 @@ class MatchedEvolution:
     def optimum(self):
         """Return (s, t) of the fixed point with the least potential.
 
-        One iteration never raises phi(s(t), t): from the least value on a grid of t,
-        iterating leads to the least fixed point.
+        One iteration never raises phi(s(t), t), where s(t) is that of `step`: from the
+        least value on a grid of t, iterating leads to that fixed point.
         """
         shape = np.broadcast_shapes(*map(np.shape, self.sizes))
         fractions = np.geomspace(1e-6, 1, 500).reshape(-1, *(1,) * len(shape))
