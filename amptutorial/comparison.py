@@ -301,9 +301,9 @@ LIGHT = ("amp", "amp_counts", "quadratic_refitted", "svd_pmi", "gamma_poisson")
 
 def _cases():
     """Yield what is compared."""
-    for d, slow in ((10, SLOW[:2]), (30, SLOW[:1])):
+    for d in (10, 30):
         yield Case("docstrings", 0, dimensions=(d,))
-        yield Case("words in context", 0, dimensions=(d,), methods=QUICK + slow)
+    yield Case("words in context", 0, dimensions=(10,), methods=QUICK + SLOW[:2])
     yield Case("docstrings", 0, dimensions=(50,), methods=QUICK)
     for k in range(1, 5):
         yield Case("docstrings", k, dimensions=(10, 30), methods=QUICK)
