@@ -90,7 +90,7 @@ def test_every_denoiser_and_start_beats_independence(counts, denoiser, init):
 
 def test_a_denoiser_and_a_pair_are_taken_as_they_are(counts, fitted):
     named = AMPEmbedding(2, denoiser="ridge", random_state=0).fit(counts)
-    ridge = named._denoiser  # with the strength that the spectrum suggests
+    ridge = named._rows.denoiser  # with the strength that the spectrum suggests
     for denoiser in (ridge, (ridge, ridge), [ridge, ridge]):
         again = AMPEmbedding(2, denoiser=denoiser, random_state=0).fit(counts)
         assert np.array_equal(again.embedding_, named.embedding_)

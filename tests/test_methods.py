@@ -275,5 +275,6 @@ def test_skip_gram_gives_each_row_and_column_its_own_factor_the_same_each_time()
     assert np.array_equal(X, again[0]) and np.array_equal(Y, again[1])
     products = X @ Y.T
     assert products.shape == Z.shape
+    products = products - products.mean(axis=1, keepdims=True) - products.mean(axis=0)  # terms of i or j
     inside = np.kron(np.eye(2), np.ones((8, 5))).astype(bool)
     assert products[inside].min() > products[~inside].max()

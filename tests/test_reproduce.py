@@ -45,7 +45,11 @@ def test_stored_results_are_complete_and_small(name):
     (n_records,) = {len(values) for values in record["instances"].values()}
     # a run of "text" returns several records: see `test_comparison`
     assert n_records == REPRODUCTIONS[name].n_instances or name == "text"
-    assert all(np.isfinite(v).all() for v in record["instances"].values() if v.dtype.kind in "fi")
+    numbers = {key: values for key, values in record["instances"].items() if values.dtype.kind in "fi"}
+    if name == "text":  # words in context have no labels, and no probe
+        probe = numbers.pop("probe")
+        assert np.array_equal(np.isnan(probe), record["instances"]["corpus"] == "words in context")
+    assert all(np.isfinite(values).all() for values in numbers.values())
     assert record["figures"] == list(REPRODUCTIONS[name].figures)
     assert size < 400_000
 
