@@ -181,7 +181,9 @@ class SeenRows:
     def _look_up(self, t):
         precisions = self.rates * np.asarray(t)[..., None]
         if not precisions.max() <= _LARGEST:
-            raise ValueError(f"rates times t exceed {_LARGEST:g}: scale down the rates")
+            raise ValueError(
+                f"rates times t exceed {_LARGEST:g}: scale rates down, or raise beta"
+            )
         return _table(self.prior)(np.log1p(1e3 * precisions))
 
     def known(self, t):
