@@ -182,7 +182,7 @@ class SeenRows:
         precisions = self.rates * np.asarray(t)[..., None]
         if not precisions.max() <= _LARGEST:
             raise ValueError(
-                f"rates times t exceed {_LARGEST:g}: scale rates down, or raise beta"
+                f"rates times t exceed {_LARGEST:g}: scale down rates, or raise beta"
             )
         return _table(self.prior)(np.log1p(1e3 * precisions))
 
