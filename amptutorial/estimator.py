@@ -36,6 +36,7 @@ from .reexpansion import (
     leading_directions,
     new_side,
     posterior_covariances,
+    prior_covariance,
     same_pairs,
     settle_rows,
     starting_sides,
@@ -299,10 +300,10 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         shapes = self.embedding_.shape, self.components_.T.shape
         index = self._row_index, self._column_index
         found = []
-        for side, other, (size, d), some in zip(
+        for side, other, (size, _), some in zip(
             sides, sides[::-1], shapes, index, strict=True
         ):
-            full = np.tile(side.denoiser.covariance * np.eye(d), (size, 1, 1))
+            full = np.tile(prior_covariance(side), (size, 1, 1))
             full[some] = posterior_covariances(side, other, m)
             found.append(self._unit**2 * full)
         return tuple(found)

@@ -352,8 +352,13 @@ def posterior_covariances(this, other, m):
     """
     sums, covariances = tilted_covariances(this.X, other.X / np.sqrt(m), other.bias)
     information = (this.bias * sums)[:, None, None] * covariances
-    prior = this.denoiser.covariance * np.eye(this.X.shape[1])
-    return np.linalg.inv(np.linalg.inv(prior) + information)
+    return np.linalg.inv(np.linalg.inv(prior_covariance(this)) + information)
+
+
+def prior_covariance(side):
+    """Return the covariance (d, d) of the Gaussian prior of a side."""
+    covariance, d = side.denoiser.covariance, side.X.shape[1]
+    return covariance * np.eye(d) if np.ndim(covariance) == 0 else covariance
 
 
 def balanced_sides(rows, columns):
@@ -375,10 +380,7 @@ def balanced_sides(rows, columns):
 
 def _change_coordinates(side, T):
     """Return the side with rows X T and the prior, the Onsager term to match."""
-    d, covariance = len(T), side.denoiser.covariance
-    if np.ndim(covariance) == 0:
-        covariance = covariance * np.eye(d)
-    covariance = T.T @ covariance @ T
+    d, covariance = len(T), T.T @ prior_covariance(side) @ T
     # symmetric, but for round-off
     covariance = np.tril(covariance) + np.tril(covariance, -1).T
     # a direction may have been lost

@@ -112,7 +112,7 @@ NOT_DRIVEN = {
     "steps of iterations, whose callers check": "HeldOut amp_iterates balanced_sides best_iterate damp denoiser_input "
     "expected_bursts fit_margins floor_precision form_precision half_step iterated_sides largest_changes "
     "leading_directions log_partition margin_biases mode_gains new_side normalise_rows "
-    "posterior_covariances products_of_pairs "
+    "posterior_covariances prior_covariance products_of_pairs "
     "reach_of reexpanded_half_step same_pairs second_moment set_aside settle_rows starting_sides "
     "thinning_bounds tilted_covariances tilted_means",
     "channels, whose methods take what an iteration has": "Bursts Counts Damped Indicator Presence WithGaps",

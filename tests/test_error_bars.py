@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from amptutorial import AMPEmbedding
+from amptutorial import AMPEmbedding, GaussianPosterior
 from amptutorial.poisson import tilted_covariances
+from amptutorial.reexpansion import new_side, posterior_covariances
 
 
 def test_tilted_covariances_are_those_of_the_weights(rng):
@@ -34,6 +35,17 @@ def test_the_information_is_the_curvature_of_the_likelihood_with_a_free_bias(rng
     ]
     _, covariances = tilted_covariances(u[None], W, r_v)
     assert np.allclose(total * covariances[0], curvature, rtol=1e-4)
+
+
+def test_posterior_covariances_add_the_precisions_of_prior_and_counts(rng):
+    """At U = 0 the weights are the bias factors: C^-1 + r_u sum_j r_v_j (v_j - mean)(v_j - mean)^T / m."""
+    V, r_u, r_v, m = rng.standard_normal((9, 2)), np.array([2.0, 0.5]), rng.uniform(0.5, 2, 9), 30
+    C = np.array([[2.0, 0.3], [0.3, 1.0]])
+    rows = new_side(np.zeros((2, 2)), r_u, GaussianPosterior(C))
+    scatter = r_v.sum() * np.cov(V.T, aweights=r_v, ddof=0) / m
+    found = posterior_covariances(rows, new_side(V, r_v, None), m)
+    for r, covariance in zip(r_u, found, strict=True):
+        assert np.allclose(np.linalg.inv(covariance), np.linalg.inv(C) + r * scatter)
 
 
 def drawn(seed, tau, m=400, n=500, d=2, empty=0):
