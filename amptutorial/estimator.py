@@ -261,10 +261,7 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             counts.
         """
         check_is_fitted(self)
-        if rows is None:
-            rows = slice(None)
-        if isinstance(rows, Integral):
-            rows = [rows]
+        rows = _selection(rows)
         M = self.embedding_[rows] @ self.components_ / np.sqrt(len(self.embedding_))
         return self.row_bias_[rows, None] * np.exp(M) * self.column_bias_
 
@@ -297,11 +294,11 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
                 "only a Gaussian prior has posterior covariances: fit with "
                 "denoiser='posterior'"
             )
-        shapes = self.embedding_.shape, self.components_.T.shape
+        sizes = len(self.embedding_), self.components_.shape[1]
         index = self._row_index, self._column_index
         found = []
-        for side, other, (size, _), some in zip(
-            sides, sides[::-1], shapes, index, strict=True
+        for side, other, size, some in zip(
+            sides, sides[::-1], sizes, index, strict=True
         ):
             full = np.tile(prior_covariance(side), (size, 1, 1))
             full[some] = posterior_covariances(side, other, m)
@@ -325,7 +322,7 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """
         U, V = self.embedding_, self.components_.T
         C_u, C_v = self.covariances()
-        U, C_u = (X[slice(None) if rows is None else rows] for X in (U, C_u))
+        U, C_u = (X[_selection(rows)] for X in (U, C_u))
         of_rows = np.einsum("ik,jkl,il->ij", U, C_v, U, optimize=True)
         of_columns = np.einsum("jk,ikl,jl->ij", V, C_u, V, optimize=True)
         of_both = np.einsum("ikl,jkl->ij", C_u, C_v, optimize=True)
@@ -463,6 +460,13 @@ def _rare_bursts(Z, channel):
 
 def _warn(message):
     warnings.warn(message, AMPWarning, stacklevel=4)  # where `fit` is called
+
+
+def _selection(rows):
+    """Return an index of rows that keeps their axis; None stands for all of them."""
+    if rows is None:
+        return slice(None)
+    return [rows] if isinstance(rows, Integral) else rows
 
 
 def _spread(values, index, size):

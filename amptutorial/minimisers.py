@@ -202,7 +202,5 @@ def sampled_factors(table, d, epochs, negative, rng):
         **{"dm": 0, "vector_size": d, "epochs": epochs, "negative": negative},
         **{"sample": 0, "min_count": 1, "workers": 1, "seed": int(rng.integers(2**31))},
     )
-    number = model.wv.key_to_index
-    return model.dv.vectors, model.syn1neg[
-        [number[str(j)] for j in range(table.shape[1])]
-    ]
+    place = [model.wv.key_to_index[str(j)] for j in range(table.shape[1])]
+    return model.dv.vectors, model.syn1neg[place]

@@ -97,6 +97,7 @@ def test_standard_errors_of_some_rows_are_those_rows_and_do_not_depend_on_empty_
     Z, _ = drawn(1, 4.0)
     fit = AMPEmbedding(2, channel="counts", random_state=0).fit(Z)
     assert np.allclose(fit.standard_errors([3, 5]), fit.standard_errors()[[3, 5]])
+    assert np.array_equal(fit.standard_errors(3), fit.standard_errors([3]))  # as predict_rates takes rows
     with pytest.warns(match="without counts"):
         padded = AMPEmbedding(2, channel="counts", random_state=0).fit(np.pad(Z, ((0, 100), (0, 0))))
     assert np.allclose(padded.standard_errors(slice(400)), fit.standard_errors(), rtol=1e-3)

@@ -49,7 +49,7 @@ TESTS = {
     "laws": ("laws", "smallest_sizes", "state_evolution_input", "door"),
     "spectrum": ("spectrum", "smallest_sizes", "baselines", "door"),
     "metrics": ("metrics", "smallest_sizes", "baselines", "door"),
-    "poisson": ("poisson", "smallest_sizes", "heldout", "reexpansion", "door"),
+    "poisson": ("poisson", "error_bars", "smallest_sizes", "heldout", "reexpansion", "door"),
     "reexpansion": ("reexpansion", "error_bars", "step_lengths", "estimator"),
     "heldout": ("heldout", "held_out_pairs", "stopping", "door"),
     "baselines": ("baselines", "smallest_sizes", "door"),
