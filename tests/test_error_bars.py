@@ -103,6 +103,18 @@ def test_standard_errors_of_some_rows_are_those_rows_and_do_not_depend_on_empty_
     assert np.allclose(padded.standard_errors(slice(400)), fit.standard_errors(), rtol=1e-3)
 
 
+def test_standard_errors_are_the_spread_of_products_of_drawn_rows(rng):
+    """Rows and columns with few counts, so that the product of both uncertainties matters; 50,000 draws a pair."""
+    Z, _ = drawn(2, 4.0, m=40, n=50)
+    fit = AMPEmbedding(2, channel="counts", random_state=0).fit(Z)
+    C_u, C_v = fit.covariances()
+    errors = fit.standard_errors()
+    for i, j in ((0, 0), (7, 30), (39, 49)):
+        u = rng.multivariate_normal(fit.embedding_[i], C_u[i], 50_000)
+        v = rng.multivariate_normal(fit.components_[:, j], C_v[j], 50_000)
+        assert (u * v).sum(axis=1).std() / np.sqrt(40) == pytest.approx(errors[i, j], rel=0.03)
+
+
 def test_only_a_gaussian_prior_has_covariances():
     Z, _ = drawn(2, 4.0, m=40, n=50)
     fit = AMPEmbedding(1, denoiser="ridge", channel="counts", random_state=0).fit(Z)
