@@ -10,7 +10,7 @@ from amptutorial.amp import random_start
 from amptutorial.denoisers import GaussianPosterior, Lasso, Ridge
 from amptutorial.experiments import L2, predict
 from amptutorial.laws import EmpiricalRows, SparseGaussianRows
-from amptutorial.state_evolution import _whiten, gaussian_state_evolution, has_closed_form, state_evolution
+from amptutorial.state_evolution import _SampledSide, _whiten, gaussian_state_evolution, has_closed_form, state_evolution
 
 
 @pytest.mark.parametrize(
@@ -131,3 +131,12 @@ def test_fresh_noise_is_white_and_orthogonal_to_what_is_known(rng):
     assert np.allclose(white.T @ known / 200, 0, atol=1e-13)
     assert np.allclose(white.T @ white / 200, np.eye(2), atol=1e-13)
     assert np.linalg.matrix_rank(np.hstack([white, noise, known])) == 5  # of the given noise's own directions
+
+
+def test_the_noise_of_two_iterations_has_the_covariances_asked_for(rng):
+    """C = E(old^T new) is no symmetric matrix."""
+    side = _SampledSide(constant_laws(2, 3.0)[0], Ridge(1.0), 50, rng)
+    Q, C = np.array([[2.0, 0.3], [0.3, 1.0]]), np.array([[0.9, 0.5], [-0.2, 0.4]])
+    old, new = side._draw_noise(Q, None), side._draw_noise(3 * Q, C)
+    for X, Y, covariance in ((old, old, Q), (new, new, 3 * Q), (old, new, C), (side.X, new, 0)):
+        assert np.allclose(X.T @ Y / 50, covariance)
