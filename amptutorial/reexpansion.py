@@ -1,12 +1,13 @@
 """Biased low-rank AMP on the likelihood expanded anew around every estimate.
 
 Expanded once, at M = 0, the Poisson likelihood becomes the quadratic one of
-`amptutorial.amp`. Where M_ij is of order one, as on real text, the two are far apart,
-and the estimates of quadratic AMP run away. Here the score is Z - rates at the current
-estimate, the biases are refitted at every half-step, and no row moves further than the
-expansion can be trusted. Everything else is `amptutorial.amp.half_step`: the denoisers,
-F, and the Onsager terms. Where counts come in bursts, the bursts expected given the
-counts (`amptutorial.channels`) take the place of Z.
+`amptutorial.amp`, and where all M_ij are small both have the same state evolution
+(chapter 19 of the book). Where M_ij is of order one, as on real text, the two are far
+apart, and the estimates of quadratic AMP run away. Here the score is Z - rates at the
+current estimate, the biases are refitted at every half-step, and no row moves further
+than the expansion can be trusted. Everything else is `amptutorial.amp.half_step`: the
+denoisers, F, and the Onsager terms. Where counts come in bursts, the bursts expected
+given the counts (`amptutorial.channels`) take the place of Z.
 
 The functions here take counts that have been checked, as a sparse array without empty
 rows or columns.

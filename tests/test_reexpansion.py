@@ -70,6 +70,27 @@ def test_the_first_half_step_is_that_of_the_plain_score(counts, columns, monkeyp
     assert np.allclose(updated.bias, r_u, rtol=1e-12)
 
 
+def test_a_half_step_is_that_of_the_score_less_its_excess_at_the_estimate(counts, columns, rng, monkeypatch):
+    """`prop-channels-again`: AMP's half-step on Y - E, at any estimate and Onsager term."""
+    monkeypatch.setattr(reexpansion, "REACH", 1e9)
+    m, denoiser, Gamma = counts.shape[0], GaussianPosterior(0.7), np.array([[0.3, 0.1], [0.1, 0.2]])
+    r_u, r_v = estimate_bias(counts)
+    rows = new_side(rng.standard_normal((m, 2)), r_u, denoiser)
+    M = rows.X @ columns.X.T / np.sqrt(m)
+    rates = r_u[:, None] * r_v
+    # rows that add up as the rates do keep the biases
+    Z = counts.toarray() * ((rates * np.exp(M)).sum(axis=1) / counts.sum(axis=1))[:, None]
+    updated = reexpanded_half_step(Z, rows, replace(columns, Gamma=Gamma), m)
+    assert np.allclose(updated.bias, r_u, rtol=1e-12)
+
+    A, B = np.sqrt(r_u)[:, None] * rows.X, np.sqrt(r_v)[:, None] * columns.X
+    plain, excess = (Z - rates) / np.sqrt(rates), np.sqrt(rates) * (np.exp(M) - 1 - M)
+    P = (plain - excess) @ B / np.sqrt(m) - A @ Gamma
+    half = half_step(P, r_u, B.T @ B / m, Gamma, denoiser)
+    assert np.allclose(np.sqrt(r_u)[:, None] * updated.X, half.estimate, rtol=1e-9, atol=1e-9)
+    assert np.allclose(updated.Gamma, half.jacobian, rtol=1e-12)
+
+
 def test_the_onsager_term_of_the_columns_is_a_sum_over_them_divided_by_m(counts, rng, monkeypatch):
     monkeypatch.setattr(reexpansion, "REACH", 1e9)
     (r_u, r_v), m = estimate_bias(counts), 60
