@@ -284,8 +284,10 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         -----
         The posterior is taken as Gaussian, given the other side: the prior's precision
         and the Fisher information at the fitted rates add up. On Poisson counts drawn
-        from the model, intervals for M_ij of level 90 % cover 88 to 92 %. Where counts
-        come in bursts, the bursts are taken as known.
+        from the model, intervals for M_ij of level 90 % cover 88 to 92 % if M_ij has a
+        standard deviation of at most 0.85; at 1.3 they covered 82 %. Where counts come
+        in bursts, the bursts are taken as known. What is not linear, such as a cosine,
+        takes draws: that of two estimates is too large.
         """
         check_is_fitted(self)
         sides, m = (self._rows, self._columns), len(self._row_index)
