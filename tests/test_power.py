@@ -48,5 +48,3 @@ def test_e_does_not_depend_on_where_chance_put_the_measurement():
 def test_random_numbers_are_not_drawn_again():
     cell = "gap = rng.standard_normal(400) + 2 - 2.0\nassert abs(gap.mean()) < 4 * bar_of(gap)"
     assert power_of(cell).kind == "zero"
-    after = power_of(cell, "assert abs(rng.standard_normal() - 1) < 10")
-    assert after.down is None
