@@ -236,7 +236,8 @@ def table(path):
         found = Chapter().run([(cell.id, cell.source) for cell in cells if cell.cell_type == "code"])
     lines = [f"\n## {path.stem}\n", "| cell | kind | e | down | up | operand | assertion |", "|---" * 7 + "|"]
     for power in found:
-        ends = ["" if end in (None, np.inf) else f"{100 * end:.2g} %" for end in (power.e, power.down, power.up)]
+        ends = (power.e, power.down, power.up) if power.e < np.inf else (None, None, None)
+        ends = ["" if end is None else f"{100 * end:.2g} %" for end in ends]
         texts = [text.replace("|", "\\|") for text in (power.operand[:40], power.condition[:90])]
         lines.append("| " + " | ".join([power.cell, power.kind, *ends, *texts]) + " |")
     return "\n".join(lines)
