@@ -31,6 +31,7 @@ from .denoisers import GaussianPosterior, Lasso, Ridge, as_pair
 from .poisson import margin_biases, refit_biases
 from .reexpansion import (
     balanced_sides,
+    columns_of,
     expected_bursts,
     iterated_sides,
     leading_directions,
@@ -45,6 +46,7 @@ from .stopping import VALIDATION, best_iterate, set_aside
 
 AUTOMATIC = ("counts", "damped")
 REFINEMENTS = 5  # iterations with all counts, from the best estimate on
+SETTLING = 2  # how much larger samples are at last, when errors no longer average out
 
 # for priors under which an entry of U or V has the given variance
 DENOISERS = {
@@ -189,18 +191,21 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self._check_size(Z, shape)
         m = len(row_index)
 
-        best, self._channel, rows, columns = self._choose(Z)
+        rng = self._generator()
+        best, self._channel, rows, columns = self._choose(Z, rng)
         self._warn_of_doubts(best)
         if best.k:
-            iterates = iterated_sides(Z, rows, columns, m, self._channel)
+            iterates = iterated_sides(Z, rows, columns, m, self._channel, rng)
             *_, (rows, columns) = islice(iterates, REFINEMENTS)
         rows, columns = balanced_sides(rows, columns)
         N = expected_bursts(Z, self._channel, rows, columns, m)
-        r_v = margin_biases(N.sum(axis=0), columns.X, rows.X / np.sqrt(m), rows.bias)
+        sample = columns_of(columns, rows, m, rng, SETTLING)
+        r_v = margin_biases(N.sum(axis=0), columns.X, sample)
         self._columns = replace(columns, X=columns.X.astype(np.float64), bias=r_v)
-        rows = settle_rows(Z, rows, self._columns, m, self._channel)
+        self._sample = columns_of(rows, self._columns, m, rng, SETTLING)
+        rows = self._settled(Z, rows, m)
         self._rows = replace(rows, X=rows.X.astype(np.float64))
-        r_u, r_v = refit_biases(Z, rows.X, self._columns.X)
+        r_u, r_v = refit_biases(Z, rows.X, self._columns.X, rng=rng)
 
         self.heldout_gain_, self.heldout_error_ = best.gain, best.error
         self.n_iter_ = best.k
@@ -242,7 +247,9 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         if some.size:
             rows = new_side(U[some], totals[some] / self._mean_row, self._rows.denoiser)
             m = len(self.embedding_) / self._unit**4  # of the rows with counts
-            rows = settle_rows(Z[some], rows, self._columns, m, self._channel)
+            rows = self._settled(Z[some], rows, m)
+            if self._sample.sampled:  # long rows have larger samples
+                rows = self._settled(Z[some], rows, m)
             U[some] = self._unit * rows.X
         return U
 
@@ -330,6 +337,11 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         of_both = np.einsum("ikl,jkl->ij", C_u, C_v, optimize=True)
         return np.sqrt((of_rows + of_columns + of_both) / len(self.embedding_))
 
+    def _settled(self, Z, rows, m):
+        """Return converged rows, given the fitted columns."""
+        given = self._columns, m, self._channel
+        return settle_rows(Z, rows, *given, columns=self._sample)
+
     @property
     def _n_features_out(self):
         return len(self.components_)
@@ -392,12 +404,11 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         seed = check_random_state(self.random_state).randint(2**31)
         return np.random.default_rng(seed)
 
-    def _choose(self, Z):
+    def _choose(self, Z, rng):
         """Return the best iterate of all channels asked for, its channel and sides.
 
         All of them start alike and are judged by the same hidden pairs.
         """
-        rng = self._generator()
         seen, held_out = set_aside(Z, rng)
         seed = int(rng.integers(2**31))
         names = AUTOMATIC if self.channel == "auto" else (self.channel,)
@@ -435,8 +446,9 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         rows, columns = starting_sides(r_u, r_v, denoiser, V, variance)
 
         fewer = replace(columns, r=(1 - VALIDATION) * r_v)
-        iterates = islice(iterated_sides(seen, rows, fewer, m, gaps), self.n_iter)
-        best = best_iterate(iterates, held_out, self.tol)
+        iterates = iterated_sides(seen, rows, fewer, m, gaps, rng)
+        some = islice(iterates, self.n_iter)
+        best = best_iterate(some, held_out, self.tol, rng)
         if best.k:
             rows, columns = best.sides
             columns = replace(columns, r=r_v)

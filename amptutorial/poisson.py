@@ -17,11 +17,13 @@ from joblib import cpu_count
 from threadpoolctl import ThreadpoolController
 
 from ._blocks import blocks
-from ._validation import check_embedding, check_integer, check_positive
+from ._validation import check_embedding, check_integer, check_positive, check_rng
 from .bias import margins
+from .sampling import ALL_UP_TO, apply, columns_for
 
 BLAS = ThreadpoolController().select(user_api="blas")
 BLOCK_ENTRIES = 2**19  # of the m x n matrix in memory at once, per thread
+SAMPLED_TOL = 0.01  # sampled sums differ by about as much
 PAIRS_AT_ONCE = 2**16  # bounds the memory for the embeddings of single pairs
 
 
@@ -215,15 +217,16 @@ def log_partition(U, W, r_v):
     return _map_blocks(block, len(U), len(W))[0].astype(np.float64)
 
 
-def margin_biases(totals, U, W, r_v):
+def margin_biases(totals, U, columns):
     """Return the biases of the rows with which the rates of row i add up to a total.
 
     Parameters
     ----------
     totals : array (m,)
         What the rates r_u_i r_v_j exp(M_ij) of each row add up to.
-    U, W, r_v
-        As for `tilted_means`.
+    U : array (m, d)
+    columns : Columns
+        The w_j and the r_v_j.
 
     Returns
     -------
@@ -237,12 +240,14 @@ def margin_biases(totals, U, W, r_v):
 
     Examples
     --------
-    >>> r_v = np.array([1.0, 2.0])
-    >>> margin_biases(np.array([6.0]), np.zeros((1, 1)), np.zeros((2, 1)), r_v).round(9)
+    >>> from amptutorial.sampling import Columns
+    >>> columns = Columns(np.zeros((2, 1)), np.array([1.0, 2.0]))
+    >>> margin_biases(np.array([6.0]), np.zeros((1, 1)), columns).round(9)
     array([2.])
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        biases = totals * np.exp(-log_partition(U, W, r_v))
+        log_sums = apply(log_partition, columns.parts(U, totals), U)
+        biases = totals * np.exp(-log_sums)
     return _finite(biases)
 
 
@@ -254,7 +259,7 @@ def _finite(biases):
     return biases
 
 
-def fit_margins(rows, columns, U, W, r_v):
+def fit_margins(rows, columns, U, W, r_v, rng=None):
     """Return biases of rows, then of columns, with which the rates have these margins.
 
     One sweep of iterative proportional fitting. The column sums of the rates are exact,
@@ -266,6 +271,8 @@ def fit_margins(rows, columns, U, W, r_v):
         The sums wanted.
     U, W, r_v
         As for `tilted_means`.
+    rng : numpy.random.Generator, optional
+        As for `amptutorial.sampling.Columns`.
 
     Returns
     -------
@@ -276,11 +283,11 @@ def fit_margins(rows, columns, U, W, r_v):
     FloatingPointError
         As `margin_biases`.
     """
-    r_u = margin_biases(rows, U, W, r_v)
-    return r_u, margin_biases(columns, W, U, r_u)
+    r_u = margin_biases(rows, U, columns_for(U, rows, W, r_v, rng))
+    return r_u, margin_biases(columns, W, columns_for(W, columns, U, r_u, rng))
 
 
-def refit_biases(Z, U, V, *, n_sweeps=20, tol=1e-6):
+def refit_biases(Z, U, V, *, n_sweeps=20, tol=1e-6, rng=None):
     """Refit the biases given the embedding, by iterative proportional fitting.
 
     r_u_i = row_i / sum_j r_v_j exp(M_ij), then the same for the columns, in turn: each
@@ -298,6 +305,9 @@ def refit_biases(Z, U, V, *, n_sweeps=20, tol=1e-6):
         The largest number of sweeps over rows and columns.
     tol : float
         Stop when a sweep changes the r_v by no more than this fraction of their sum.
+    rng : numpy.random.Generator, optional
+        With it, sums over more than `amptutorial.sampling.ALL_UP_TO` rows or columns
+        are estimated from samples, and `tol` is at least 0.01.
 
     Returns
     -------
@@ -322,11 +332,14 @@ def refit_biases(Z, U, V, *, n_sweeps=20, tol=1e-6):
     U, V = check_embedding(U, V, len(rows), len(columns))
     n_sweeps = check_integer(n_sweeps, "n_sweeps", minimum=1)
     tol = check_positive(tol, "tol", zero=True)
+    rng = None if rng is None else check_rng(rng)
     W, r_v = V / np.sqrt(len(U)), columns
+    if rng is not None and max(len(U), len(V)) > ALL_UP_TO:
+        tol = max(tol, SAMPLED_TOL)
     for _ in range(n_sweeps):
-        before, (_, r_v) = r_v, fit_margins(rows, columns, U, W, r_v)
+        before, (_, r_v) = r_v, fit_margins(rows, columns, U, W, r_v, rng)
         if np.abs(r_v - before).sum() <= tol * r_v.sum():
             break
-    r_u = margin_biases(rows, U, W, r_v)
+    r_u = margin_biases(rows, U, columns_for(U, rows, W, r_v, rng))
     with np.errstate(over="ignore", invalid="ignore"):
         return _finite(r_u / r_u.mean()), _finite(r_v * r_u.mean())

@@ -30,6 +30,7 @@ from .poisson import (
     tilted_covariances,
     tilted_means,
 )
+from .sampling import apply, columns_for
 from .score import FisherScore
 from .spectrum import shrink
 
@@ -77,7 +78,21 @@ class Side:
         return replace(self, **{name: getattr(self, name)[index] for name in by_row})
 
 
-def reexpanded_half_step(Z, this, other, m):
+def columns_of(this, other, m, rng=None, times=1):
+    """Return the `Columns` that sums for rows of `this` run over: rows of `other`.
+
+    Parameters
+    ----------
+    this, other : Side
+    m : int
+        Number of rows that M = U V^T / sqrt(m) refers to.
+    rng, times
+        As for `amptutorial.sampling.Columns`.
+    """
+    return columns_for(this.X, this.r, other.X / np.sqrt(m), other.bias, rng, times)
+
+
+def reexpanded_half_step(Z, this, other, m, parts=None):
     """Update `this` side by one half-step on the likelihood expanded at the estimate.
 
     The score at M is Z - rates, with the biases refitted, in place of Z - r_u r_v^T at
@@ -92,15 +107,18 @@ def reexpanded_half_step(Z, this, other, m):
     this, other : Side
     m : int
         Number of rows that M = U V^T / sqrt(m) refers to.
+    parts : list, optional
+        Which rows of `other` the sums run over, as from `Columns.parts`; without it,
+        over all of them.
 
     Returns
     -------
     Side
         `this`, updated.
     """
-    W = other.X / np.sqrt(m)
-    log_sums, means = tilted_means(this.X, W, other.bias)
-    totals = Z.sum(axis=1)
+    W, totals = other.X / np.sqrt(m), Z.sum(axis=1)
+    parts = parts or [(slice(None), W, other.bias)]
+    log_sums, means = apply(tilted_means, parts, this.X)
     # the derivative of the log-likelihood by the rows of X
     score = Z @ W - totals[:, None] * means
 
@@ -114,7 +132,7 @@ def reexpanded_half_step(Z, this, other, m):
     turns_back = (step * this.step).sum(axis=1) < 0
     longer = np.minimum(1, 1.5 * this.length)
     length = np.where(turns_back, this.length / 2, longer).astype(this.X.dtype)
-    reach = reach_of(step, W)
+    reach = apply(lambda step, W, _: reach_of(step, W), parts, step)
     safe = np.minimum(length, REACH / np.maximum(reach, REACH))
     moved = safe.mean(dtype=np.float64)  # Gamma is damped as the rows are
     return Side(
@@ -186,7 +204,7 @@ def same_pairs(Z, values):
     return sp.csr_array((values, Z.indices, Z.indptr), shape=Z.shape)
 
 
-def iterated_sides(Z, rows, columns, m, channel=COUNTS):
+def iterated_sides(Z, rows, columns, m, channel=COUNTS, rng=None):
     """Yield both sides after one more iteration, again and again.
 
     The biases of the rows are refitted to both sides as they are yielded.
@@ -200,17 +218,25 @@ def iterated_sides(Z, rows, columns, m, channel=COUNTS):
     m : int
     channel : Channel
         How bursts become counts: the embedding is fitted to the bursts.
+    rng : numpy.random.Generator, optional
+        With it, sums over many rows or columns are estimated (`amptutorial.sampling`).
 
     Yields
     ------
     rows, columns : Side
     """
+
+    def update(N, this, other):
+        columns = columns_of(this, other, m, rng)
+        parts = columns.parts(this.X, N.sum(axis=1))
+        return reexpanded_half_step(N, this, other, m, parts)
+
     N = expected_bursts(Z, channel, rows, columns, m)
     Nt = N.T.tocsr()
-    moved = reexpanded_half_step(N, rows, columns, m)
+    moved = update(N, rows, columns)
     while True:
-        columns = reexpanded_half_step(Nt, columns, moved, m)
-        rows, moved = moved, reexpanded_half_step(N, moved, columns, m)
+        columns = update(Nt, columns, moved)
+        rows, moved = moved, update(N, moved, columns)
         rows = replace(rows, bias=moved.bias)
         yield rows, columns
         if channel.follows_rate:
@@ -295,7 +321,7 @@ def starting_sides(r_u, r_v, denoiser, V, scale):
     )
 
 
-def settle_rows(Z, this, other, m, channel=COUNTS, max_iter=200):
+def settle_rows(Z, this, other, m, channel=COUNTS, max_iter=200, columns=None):
     """Return `this` side moved until each row has converged, with the other held fixed.
 
     Rows that have converged stay where they are, so that the result for one row does
@@ -312,26 +338,30 @@ def settle_rows(Z, this, other, m, channel=COUNTS, max_iter=200):
         As for `iterated_sides`.
     max_iter : int
         The largest number of half-steps.
+    columns : Columns, optional
+        What sums run over, if not over all rows of `other`. A row keeps its sample.
 
     Returns
     -------
     Side
     """
+    columns = columns or columns_of(this, other, m)
     this = replace(this, denoiser=this.denoiser.frozen())
-    settled, moving, side = this.X.copy(), np.arange(len(this.X)), this
+    settled, totals = this.X.copy(), np.empty(len(this.X))
     N = expected_bursts(Z, channel, this, other, m)
-    totals = np.empty(len(this.X))
-    for _ in range(max_iter):
-        side = reexpanded_half_step(N, side, other, m)
-        settled[moving], totals[moving] = side.X, N.sum(axis=1)
-        going = side.reach > SETTLED
-        if not going.any():
-            break
-        moving, side, N = moving[going], side.take(going), N[going]
-        if channel.follows_rate:
-            N = expected_bursts(Z[moving], channel, side, other, m)
-    bias = margin_biases(totals, settled, other.X / np.sqrt(m), other.bias)
-    return replace(this, X=settled, bias=bias)
+    for rows, *sample in columns.parts(this.X, N.sum(axis=1)):
+        moving, side, N_moving = np.arange(len(this.X))[rows], this.take(rows), N[rows]
+        for _ in range(max_iter):
+            part = [(slice(None), *sample)]
+            side = reexpanded_half_step(N_moving, side, other, m, part)
+            settled[moving], totals[moving] = side.X, N_moving.sum(axis=1)
+            going = side.reach > SETTLED
+            if not going.any():
+                break
+            moving, side, N_moving = moving[going], side.take(going), N_moving[going]
+            if channel.follows_rate:
+                N_moving = expected_bursts(Z[moving], channel, side, other, m)
+    return replace(this, X=settled, bias=margin_biases(totals, settled, columns))
 
 
 def posterior_covariances(this, other, m):

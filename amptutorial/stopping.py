@@ -124,7 +124,7 @@ class Chosen:
     improving: bool
 
 
-def best_iterate(iterates, held_out, tol):
+def best_iterate(iterates, held_out, tol, rng=None):
     """Return the iterate that predicts hidden counts best, if any beats independence.
 
     The biases are refitted to the counts seen, whatever the embedding is fitted to.
@@ -136,6 +136,8 @@ def best_iterate(iterates, held_out, tol):
     held_out : HeldOut
     tol : float
         For `Patience`, which ends the iteration.
+    rng : numpy.random.Generator, optional
+        As for `amptutorial.sampling.Columns`.
 
     Returns
     -------
@@ -150,7 +152,7 @@ def best_iterate(iterates, held_out, tol):
     sides, highest, error, k, r_v = None, 0.0, 0.0, 0, held_out.columns
     for rows, columns in iterates:
         W = columns.X / np.sqrt(len(rows.X))
-        r_u, r_v = fit_margins(held_out.rows, held_out.columns, rows.X, W, r_v)
+        r_u, r_v = fit_margins(held_out.rows, held_out.columns, rows.X, W, r_v, rng)
         log_ratios = held_out.log_ratios(rows.X, columns.X, r_u, r_v)
         gain = held_out.mean(log_ratios)
         check_finite(heldout_gain=gain)

@@ -89,7 +89,7 @@ CASES = {
     "poisson_objective": "Z:Zmn r_u:Rm r_v:Rn",
     "random_start": "n:I3 d:I2 rng:G",
     "rate_coordinates": "U:Amd V:And r_u:Rm r_v:Rn",
-    "refit_biases": "Z:Zmn U:Amd V:And n_sweeps:I3 tol:N0.01",
+    "refit_biases": "Z:Zmn U:Amd V:And n_sweeps:I3 tol:N0.01 rng:G",
     "row_errors": "X:Amd X_hat:Amd",
     "scaled_rows": "d:I2 rows_u:L rows_v:L bias_u:L bias_v:L",
     "shrink": "sigma:T m:I3 n:I4",
@@ -106,6 +106,8 @@ CASES = {
 NOT_DRIVEN = {
     "records and warnings, which compute nothing": "AMPIterate AMPRun AMPWarning Chosen HalfStep SEIterate SERun Fit "
     "Side IndefinitePrecisionWarning BelowThresholdWarning NotConvergedWarning",
+    "columns in samples, for iterations": "Columns apply calibrated_weights columns_for columns_of inclusion_probabilities "
+    "sample_sizes systematic_sample",
     "base classes and protocols": "Channel Denoiser LinearDenoiser BiasLaw Prior RowLaw ScaledRowLaw",
     "texts, code and rules, not arrays": "Corpus Patience analogy check_denoiser cooccurrence corpus_from_texts "
     "has_closed_form load_docstrings load_movie_reviews nearest_words",

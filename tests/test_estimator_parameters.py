@@ -50,7 +50,7 @@ def test_a_fit_begins_with_nine_tenths_of_the_pairs_and_ends_with_all(init, rng,
     U, V = rng.standard_normal((60, 2)), rng.standard_normal((40, 2))
     Z = rng.poisson(5 * np.exp(U @ V.T / np.sqrt(60)))
     AMPEmbedding(2, init=init, channel="counts", random_state=0).fit(Z)
-    ((fewer, rows, columns, m, _), _), ((every, _, last, _, _), _) = calls
+    ((fewer, rows, columns, m, *_), _), ((every, _, last, *_), _) = calls
     hidden = fewer.toarray() == -1
     assert abs(hidden.mean() - 0.1) < 4 * np.sqrt(0.09 / Z.size) and every.sum() == Z.sum()
     assert np.array_equal(np.where(hidden, Z, fewer.toarray()), Z)

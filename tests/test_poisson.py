@@ -12,6 +12,7 @@ from hypothesis.extra.numpy import arrays
 from amptutorial import poisson
 from amptutorial.bias import estimate_bias
 from amptutorial.poisson import largest_changes, log_partition, margin_biases, refit_biases, tilted_means
+from amptutorial.sampling import Columns
 
 counts = arrays(np.int64, st.tuples(st.integers(1, 6), st.integers(1, 6)), elements=st.integers(1, 50))
 
@@ -75,7 +76,7 @@ def test_largest_changes(instance):
 def test_margin_biases_reproduce_the_row_sums(instance):
     U, W, r_v, rates = instance
     totals = np.arange(1.0, len(U) + 1)
-    assert np.allclose(margin_biases(totals, U, W, r_v) * rates.sum(axis=1), totals)
+    assert np.allclose(margin_biases(totals, U, Columns(W, r_v)) * rates.sum(axis=1), totals)
 
 
 def test_the_margins_are_right_at_convergence(rng):
@@ -181,7 +182,7 @@ def test_a_looser_tolerance_stops_earlier(rng, monkeypatch):
 
 def test_one_bias_that_overflows_is_enough():
     with pytest.raises(FloatingPointError, match="biases overflow"):
-        margin_biases(np.ones(2), np.array([[0.0], [-1e4]]), np.ones((1, 1)), np.ones(1))
+        margin_biases(np.ones(2), np.array([[0.0], [-1e4]]), Columns(np.ones((1, 1)), np.ones(1)))
 
 
 @pytest.mark.parametrize("tol", [0.1, 1e-2, 1e-3, 1e-4])

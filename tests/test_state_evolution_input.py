@@ -10,7 +10,13 @@ from amptutorial.amp import random_start
 from amptutorial.denoisers import GaussianPosterior, Lasso, Ridge
 from amptutorial.experiments import L2, predict
 from amptutorial.laws import EmpiricalRows, SparseGaussianRows
-from amptutorial.state_evolution import _SampledSide, _whiten, gaussian_state_evolution, has_closed_form, state_evolution
+from amptutorial.state_evolution import (
+    _SampledSide,
+    _whiten,
+    gaussian_state_evolution,
+    has_closed_form,
+    state_evolution,
+)
 
 
 @pytest.mark.parametrize(

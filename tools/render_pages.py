@@ -13,7 +13,7 @@ STATUSES = ("as printed", "corrected", "stated")
 DATA_FLOW = (
     *("laws", "model", "bias", "score", "denoisers", "amp", "state_evolution"),
     *("metrics", "baselines", "spectrum", "bayes_optimal"),
-    *("corpus", "poisson", "heldout", "reexpansion", "estimator"),
+    *("corpus", "sampling", "poisson", "heldout", "reexpansion", "estimator"),
     *(
         "experiments",
         "neighbours",

@@ -1,0 +1,205 @@
+"""Sums over columns from samples: unbiased, with the noise that is stated, and exact to second order in M."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from amptutorial import AMPEmbedding, sampling
+from amptutorial.heldout import heldout_gain, hold_out
+from amptutorial.poisson import log_partition, refit_biases, tilted_means
+from amptutorial.sampling import (
+    Columns,
+    apply,
+    calibrated_weights,
+    columns_for,
+    inclusion_probabilities,
+    sample_sizes,
+    systematic_sample,
+)
+
+N, D = 3000, 3
+
+
+@pytest.fixture
+def table(rng):
+    """Return rows, columns and biases for which a few columns carry much of the sums."""
+    U, W = 0.8 * rng.standard_normal((40, D)), 0.6 * rng.standard_normal((N, D))
+    return U, W, rng.gamma(0.5, size=N) + 1e-3
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """Let small tables be sampled, with small samples."""
+    for name, value in {"ALL_UP_TO": 100, "FEWEST": 300}.items():
+        monkeypatch.setattr(sampling, name, value)
+
+
+@pytest.mark.parametrize("K", [1, 7, 299, 300])
+def test_inclusion_probabilities_add_up_and_follow_the_sizes(K, rng):
+    sizes = rng.gamma(0.3, size=300) + 1e-9
+    pi = inclusion_probabilities(sizes, K)
+    assert pi.sum() == pytest.approx(K) and pi.max() <= 1
+    free = pi < 1
+    assert np.allclose(pi[free] / sizes[free], (pi[free] / sizes[free]).max(initial=0))
+    if free.any() and not free.all():  # the certain ones would exceed 1 by the same factor
+        assert (sizes[~free] * (pi[free] / sizes[free])[0] >= 1 - 1e-9).all()
+
+
+def test_a_systematic_sample_holds_each_column_with_its_probability(rng):
+    pi = inclusion_probabilities(rng.gamma(1.0, size=50), 20)
+    runs = 4000
+    held = np.zeros(50)
+    for _ in range(runs):
+        drawn = systematic_sample(pi, rng)
+        assert len(drawn) in (19, 20) or len(drawn) == 21
+        held[drawn] += 1
+    error = np.sqrt(pi * (1 - pi) / runs)
+    assert (np.abs(held / runs - pi) <= 5 * error + 1e-12).all()
+
+
+def test_calibrated_weights_have_the_sums_of_all_columns(table, rng):
+    """Those of r_v_j, of r_v_j w_j and, in the leading directions, of r_v_j w_j w_j^T; certain columns keep theirs."""
+    _, W, r_v = table
+    pi = inclusion_probabilities(r_v, 600)
+    drawn = systematic_sample(pi, rng)
+    weights = calibrated_weights(W, r_v, pi, drawn)
+    assert weights.sum() == pytest.approx(r_v.sum())
+    assert np.allclose(weights @ W[drawn], r_v @ W)
+    assert np.allclose((W[drawn].T * weights) @ W[drawn], (W.T * r_v) @ W)
+    certain = pi[drawn] == 1
+    assert certain.any() and np.array_equal(weights[certain], r_v[drawn][certain])
+    assert (weights > 0).all()
+
+
+def test_few_drawn_columns_calibrate_fewer_sums(table, rng, monkeypatch):
+    """With 50 columns for each sum, 300 columns allow for five: 1, three entries of w_j and one square."""
+    _, W, r_v = table
+    monkeypatch.setattr(sampling, "DRAWN_PER_SUM", 50)
+    pi = np.full(N, 0.1)
+    drawn = systematic_sample(pi, rng)
+    weights = calibrated_weights(W, r_v, pi, drawn)
+    assert np.allclose(weights @ W[drawn], r_v @ W) and weights.sum() == pytest.approx(r_v.sum())
+    gaps = np.abs((W[drawn].T * weights) @ W[drawn] - (W.T * r_v) @ W)
+    assert gaps[0, 0] < 1e-9 * r_v.sum() < np.delete(gaps, 0).min()
+
+
+def estimates(function, U, W, r_v, totals, rng, runs):
+    """Return what `function` gives with fresh samples, again and again."""
+    found = []
+    for _ in range(runs):
+        columns = columns_for(U, totals, W, r_v, rng)
+        found.append(apply(function, columns.parts(U, totals), U))
+    return np.array(found)
+
+
+@pytest.mark.parametrize("calibrated", [False, True])
+def test_sampled_sums_are_unbiased(table, few, rng, monkeypatch, calibrated):
+    """By themselves; once calibrated, with a bias far below the noise of one sample."""
+    U, W, r_v = table
+    if not calibrated:
+        monkeypatch.setattr(sampling, "calibrated_weights", lambda Z, r_v, pi, drawn: r_v[drawn] / pi[drawn])
+    runs = 300
+    sums = np.exp(estimates(log_partition, U, W, r_v, np.full(len(U), 20.0), rng, runs))
+    noise = sums.std(axis=0, ddof=1)
+    bias = np.abs(sums.mean(axis=0) - np.exp(log_partition(U, W, r_v)))
+    assert (bias <= 4.5 * noise / np.sqrt(runs) + 0.4 * calibrated * noise + 1e-9).all()
+
+
+def test_the_noise_is_a_fraction_of_the_poisson_noise(table, few, rng):
+    """T^2 V against T C, in the units of C, however many counts a row has."""
+    U, W, r_v = table
+    totals = np.geomspace(20, 2000, len(U))
+    found = estimates(lambda *args: tilted_means(*args)[1], U, W, r_v, totals, rng, 60)
+    weights = r_v * np.exp(U @ W.T)
+    weights /= weights.sum(axis=1, keepdims=True)
+    means = weights @ W
+    shares = []
+    for i, total in enumerate(totals):
+        centred = W - means[i]
+        C = (centred * weights[i][:, None]).T @ centred
+        V = (found[:, i] - means[i]).T @ (found[:, i] - means[i]) / len(found)
+        shares.append(total * np.trace(np.linalg.solve(C, V)) / D)
+    assert np.mean(shares) < 0.05 and max(shares) < 0.25
+
+
+def test_calibration_takes_most_of_the_noise_away(table, few, rng, monkeypatch):
+    U, W, r_v = table
+    totals = np.full(len(U), 20.0)
+    calibrated = estimates(log_partition, U, W, r_v, totals, rng, 60).var(axis=0).mean()
+    monkeypatch.setattr(sampling, "calibrated_weights", lambda Z, r_v, pi, drawn: r_v[drawn] / pi[drawn])
+    assert calibrated < 0.2 * estimates(log_partition, U, W, r_v, totals, rng, 60).var(axis=0).mean()
+
+
+def test_rows_with_many_counts_and_long_rows_have_larger_samples(table):
+    U, W, r_v = table
+    sizes = sample_sizes(np.zeros((3, D)), np.array([1.0, 500.0, 500.1]), W, r_v)
+    assert list(sizes) == [2000, 2000, 4000]
+    variance = np.cov((W @ [1.0, 0, 0]), aweights=r_v, bias=True)
+    length = np.sqrt(np.log(4 * 2000 / (4 * 100)) / 2 / variance)  # exp(2 s^2) makes 100 counts count as 2000
+    sizes = sample_sizes(np.array([[0.999], [1.001]]) * length * [1.0, 0, 0], np.full(2, 100.0), W, r_v)
+    assert list(sizes) == [8000, 16000]
+
+
+def test_without_a_generator_or_with_few_columns_sums_are_exact(table, rng):
+    U, W, r_v = table
+    for columns in (Columns(W, r_v), columns_for(U, np.ones(len(U)), W, r_v, rng)):
+        ((rows, all_columns, factors),) = columns.parts(U, np.ones(len(U)))
+        assert rows == slice(None) and all_columns is W and factors is r_v
+
+
+def test_a_sample_is_drawn_once_and_the_next_one_is_another(table, few, rng):
+    U, W, r_v = table
+    columns = columns_for(U, np.ones(len(U)), W, r_v, rng)
+    once, again = (columns.parts(0 * U, np.ones(len(U)))[0][1] for _ in range(2))
+    assert once is again and len(once) < N
+    other = columns_for(U, np.ones(len(U)), W, r_v, rng).parts(0 * U, np.ones(len(U)))[0][1]
+    assert not np.array_equal(once, other)
+
+
+@pytest.fixture(scope="module")
+def counts():
+    """Return a table of rare counts whose sums are sampled where more than 100 columns are."""
+    rng = np.random.default_rng(5)
+    m, n, d = 900, 700, 3
+    U, V = rng.standard_normal((m, d)), rng.standard_normal((n, d))
+    r_v = rng.gamma(1.0, size=n) + 0.05
+    Z = sp.csr_array(rng.poisson(0.05 * r_v * np.exp(0.8 * U @ V.T / np.sqrt(d))))
+    return Z[Z.sum(axis=1) > 0][:, Z.sum(axis=0) > 0]
+
+
+def test_a_sampled_fit_is_nearly_as_good_and_its_margins_nearly_exact(counts, few):
+    kept, held_out, _, _ = hold_out(counts, 0.2, np.random.default_rng(0))
+    gains = []
+    for most in (10**9, 100):
+        sampling.ALL_UP_TO = most  # monkeypatched by `few`, which restores it
+        model = AMPEmbedding(3, channel="counts", random_state=0).fit(kept)
+        E = model.embedding_, model.components_.T
+        gains.append(heldout_gain(kept, held_out, *E, model.row_bias_, model.column_bias_))
+        columns = model.predict_rates().sum(axis=0) / kept.sum(axis=0)
+        assert np.abs(columns - 1).mean() < (1e-6 if most > 100 else 0.02)
+    assert gains[0] > 0.1 and gains[1] > 0.98 * gains[0]
+
+
+def test_rows_that_were_fitted_are_transformed_to_themselves_but_for_the_sampling(counts, few):
+    model = AMPEmbedding(3, channel="counts", random_state=0).fit(counts)
+    difference = model.transform(counts[:50]) - model.embedding_[:50]
+    assert np.sqrt((difference**2).mean()) < 0.05 * model.embedding_.std()
+
+
+def test_refitted_biases_meet_the_margins_about(counts, few, rng):
+    U, V = (rng.standard_normal((k, 2)) for k in counts.shape)
+    exact, sampled = refit_biases(counts, U, V), refit_biases(counts, U, V, rng=rng)
+    for a, b in zip(exact, sampled, strict=True):
+        assert np.sqrt(np.mean((b / a - 1) ** 2)) < 0.03
+    assert not np.allclose(exact[0], sampled[0], rtol=1e-6)
+
+
+def test_a_row_or_column_without_counts_is_no_obstacle_to_sampling(counts, few):
+    Z = counts.tolil()
+    Z[5], Z[:, 7] = 0, 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = AMPEmbedding(2, channel="damped", random_state=0).fit(sp.csr_array(Z))
+    assert not model.embedding_[5].any() and np.isfinite(model.components_).all()
