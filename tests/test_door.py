@@ -26,7 +26,7 @@ from amptutorial import baselines, metrics
 from amptutorial.bayes_optimal import GaussianMixture, MatchedEvolution, SeenRows
 
 CORE = (
-    "bias score denoisers amp state_evolution model laws spectrum metrics poisson heldout baselines estimator "
+    "bias score denoisers amp state_evolution model laws spectrum metrics poisson sampling heldout baselines estimator "
     "reexpansion channels stopping neighbours bayes_optimal"
 )
 EXAMPLES = 25  # of each function and property
@@ -106,8 +106,8 @@ CASES = {
 NOT_DRIVEN = {
     "records and warnings, which compute nothing": "AMPIterate AMPRun AMPWarning Chosen HalfStep SEIterate SERun Fit "
     "Side IndefinitePrecisionWarning BelowThresholdWarning NotConvergedWarning",
-    "columns in samples, for iterations": "Columns apply calibrated_weights columns_for columns_of inclusion_probabilities "
-    "sample_sizes systematic_sample",
+    "columns in samples, for iterations": "Columns apply calibrated_weights columns_for columns_of "
+    "inclusion_probabilities sample_sizes systematic_sample",
     "base classes and protocols": "Channel Denoiser LinearDenoiser BiasLaw Prior RowLaw ScaledRowLaw",
     "texts, code and rules, not arrays": "Corpus Patience analogy check_denoiser cooccurrence corpus_from_texts "
     "has_closed_form load_docstrings load_movie_reviews nearest_words",
