@@ -134,6 +134,11 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     Gaussian prior for each side prefers them, up to a rotation. Cosines of rows depend
     on the choice.
 
+    Where there are more than 8,192 rows or columns, sums over them are estimated from
+    samples that grow with the counts (`amptutorial.sampling`). The cost is then that of
+    the counts, and not of all pairs; rows and columns of the rates add up to those of
+    the counts within about one per cent.
+
     `n_components` above the number of rows or columns is an error, so that
     scikit-learn's `check_estimator`, whose data have two to five features, is passed by
     `AMPEmbedding(1)` and `AMPEmbedding(2)`.

@@ -1,4 +1,9 @@
-"""Run all benchmarks and print one table. The sampler comes first, so that its peak memory is its own."""
+"""Run all benchmarks and print one table, or with the word `scale` those of large tables.
+
+The sampler comes first, so that its peak memory is its own.
+"""
+
+import sys
 
 from .algorithm import (
     bench_dense,
@@ -10,6 +15,7 @@ from .algorithm import (
 )
 from .lasso import bench_lasso
 from .sampling import bench_sampling
+from .scale import bench_cost
 
 BENCHMARKS = [
     bench_sampling,
@@ -25,7 +31,7 @@ BENCHMARKS = [
 
 def main():
     """Print each row as soon as it is measured."""
-    for bench in BENCHMARKS:
+    for bench in [bench_cost] if sys.argv[1:] == ["scale"] else BENCHMARKS:
         for line in bench():
             print(f"{line['name']:<52} {line['ratio']:8.2f}   ({line['demanded']})\n    {line['at']}", flush=True)
 
