@@ -1,14 +1,17 @@
 """Biased low-rank AMP: Algorithm 1 of the paper (`alg:low-ramp`), corrected.
 
-`amp_iterates` is the algorithm, line by line. `form_precision` is the one place where
-F is formed, and `half_step` the one where a denoiser is called: for both sides of AMP,
-for `amptutorial.state_evolution`, and for `amptutorial.reexpansion`.
+`one_iteration` is the algorithm, line by line: `amp_iterates` repeats it on rows that
+one process holds, and `amptutorial.sharded` on rows spread over workers.
+`form_precision` is the one place where F is formed, and `denoise_rows` the one where a
+denoiser is called: for both sides of AMP, for `amptutorial.state_evolution`, and for
+`amptutorial.reexpansion`.
 """
 
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import count, islice
+from functools import partial
+from itertools import islice
 
 import numpy as np
 import scipy.sparse as sp
@@ -181,9 +184,15 @@ def half_step(P, r, Q, Gamma, denoiser):
     check_finite(Q=Q, P=P)
     F, floored = form_precision(Q, Gamma, r, denoiser)
     denoiser = denoiser.refit(P, r, F)
+    estimate, jacobian = denoise_rows(P, r, F, denoiser)
+    return HalfStep(F, estimate, jacobian, denoiser, floored)
+
+
+def denoise_rows(P, r, F, denoiser):
+    """Return the estimate of the rows `P` and its mean Jacobian, if they are finite."""
     estimate, jacobian = denoiser.denoise(P, r, F)
     check_finite(estimate=estimate, mean_jacobian=jacobian)
-    return HalfStep(F, estimate, jacobian, denoiser, floored)
+    return estimate, jacobian
 
 
 def as_operator(Y):
@@ -246,7 +255,12 @@ def check_start(B0, m, n):
 
 def denoiser_input(Y, X, X_hat, Gamma, m):
     """Return P = Y X / sqrt(m) - X_hat Gamma: the product minus the Onsager term."""
-    return (Y @ X / np.sqrt(m) - X_hat @ Gamma).astype(X.dtype, copy=False)
+    return less_onsager(Y @ X, X_hat, Gamma, m).astype(X.dtype, copy=False)
+
+
+def less_onsager(product, X_hat, Gamma, m):
+    """Return the `product` Y X / sqrt(m) minus the Onsager term X_hat Gamma."""
+    return product / np.sqrt(m) - X_hat @ Gamma
 
 
 def second_moment(X, m):
@@ -259,32 +273,98 @@ def damp(new, old, damping):
     return new if damping == 0 else (1 - damping) * new + damping * old
 
 
+@dataclass(frozen=True)
+class AMPState:
+    """Where iteration `k` starts: arrays and denoisers as in Algorithm 1.
+
+    `Gamma_b` is that of the iteration before, which only damping asks for.
+    """
+
+    k: int
+    A: np.ndarray
+    B: np.ndarray
+    Gamma_a: np.ndarray
+    Gamma_b: np.ndarray | None
+    denoiser_u: Denoiser
+    denoiser_v: Denoiser
+
+
+@dataclass(frozen=True)
+class RowStep:
+    """What the rows do in one iteration: `half` and what the columns need of it.
+
+    A (m, d) is damped. The sums over the rows are Y^T A (n, d) and A^T A / m (d, d).
+    """
+
+    half: HalfStep
+    A: np.ndarray
+    product: np.ndarray
+    Q: np.ndarray
+
+
+def start_state(B, m, denoiser):
+    """Return the state before the first iteration, line 3: A and Gamma^a are zero."""
+    d = B.shape[1]
+    return AMPState(0, np.zeros((m, d), B.dtype), B, np.zeros((d, d)), None, *denoiser)
+
+
+def update_rows(Y, r_u, state, damping):
+    """Return the `RowStep` on rows that this process holds; `Y` is their score."""
+    m = len(r_u)
+    Q, Gamma = second_moment(state.B, m), state.Gamma_a  # 4
+    P = denoiser_input(Y, state.B, state.A, Gamma, m)  # 5
+    half = half_step(P, r_u, Q, Gamma, state.denoiser_u)  # 6, 7
+    A = damp(half.estimate, state.A, damping)
+    return RowStep(half, A, Y.T @ A, second_moment(A, m))
+
+
+def one_iteration(state, rows, r_v, damping=0.0):
+    """Return iteration k of Algorithm 1 and the state after it.
+
+    The numbers are the lines of the algorithm as chapter 8 of the book corrects it.
+
+    Parameters
+    ----------
+    state : AMPState
+    rows : callable
+        ``rows(state, damping)`` returns the `RowStep`, lines 4 to 7.
+    r_v : array (n,)
+    damping : float
+
+    Returns
+    -------
+    iterate : AMPIterate
+    state : AMPState
+    """
+    (m, n), B = (len(state.A), len(r_v)), state.B
+    old = damping if state.k else 0.0  # there is no estimate A before the first
+    step = rows(state, old)
+    a, A = step.half, step.A
+    Gamma_b = damp(a.jacobian, state.Gamma_b, old)
+
+    P_b = less_onsager(step.product, B, Gamma_b, m).astype(A.dtype, copy=False)  # 9
+    b = half_step(P_b, r_v, step.Q, Gamma_b, state.denoiser_v)  # 8, 10, 11
+    B = damp(b.estimate, B, damping)
+    # 11 sums over the n rows of B and divides by m; b.jacobian is their mean
+    Gamma_a = damp(b.jacobian * (n / m), state.Gamma_a, damping)
+    iterate = AMPIterate(
+        k=state.k, A=A, B=B, F_a=a.F, F_b=b.F, Gamma_a=state.Gamma_a, Gamma_b=Gamma_b,
+        floored_a=a.floored, floored_b=b.floored,
+        denoiser_u=a.denoiser, denoiser_v=b.denoiser,
+    )  # fmt: skip
+    after = AMPState(state.k + 1, A, B, Gamma_a, Gamma_b, a.denoiser, b.denoiser)
+    return iterate, after
+
+
 def amp_iterates(Y, r_u, r_v, denoiser, B, damping=0.0):
     """Yield the iterates of Algorithm 1, one after another and without end.
 
-    The numbers are the lines of the algorithm as chapter 8 of the book corrects it.
     Arguments as for `biased_low_rank_amp`, which checks them; `B` is B_0.
     """
-    Yt, (m, n), d = Y.T, Y.shape, B.shape[1]
-    denoiser_u, denoiser_v = denoiser
-    A, Gamma_a, Gamma_b = np.zeros((m, d), B.dtype), np.zeros((d, d)), None  # line 3
-    for k in count():
-        P_a = denoiser_input(Y, B, A, Gamma_a, m)  # 5
-        a = half_step(P_a, r_u, second_moment(B, m), Gamma_a, denoiser_u)  # 4, 6, 7
-        old = damping if k else 0.0  # there is no estimate A before the first
-        A, Gamma_b = damp(a.estimate, A, old), damp(a.jacobian, Gamma_b, old)
-
-        P_b = denoiser_input(Yt, A, B, Gamma_b, m)  # 9
-        b = half_step(P_b, r_v, second_moment(A, m), Gamma_b, denoiser_v)  # 8, 10, 11
-        B = damp(b.estimate, B, damping)
-        denoiser_u, denoiser_v = a.denoiser, b.denoiser
-        yield AMPIterate(
-            k=k, A=A, B=B, F_a=a.F, F_b=b.F, Gamma_a=Gamma_a, Gamma_b=Gamma_b,
-            floored_a=a.floored, floored_b=b.floored,
-            denoiser_u=denoiser_u, denoiser_v=denoiser_v,
-        )  # fmt: skip
-        # 11 sums over the n rows of B and divides by m; b.jacobian is their mean
-        Gamma_a = damp(b.jacobian * (n / m), Gamma_a, damping)
+    state, rows = start_state(B, Y.shape[0], denoiser), partial(update_rows, Y, r_u)
+    while True:
+        iterate, state = one_iteration(state, rows, r_v, damping)
+        yield iterate
 
 
 def biased_low_rank_amp(
@@ -353,10 +433,10 @@ def biased_low_rank_amp(
     r_u, r_v = check_rates(r_u, m, "r_u"), check_rates(r_v, n, "r_v")
     B0, denoiser = check_start(B0, m, n), as_pair(denoiser)
     n_iter = check_integer(n_iter, "n_iter", minimum=1)
-    damping, stop = _check_damping(damping), _check_callback(on_iteration)
+    damping, stop = check_damping(damping), _check_callback(on_iteration)
     iterates = amp_iterates(Y, r_u, r_v, denoiser, B0, damping)
     run = AMPRun(_collect(islice(iterates, n_iter), stop))
-    _warn_if_floored(run.iterates)
+    warn_if_floored([it.floored_a or it.floored_b for it in run.iterates])
     return run
 
 
@@ -375,7 +455,8 @@ def _collect(iterates, stop):
     return collected
 
 
-def _check_damping(damping):
+def check_damping(damping):
+    """Return `damping` if it is in [0, 1)."""
     damping = check_positive(damping, "damping", zero=True)
     if damping >= 1:
         raise ValueError(f"damping must be at least 0 and below 1, got {damping}")
@@ -390,12 +471,12 @@ def _check_callback(on_iteration) -> Callable:
     return on_iteration
 
 
-def _warn_if_floored(iterates):
-    floored = [it.k for it in iterates if it.floored_a or it.floored_b]
-    if floored and floored[-1] == iterates[-1].k:
+def warn_if_floored(floored):
+    """Warn the caller's caller if the last of the iterations `floored` an F."""
+    if floored[-1]:
         warnings.warn(
             "F was not safely positive definite in the last iteration "
-            f"({len(floored)} of {len(iterates)} in all): its eigenvalues were raised, "
+            f"({sum(floored)} of {len(floored)} in all): its eigenvalues were raised, "
             "and the result is not a fixed point of the paper's algorithm",
             IndefinitePrecisionWarning,
             stacklevel=3,

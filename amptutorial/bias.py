@@ -62,7 +62,17 @@ def estimate_bias(Z):
     >>> estimate_bias(np.array([[1, 2], [3, 6]]))
     (array([0.5, 1.5]), array([2., 4.]))
     """
-    rows, columns = margins(Z)
+    return bias_of_margins(*margins(Z))
+
+
+def bias_of_margins(rows, columns):
+    """Return the bias factors of `estimate_bias` from the sums that it counts.
+
+    Examples
+    --------
+    >>> bias_of_margins(np.array([3.0, 9.0]), np.array([4.0, 8.0]))
+    (array([0.5, 1.5]), array([2., 4.]))
+    """
     _refuse_empty(rows, "row")
     _refuse_empty(columns, "column")
     return rows / rows.mean(), columns / len(rows)

@@ -104,14 +104,15 @@ CASES = {
     "svd": "Y:Ymn d:I1 rng:G",
 }
 NOT_DRIVEN = {
-    "records and warnings, which compute nothing": "AMPIterate AMPRun AMPWarning Chosen HalfStep SEIterate SERun Fit "
+    "records and warnings, which compute nothing": "AMPIterate AMPRun AMPState RowStep AMPWarning Chosen HalfStep SEIterate SERun Fit "
     "Side IndefinitePrecisionWarning BelowThresholdWarning NotConvergedWarning",
     "columns in samples, for iterations": "Columns apply calibrated_weights columns_for columns_of "
     "inclusion_probabilities sample_sizes systematic_sample",
     "base classes and protocols": "Channel Denoiser LinearDenoiser BiasLaw Prior RowLaw ScaledRowLaw",
     "texts, code and rules, not arrays": "Corpus Patience analogy check_denoiser cooccurrence corpus_from_texts "
     "has_closed_form load_docstrings load_movie_reviews nearest_words",
-    "steps of iterations, whose callers check": "HeldOut amp_iterates balanced_sides best_iterate damp denoiser_input "
+    "steps of iterations, whose callers check": "HeldOut amp_iterates balanced_sides best_iterate bias_of_margins "
+    "check_damping damp denoise_rows denoiser_input less_onsager one_iteration start_state update_rows warn_if_floored "
     "expected_bursts fit_margins floor_precision form_precision half_step iterated_sides largest_changes "
     "leading_directions log_partition margin_biases mode_gains new_side normalise_rows "
     "posterior_covariances prior_covariance products_of_pairs "

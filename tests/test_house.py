@@ -36,6 +36,7 @@ MAY_IMPORT = {
     "amptutorial": (),
     "amptutorial/figures.py": ("book",),
     "amptutorial/minimisers.py": ("rivals",),
+    "amptutorial/sharded.py": ("dask",),
     "amptutorial/widgets.py": ("book",),
     "amptutorial/checks": ("test",),  # pytest, for tests of a denoiser
     "amptutorial/grading": ("course",),

@@ -1,0 +1,265 @@
+"""Biased low-rank AMP on shards of counts, on the workers of a Dask cluster.
+
+A worker loads a shard once and keeps its score. In each iteration the workers update
+the rows of A and return what adds up over the rows, such as Y^T A; the calling process
+then updates the columns. The counts stay with the workers. The estimates, m x d and
+n x d, pass through the calling process, which keeps the last ones. So a worker may be
+lost: Dask lets another one load its shards, and the iteration goes on.
+"""
+
+import pickle
+from hashlib import sha256
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+from tqdm import tqdm
+
+from ._blocks import blocks
+from ._validation import check_finite, check_integer, quiet
+from .amp import (
+    AMPIterate,
+    AMPRun,
+    AMPState,
+    HalfStep,
+    RowStep,
+    check_damping,
+    check_start,
+    damp,
+    denoise_rows,
+    denoiser_input,
+    form_precision,
+    one_iteration,
+    second_moment,
+    start_state,
+    warn_if_floored,
+)
+from .bias import bias_of_margins
+from .denoisers import Denoiser, as_pair
+from .shards import Shards, load_score, open_shards, write_arrays
+
+CHECKPOINT = "checkpoint.npz"
+FAN_IN = 8  # sums that one task adds up
+
+
+@quiet
+def _denoiser_input(Y, A, given):
+    """Return P for the rows of a shard."""
+    B, Gamma, m = given
+    P = denoiser_input(Y, B, A, Gamma, m)
+    check_finite(P=P)
+    return P
+
+
+def _statistics(P, r, F, denoiser):
+    return denoiser.statistics(P, r, F)
+
+
+@quiet
+def _update(Y, P, r, A, m, F, denoiser, damping):
+    """Return the new rows of a shard, and what they add to the sums over all rows."""
+    estimate, jacobian = denoise_rows(P, r, F, denoiser)
+    A = damp(estimate, A, damping)
+    return A, (Y.T @ A, second_moment(A, m), jacobian * (len(P) / m))
+
+
+def _rows(updated):
+    return updated[0]
+
+
+def _sums(updated):
+    return updated[1]
+
+
+def _add(parts):
+    parts = [part for part in parts if part is not None]
+    return tuple(map(sum, zip(*parts, strict=True))) if parts else None
+
+
+def _given(value):
+    """Return the value: a task that workers hand on to each other, and can repeat."""
+    return value
+
+
+class _RowsOnWorkers:
+    """Lines 4 to 7 of Algorithm 1 on shards, as `amptutorial.amp.update_rows`."""
+
+    def __init__(self, client, shards, r_u, r_v):
+        self.client, self.shards, self.r_u = client, shards, r_u
+        self.r = [r_u[part] for part in shards.slices]
+        r_v, folder = self.submit(_given, r_v), str(shards.folder)
+        self.scores = [
+            self.submit(load_score, folder, *each, r_v)
+            for each in zip(shards.files, self.r, strict=True)
+        ]
+
+    def submit(self, task, *args):
+        return self.client.submit(task, *args, pure=False)
+
+    def total(self, parts):
+        """Return the sum over the shards, added up in a tree."""
+        while len(parts) > 1:
+            groups = blocks(len(parts), FAN_IN)
+            parts = [self.submit(_add, parts[group]) for group in groups]
+        return parts[0]
+
+    def __call__(self, state, damping):
+        denoiser, m, Gamma = state.denoiser_u, len(self.r_u), state.Gamma_a
+        Q = second_moment(state.B, m)
+        check_finite(Q=Q)
+        F, floored = form_precision(Q, Gamma, self.r_u, denoiser)
+        A = [state.A[part] for part in self.shards.slices]
+        given = self.submit(_given, (state.B, Gamma, m))
+        P = [
+            self.submit(_denoiser_input, Y, A_part, given)
+            for Y, A_part in zip(self.scores, A, strict=True)
+        ]
+        if type(denoiser).statistics is not Denoiser.statistics:
+            learned = [
+                self.submit(_statistics, *each, F, denoiser)
+                for each in zip(P, self.r, strict=True)
+            ]
+            statistics = self.total(learned).result()
+            if statistics is not None:
+                denoiser = denoiser.refit_from(statistics)
+        updated = [
+            self.submit(_update, *each, m, F, denoiser, damping)
+            for each in zip(self.scores, P, self.r, A, strict=True)
+        ]
+        total = self.total([self.submit(_sums, each) for each in updated])
+        rows = [self.submit(_rows, each) for each in updated]
+        (product, Q, jacobian), *rows = self.client.gather([total, *rows])
+        A = np.concatenate(rows)
+        return RowStep(HalfStep(F, A, jacobian, denoiser, floored), A, product, Q)
+
+
+def sharded_amp(
+    shards, denoiser, *, B0, n_iter=10, damping=0.0, checkpoints=None, client
+):
+    """Run `amptutorial.biased_low_rank_amp` on counts in shards, on a Dask cluster.
+
+    Y~ is the score of the counts with counted biases (`amptutorial.estimate_bias`). The
+    result is that of a single process, up to the order in which sums are formed.
+
+    Parameters
+    ----------
+    shards : Shards or path
+        See `write_shards`. All workers see the folder by the same path.
+    denoiser, B0, n_iter, damping
+        As for `amptutorial.biased_low_rank_amp`. A denoiser of the rows that learns
+        has `statistics` and `refit_from`.
+    checkpoints : path, optional
+        A folder: the last iteration is stored there, and a run with the same shards,
+        denoiser, start and damping goes on from it. Denoisers are stored by `pickle`,
+        so take no folder from someone whose code you would not run.
+    client : distributed.Client
+        Of the cluster, where this package is installed.
+
+    Returns
+    -------
+    AMPRun
+        Its `iterates` hold the last iteration alone.
+
+    Raises
+    ------
+    ImportError
+        If Dask is not installed.
+    FileNotFoundError, ValueError
+        For shards that are missing or changed, a row or column without counts, a
+        checkpoint of another run, and as `amptutorial.biased_low_rank_amp`.
+    TypeError
+        For a denoiser that cannot be pickled, or that learns by `refit` alone.
+
+    Warns
+    -----
+    IndefinitePrecisionWarning
+        If F had to be floored in the last iteration.
+    """
+    _check_client(client)
+    if not isinstance(shards, Shards):
+        shards = open_shards(shards)
+    (m, n), n_iter = shards.shape, check_integer(n_iter, "n_iter", minimum=1)
+    r_u, r_v = bias_of_margins(shards.rows, shards.columns)
+    B0, denoiser = check_start(B0, m, n), as_pair(denoiser)
+    damping, pickled = check_damping(damping), _pickle(denoiser)
+    parts = shards.checksum.encode(), pickled, B0.tobytes(), repr(damping).encode()
+    store = _Checkpoint(checkpoints, b"".join(sha256(one).digest() for one in parts))
+    iterate, state = store.load(n_iter) or (None, start_state(B0, m, denoiser))
+    floored = [iterate.floored_a or iterate.floored_b] if iterate else []
+    if state.k < n_iter:
+        rows = _RowsOnWorkers(client, shards, r_u, r_v)
+    for _ in tqdm(range(state.k, n_iter), desc="AMP on shards", unit=" iterations"):
+        iterate, state = quiet(one_iteration)(state, rows, r_v, damping)
+        floored.append(iterate.floored_a or iterate.floored_b)
+        store.save(iterate, state)
+    warn_if_floored(floored)
+    return AMPRun([iterate])
+
+
+def _check_client(client):
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise ImportError(
+            "sharded_amp needs Dask: pip install amptutorial[dask]"
+        ) from error
+    if not isinstance(client, Client):
+        raise TypeError(f"client must be a distributed.Client, got {client!r}")
+
+
+def _pickle(denoiser):
+    """Return the pair of denoisers as bytes, if workers can have the first."""
+    one = type(denoiser[0])
+    if one.refit is not Denoiser.refit:
+        raise TypeError(
+            f"the denoiser {one.__name__} overrides refit, which sees all rows at once:"
+            " let it define statistics and refit_from instead"
+        )
+    try:
+        return pickle.dumps(denoiser, protocol=4)
+    except Exception as error:
+        raise TypeError(
+            f"denoiser {denoiser!r} cannot be pickled, and so cannot reach a worker: "
+            f"define its class in a module, and keep data in it, no functions ({error})"
+        ) from error
+
+
+class _Checkpoint:
+    """The last iteration of a run in a folder, or nowhere if `folder` is None."""
+
+    def __init__(self, folder, fingerprint):
+        self.path = None if folder is None else Path(folder) / CHECKPOINT
+        self.fingerprint = np.frombuffer(fingerprint, np.uint8)
+
+    def save(self, iterate, state):
+        if self.path is None:
+            return
+        arrays = dict(vars(iterate))
+        pair = pickle.dumps((arrays.pop("denoiser_u"), arrays.pop("denoiser_v")))
+        arrays |= {
+            "Gamma_next": state.Gamma_a,
+            "denoisers": np.frombuffer(pair, np.uint8),
+            "fingerprint": self.fingerprint,
+        }
+        write_arrays(self.path, np.savez, **arrays)
+
+    def load(self, n_iter):
+        """Return the last iterate and the state after it, or None if there is none."""
+        if self.path is None or not self.path.exists():
+            return None
+        stored = dict(np.load(BytesIO(self.path.read_bytes())))
+        if not np.array_equal(stored.pop("fingerprint"), self.fingerprint):
+            raise ValueError(
+                f"{self.path} is of other counts, another denoiser, start or damping: "
+                "give this run a folder of its own"
+            )
+        Gamma_a, pair = stored.pop("Gamma_next"), stored.pop("denoisers")
+        pair = pickle.loads(pair.tobytes())
+        numbers = "k", "floored_a", "floored_b"
+        stored |= {name: stored[name].item() for name in numbers}
+        it = AMPIterate(**stored, denoiser_u=pair[0], denoiser_v=pair[1])
+        if it.k >= n_iter:
+            raise ValueError(
+                f"n_iter is {n_iter}, and {self.path} is of iteration {it.k + 1}"
+            )
+        return it, AMPState(it.k + 1, it.A, it.B, Gamma_a, it.Gamma_b, *pair)

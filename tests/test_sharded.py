@@ -1,0 +1,253 @@
+"""AMP on shards is AMP of one process; what goes wrong with a shard, a worker or a checkpoint is named."""
+
+import json
+import os
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from distributed import Client, LocalCluster
+from sharded_denoisers import LearnsByRefit, LeavesOnce, ScalesOfRows, WithFunction
+
+from amptutorial import FisherScore, GaussianPosterior, Lasso, Ridge, biased_low_rank_amp, drop_empty, estimate_bias
+from amptutorial import sharded as module
+from amptutorial.amp import IndefinitePrecisionWarning
+from amptutorial.sharded import CHECKPOINT, sharded_amp
+from amptutorial.shards import MANIFEST, open_shards, write_shards
+
+pytestmark = pytest.mark.filterwarnings("ignore:F was not safely positive definite")
+
+
+def cluster(**kwargs):
+    return LocalCluster(dashboard_address=":0", threads_per_worker=1, **kwargs)
+
+
+@pytest.fixture(scope="module")
+def client():
+    """Return a client of two workers in this process."""
+    with cluster(n_workers=2, processes=False) as workers, Client(workers) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def counts():
+    """Return counts (61, 40), with biases and a direction."""
+    rng = np.random.default_rng(5)
+    rates = np.outer(rng.uniform(0.5, 2, 61), rng.uniform(0.5, 2, 40))
+    signal = np.outer(rng.standard_normal(61), rng.standard_normal(40))
+    return drop_empty(sp.csr_array(rng.poisson(rates * np.exp(0.5 * signal))))[0]
+
+
+@pytest.fixture(scope="module")
+def B0(counts):
+    return np.random.default_rng(6).standard_normal((counts.shape[1], 2))
+
+
+@pytest.fixture
+def shards(counts, tmp_path):
+    return write_shards(counts, tmp_path / "shards", rows=17)
+
+
+def at_once(counts, denoiser, **arguments):
+    r_u, r_v = estimate_bias(counts)
+    return biased_low_rank_amp(FisherScore(counts, r_u, r_v), r_u, r_v, denoiser, **arguments)
+
+
+def assert_same(found, expected):
+    """The last iterations agree in everything that they hold, to 1e-9 of its size."""
+    found, expected = vars(found.iterates[-1]), vars(expected.iterates[-1])
+    for name in set(expected) - {"denoiser_u", "denoiser_v"}:
+        assert np.allclose(found[name], expected[name], rtol=0, atol=1e-9 * np.abs(expected[name]).max()), name
+    for side in ("denoiser_u", "denoiser_v"):
+        pair = (getattr(one[side], "covariance", 0) for one in (found, expected))
+        assert np.allclose(*pair, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("cut", ["one shard", "single rows and uneven blocks", "four blocks, one of them lower"])
+@pytest.mark.parametrize(
+    "denoiser",
+    [
+        Ridge(1.0),
+        Lasso(0.5),
+        GaussianPosterior(1.0, learn=True),
+        (GaussianPosterior(0.5), Ridge(2.0)),
+        ScalesOfRows(1.0),
+    ],
+    ids=str,
+)
+def test_shards_give_what_one_process_gives(denoiser, cut, counts, B0, client, tmp_path):
+    ends = {"one shard": [], "single rows and uneven blocks": [1, 2, 5, *range(10, 40, 3)]}.get(cut, [17, 34, 51])
+    parts = zip([0, *ends], [*ends, counts.shape[0]], strict=True)
+    shards = write_shards((counts[start:end] for start, end in parts), tmp_path)
+    assert len(shards.files) == len(ends) + 1 and shards.shape == counts.shape
+    run = sharded_amp(shards, denoiser, B0=B0, n_iter=6, client=client)
+    assert_same(run, at_once(counts, denoiser, B0=B0, n_iter=6))
+    assert [iterate.k for iterate in run.iterates] == [5]
+
+
+def test_damped_steps_and_single_precision_are_those_of_one_process(counts, shards, B0, client):
+    run = sharded_amp(shards.folder, Ridge(1.0), B0=B0, n_iter=5, damping=0.3, client=client)
+    assert_same(run, at_once(counts, Ridge(1.0), B0=B0, n_iter=5, damping=0.3))
+    run = sharded_amp(shards, Ridge(1.0), B0=B0.astype(np.float32), n_iter=2, client=client)
+    assert run.A.dtype == run.B.dtype == np.float32
+
+
+@pytest.mark.filterwarnings("default:F was not safely positive definite")
+def test_a_floored_last_iteration_is_announced_as_by_one_process(counts, shards, B0, client):
+    with pytest.warns(IndefinitePrecisionWarning) as expected:
+        at_once(counts, Ridge(1.0), B0=0.1 * B0, n_iter=5)
+    with pytest.warns(IndefinitePrecisionWarning) as found:
+        sharded_amp(shards, Ridge(1.0), B0=0.1 * B0, n_iter=5, client=client)
+    assert "(4 of 5 in all)" in str(found[0].message)
+    assert [str(each.message) for each in found] == [str(each.message) for each in expected]
+    assert found[0].filename == __file__
+
+
+def test_a_worker_that_is_lost_loses_nothing(counts, shards, B0, tmp_path):
+    """In the third call of the denoiser, its process ends at once; Dask starts another one."""
+    mark = tmp_path / "left"
+    denoiser = LeavesOnce(mark, os.getpid())
+    with cluster(n_workers=2, processes=True) as workers, Client(workers) as client:
+        run = sharded_amp(shards, (denoiser, Ridge(1.0)), B0=B0, n_iter=5, client=client)
+    assert mark.exists()
+    assert_same(run, at_once(counts, Ridge(1.0), B0=B0, n_iter=5))
+
+
+def run_on(shards, client, B0, **arguments):
+    return sharded_amp(shards, Ridge(1.0), **{"B0": B0, "n_iter": 2, "client": client} | arguments)
+
+
+@pytest.mark.parametrize("size", [-1, 0.5])
+def test_a_shard_that_changed_is_named_by_the_worker(size, shards, B0, client):
+    path = shards.folder / "shard-00002.npz"
+    data = path.read_bytes()
+    path.write_bytes(data[: int(len(data) * 0.5)] if size == 0.5 else data[:-1] + bytes([data[-1] ^ 1]))
+    with pytest.raises(ValueError, match="shard-00002.npz in .* is not as it was written"):
+        run_on(shards, client, B0)
+
+
+def test_a_shard_that_is_missing_is_named(shards, B0, client):
+    (shards.folder / "shard-00001.npz").unlink()
+    with pytest.raises(FileNotFoundError, match="shard-00001.npz is missing"):
+        run_on(shards, client, B0)
+    with pytest.raises(FileNotFoundError, match="shard-00001.npz is missing"):
+        open_shards(shards.folder)
+
+
+def test_a_block_of_another_width_or_without_counts_is_named(tmp_path):
+    with pytest.raises(ValueError, match="shard 1 of Z has 3 columns, those before it have 2"):
+        write_shards([np.ones((2, 2)), np.ones((2, 3))], tmp_path)
+    for empty in (np.zeros((2, 2)), np.ones((0, 2))):
+        with pytest.raises(ValueError, match="shard 1 of Z (is empty|must be a matrix with at least one row)"):
+            write_shards([np.ones((2, 2)), empty], tmp_path)
+    with pytest.raises(ValueError, match="Z has no rows"):
+        write_shards([], tmp_path)
+    with pytest.raises(FileNotFoundError, match="has no manifest.json"):
+        open_shards(tmp_path)
+
+
+def change(shards, edit):
+    manifest = json.loads((shards.folder / MANIFEST).read_text())
+    edit(manifest)
+    (shards.folder / MANIFEST).write_text(json.dumps(manifest))
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (lambda manifest: manifest.pop("shards"), "manifest.json in .* is damaged"),
+        (lambda manifest: manifest.update(margins=""), "margins.npz in .* is not as it was written"),
+        (lambda manifest: manifest["shards"][1]["shape"].__setitem__(1, 7), "shard-00001.npz in .* has the shape"),
+        (lambda manifest: manifest["shards"][1]["shape"].__setitem__(0, 0), "shard-00001.npz in .* has the shape"),
+        (lambda manifest: manifest["shards"].pop(), "do not have 61 rows in all"),
+    ],
+)
+def test_a_manifest_that_cannot_be_is_refused(edit, message, shards):
+    change(shards, edit)
+    with pytest.raises(ValueError, match=message):
+        open_shards(shards.folder)
+
+
+def test_a_shard_of_another_shape_than_the_manifest_says_is_refused(shards, B0, client):
+    def swap(manifest):
+        first, last = manifest["shards"][0]["shape"], manifest["shards"][-1]["shape"]
+        first[0], last[0] = last[0], first[0]
+
+    change(shards, swap)
+    with pytest.raises(ValueError, match="shard-000.*.npz has the shape .*, the manifest has"):
+        run_on(open_shards(shards.folder), client, B0)
+
+
+def test_an_interrupted_writing_leaves_no_manifest(counts, shards):
+    def blocks():
+        yield counts[:5]
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_shards(blocks(), shards.folder)
+    with pytest.raises(FileNotFoundError, match="has no manifest.json"):
+        open_shards(shards.folder)
+
+
+@pytest.mark.parametrize("denoiser", [Ridge(1.0), GaussianPosterior(1.0, learn=True)], ids=str)
+def test_a_run_goes_on_from_its_checkpoint(denoiser, counts, shards, B0, client, tmp_path, monkeypatch):
+    """The run is interrupted in its fourth iteration, before that is stored."""
+    given = {"B0": B0, "n_iter": 7, "checkpoints": tmp_path / "run", "damping": 0.2, "client": client}
+    calls, iterate = [], module.one_iteration
+
+    def interrupted(state, *args):
+        calls.append(state.k)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return iterate(state, *args)
+
+    monkeypatch.setattr(module, "one_iteration", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        sharded_amp(shards, denoiser, **given)
+    run = sharded_amp(shards, denoiser, **given)
+    assert calls == [0, 1, 2, 3, 3, 4, 5, 6]
+    assert_same(run, at_once(counts, denoiser, B0=B0, n_iter=7, damping=0.2))
+    assert_same(sharded_amp(shards, denoiser, **given), run)  # nothing is left to do
+    assert len(calls) == 8
+    with pytest.raises(ValueError, match="n_iter is 6, and .* is of iteration 7"):
+        sharded_amp(shards, denoiser, **given | {"n_iter": 6})
+
+
+def test_a_checkpoint_of_another_run_is_refused(counts, shards, B0, client, tmp_path):
+    folder = tmp_path / "run"
+    run_on(shards, client, B0, checkpoints=folder)
+    stored = (folder / CHECKPOINT).read_bytes()
+    more = write_shards(counts + counts, tmp_path / "more", rows=17)
+    others = [(more, {}), (shards, {"B0": B0 + 1}), (shards, {"damping": 0.5})]
+    for counted, change in others:
+        with pytest.raises(ValueError, match="is of other counts, another denoiser, start or damping"):
+            run_on(counted, client, **{"B0": B0, "checkpoints": folder} | change)
+    with pytest.raises(ValueError, match="is of other counts"):
+        sharded_amp(shards, Ridge(2.0), B0=B0, checkpoints=folder, client=client)
+    assert (folder / CHECKPOINT).read_bytes() == stored
+
+
+def test_denoisers_that_cannot_work_on_shards_are_refused(shards, B0, client):
+    with pytest.raises(TypeError, match="WithFunction.* cannot be pickled.* define its class in a module"):
+        sharded_amp(shards, WithFunction(), B0=B0, client=client)
+    with pytest.raises(TypeError, match="LearnsByRefit overrides refit.* define statistics and refit_from"):
+        sharded_amp(shards, LearnsByRefit(1.0), B0=B0, client=client)
+    # the columns are in one process
+    assert sharded_amp(shards, (Ridge(1.0), LearnsByRefit(1.0)), B0=B0, n_iter=1, client=client).denoiser_v.seen
+
+
+def test_rows_and_columns_without_counts_and_other_clients_are_refused(shards, B0, client, tmp_path):
+    gap = write_shards(np.array([[1, 0], [2, 0]]), tmp_path / "gap")
+    with pytest.raises(ValueError, match="column 1 has no counts"):
+        run_on(gap, client, np.ones((2, 1)))
+    with pytest.raises(ValueError, match="row 1 has no counts"):
+        run_on(write_shards(np.array([[1, 1], [0, 0]]), tmp_path / "gap"), client, np.ones((2, 1)))
+    with pytest.raises(TypeError, match="client must be a distributed.Client"):
+        run_on(shards, None, B0)
+
+
+def test_without_dask_the_extra_is_named(shards, B0, monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(ImportError, match=r"pip install amptutorial\[dask\]"):
+        run_on(shards, None, B0)
