@@ -104,8 +104,8 @@ CASES = {
     "svd": "Y:Ymn d:I1 rng:G",
 }
 NOT_DRIVEN = {
-    "records and warnings, which compute nothing": "AMPIterate AMPRun AMPState RowStep AMPWarning Chosen HalfStep SEIterate SERun Fit "
-    "Side IndefinitePrecisionWarning BelowThresholdWarning NotConvergedWarning",
+    "records and warnings, which compute nothing": "AMPIterate AMPRun AMPState AMPWarning Chosen HalfStep RowStep "
+    "SEIterate SERun Fit Side IndefinitePrecisionWarning BelowThresholdWarning NotConvergedWarning",
     "columns in samples, for iterations": "Columns apply calibrated_weights columns_for columns_of "
     "inclusion_probabilities sample_sizes systematic_sample",
     "base classes and protocols": "Channel Denoiser LinearDenoiser BiasLaw Prior RowLaw ScaledRowLaw",

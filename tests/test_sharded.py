@@ -2,7 +2,9 @@
 
 import json
 import os
+import re
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -112,6 +114,16 @@ def test_a_worker_that_is_lost_loses_nothing(counts, shards, B0, tmp_path):
         run = sharded_amp(shards, (denoiser, Ridge(1.0)), B0=B0, n_iter=5, client=client)
     assert mark.exists()
     assert_same(run, at_once(counts, Ridge(1.0), B0=B0, n_iter=5))
+
+
+@pytest.mark.filterwarnings("ignore:Port 8787 is already in use")
+def test_the_example_in_the_readme_runs(counts, rng, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = (Path(__file__).parents[1] / "README.md").read_text()
+    (example,) = (block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "sharded" in block)
+    names = {"__name__": "__main__", "counts": counts, "rng": rng}
+    exec(compile(example, "README.md", "exec"), names)
+    assert names["run"].A.shape == (61, 10) and (tmp_path / "run" / CHECKPOINT).exists()
 
 
 def run_on(shards, client, B0, **arguments):
