@@ -146,8 +146,8 @@ def sharded_amp(
     shards : Shards or path
         See `write_shards`. All workers see the folder by the same path.
     denoiser, B0, n_iter, damping
-        As for `amptutorial.biased_low_rank_amp`. A denoiser of the rows that learns
-        has `statistics` and `refit_from`.
+        As for `amptutorial.biased_low_rank_amp`. The denoiser of the rows treats each
+        row by itself; what it learns from all rows, it learns from their `statistics`.
     checkpoints : path, optional
         A folder: the last iteration is stored there, and a run with the same shards,
         denoiser, start and damping goes on from it. Denoisers are stored by `pickle`,
@@ -168,7 +168,8 @@ def sharded_amp(
         For shards that are missing or changed, a row or column without counts, a
         checkpoint of another run, and as `amptutorial.biased_low_rank_amp`.
     TypeError
-        For a denoiser that cannot be pickled, or that learns by `refit` alone.
+        For a denoiser that cannot be pickled, or one of the rows that overrides
+        `refit`, and for another client.
 
     Warns
     -----
@@ -188,7 +189,8 @@ def sharded_amp(
     floored = [iterate.floored_a or iterate.floored_b] if iterate else []
     if state.k < n_iter:
         rows = _RowsOnWorkers(client, shards, r_u, r_v)
-    for _ in tqdm(range(state.k, n_iter), desc="AMP on shards", unit=" iterations"):
+    left = range(state.k, n_iter)
+    for _ in tqdm(left, desc="AMP on shards", unit=" iterations", leave=False):
         iterate, state = quiet(one_iteration)(state, rows, r_v, damping)
         floored.append(iterate.floored_a or iterate.floored_b)
         store.save(iterate, state)
