@@ -8,6 +8,7 @@ lost: Dask lets another one load its shards, and the iteration goes on.
 """
 
 import pickle
+import warnings
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
@@ -94,7 +95,14 @@ class _RowsOnWorkers:
         ]
 
     def submit(self, task, *args):
-        return self.client.submit(task, *args, pure=False)
+        """Return the future of a task, which holds its arguments and can be repeated.
+
+        Dask would warn of large ones, and ask for `scatter`, which is lost with a
+        worker.
+        """
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Sending large graph")
+            return self.client.submit(task, *args, pure=False)
 
     def total(self, parts):
         """Return the sum over the shards, added up in a tree."""

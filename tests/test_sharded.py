@@ -4,8 +4,10 @@ import json
 import os
 import re
 import sys
+import warnings
 from pathlib import Path
 
+import dask
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -86,6 +88,15 @@ def test_shards_give_what_one_process_gives(denoiser, cut, counts, B0, client, t
     run = sharded_amp(shards, denoiser, B0=B0, n_iter=4, client=client)
     assert_same(run, at_once(counts, denoiser, B0=B0, n_iter=4))
     assert [iterate.k for iterate in run.iterates] == [3]
+
+
+def test_large_estimates_raise_no_warning(shards, B0, client):
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1B"}):
+        with pytest.warns(UserWarning, match="Sending large graph"):
+            client.submit(len, B0).result()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            sharded_amp(shards, GaussianPosterior(1.0), B0=B0, n_iter=1, client=client)
 
 
 def test_damped_steps_and_single_precision_are_those_of_one_process(counts, shards, B0, client):
