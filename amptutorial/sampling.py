@@ -25,6 +25,8 @@ errs. So every half-step draws anew.
 
 import numpy as np
 
+from ._validation import check_finite
+
 ALL_UP_TO = 8192  # columns: where there are no more, sums run over all of them
 FEWEST = 2000  # columns in a sample
 PER_COUNT = 4  # columns in the sample of a row, for each of its counts
@@ -114,13 +116,23 @@ def columns_for(U, weights, W, r_v, rng=None, times=1):
     W, r_v, rng, times
         As for `Columns`.
 
+    Raises
+    ------
+    FloatingPointError
+        If sums are to be sampled, and the squares of `U` overflow.
+
     Examples
     --------
-    >>> columns_for(np.ones((2, 1)), np.ones(2), np.eye(1), np.ones(1)).second_moment
-    array([[1.]])
+    >>> columns_for(np.ones((2, 1)), np.ones(2), np.eye(1), np.ones(1)).sampled
+    False
     """
+    if rng is None or len(W) <= ALL_UP_TO:
+        return Columns(W, r_v)
     share = (weights / weights.sum())[:, None]
-    return Columns(W, r_v, (U * share).T @ U, rng, times)
+    with np.errstate(over="ignore", invalid="ignore"):
+        second_moment = (U * share).T @ U
+    check_finite(second_moment=second_moment)
+    return Columns(W, r_v, second_moment, rng, times)
 
 
 def apply(function, parts, X):

@@ -149,6 +149,15 @@ def test_without_a_generator_or_with_few_columns_sums_are_exact(table, rng):
         assert rows == slice(None) and all_columns is W and factors is r_v
 
 
+def test_squares_that_overflow_are_named_where_they_are_needed(table, rng, monkeypatch):
+    U, W, r_v = table
+    U[0, 0] = 1e200
+    assert not columns_for(U, np.ones(len(U)), W, r_v, rng).sampled
+    monkeypatch.setattr(sampling, "ALL_UP_TO", 100)
+    with pytest.raises(FloatingPointError, match="second_moment"):
+        columns_for(U, np.ones(len(U)), W, r_v, rng)
+
+
 def test_a_sample_is_drawn_once_and_the_next_one_is_another(table, few, rng):
     U, W, r_v = table
     columns = columns_for(U, np.ones(len(U)), W, r_v, rng)
