@@ -351,8 +351,8 @@ def settle_rows(Z, this, other, m, channel=COUNTS, max_iter=200, columns=None):
     N = expected_bursts(Z, channel, this, other, m)
     for rows, *sample in columns.parts(this.X, N.sum(axis=1)):
         moving, side, N_moving = np.arange(len(this.X))[rows], this.take(rows), N[rows]
+        part = [(slice(None), *sample)]
         for _ in range(max_iter):
-            part = [(slice(None), *sample)]
             side = reexpanded_half_step(N_moving, side, other, m, part)
             settled[moving], totals[moving] = side.X, N_moving.sum(axis=1)
             going = side.reach > SETTLED

@@ -68,7 +68,7 @@ class Columns:
     @property
     def sampled(self):
         """Whether sums run over samples."""
-        return self.rng is not None and len(self.W) > ALL_UP_TO
+        return self.rng is not None
 
     def parts(self, U, totals):
         """Return which rows use which columns: a list of (rows, W, r_v).
@@ -107,6 +107,9 @@ class Columns:
 
 def columns_for(U, weights, W, r_v, rng=None, times=1):
     """Return the `Columns` for rows `U` (m, d), such as they count with these weights.
+
+    Sums are sampled if there is a generator, and there are more than `ALL_UP_TO`
+    columns.
 
     Parameters
     ----------

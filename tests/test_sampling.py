@@ -149,6 +149,13 @@ def test_without_a_generator_or_with_few_columns_sums_are_exact(table, rng):
         assert rows == slice(None) and all_columns is W and factors is r_v
 
 
+def test_the_second_moment_is_the_mean_over_the_counts(table, few, rng):
+    U, W, r_v = table
+    counts = rng.integers(1, 5, len(U))
+    rows = np.repeat(U, counts, axis=0)
+    assert np.allclose(columns_for(U, counts, W, r_v, rng).second_moment, rows.T @ rows / len(rows))
+
+
 def test_squares_that_overflow_are_named_where_they_are_needed(table, rng, monkeypatch):
     U, W, r_v = table
     U[0, 0] = 1e200
