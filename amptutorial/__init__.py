@@ -30,7 +30,7 @@ from .laws import (
     scaled_rows,
 )
 from .metrics import normalised_mse
-from .model import PoissonEmbedding, draw_embedding
+from .model import PoissonEmbedding, draw_embedding, draw_example
 from .score import FisherScore
 from .state_evolution import (
     SEIterate,
@@ -82,6 +82,7 @@ __all__ = [
     "cooccurrence",
     "corpus_from_texts",
     "draw_embedding",
+    "draw_example",
     "drop_empty",
     "estimate_bias",
     "gaussian_state_evolution",

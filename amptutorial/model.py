@@ -9,9 +9,11 @@ from ._validation import (
     check_integer,
     check_matrix,
     check_methods,
+    check_positive,
     check_rng,
     check_values,
 )
+from .laws import GaussianRows, ShiftedExponential
 
 # sparse sampling holds two (PAIRS_AT_ONCE, d) arrays, whatever m and n
 PAIRS_AT_ONCE = 2**20
@@ -176,6 +178,45 @@ def draw_embedding(m, n, d, *, rows_u, rows_v, bias_u, bias_v, rng):
         rows_v.draw((n, d), rng),
         bias_u.draw(m, rng),
         bias_v.draw(n, rng),
+    )
+
+
+def draw_example(m, d=3, *, variance=1.0, rate=1.0, spread=0.25, rng):
+    """Draw the synthetic instance of the book: n = 3 m / 2 and Gaussian rows.
+
+    Parameters
+    ----------
+    m, d : int
+    variance : float
+        Of each entry of U and V.
+    rate : float
+        The least expected count of a pair without an embedding.
+    spread : float
+        The mean of the biases s_u, and of s_v - log(rate), which are exponential.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    PoissonEmbedding
+
+    Examples
+    --------
+    >>> truth = draw_example(200, rng=np.random.default_rng(0))
+    >>> truth, truth.sample(np.random.default_rng(1)).shape
+    (PoissonEmbedding(m=200, n=300, d=3), (200, 300))
+    """
+    rows = GaussianRows(check_positive(variance, "variance"))
+    level = np.log(check_positive(rate, "rate"))
+    check_positive(spread, "spread")
+    return draw_embedding(
+        m,
+        3 * check_integer(m, "m", minimum=1) // 2,
+        d,
+        rows_u=rows,
+        rows_v=rows,
+        bias_u=ShiftedExponential(spread, 0.0),
+        bias_v=ShiftedExponential(spread, level),
+        rng=rng,
     )
 
 

@@ -9,7 +9,7 @@ from scipy import stats
 
 from amptutorial import model as model_module
 from amptutorial.laws import ConstantBias, DiscreteBias, GaussianRows, ShiftedExponential
-from amptutorial.model import LONG, PoissonEmbedding, draw_embedding, thinning_bounds
+from amptutorial.model import LONG, PoissonEmbedding, draw_embedding, draw_example, thinning_bounds
 
 
 def make(m, n, d, rng, variance=1.0, shift=1.0):
@@ -221,6 +221,16 @@ def test_sparse_sampling_at_zero_embeddings_and_large_sizes(rng):
     Z = model.sample(rng, sparse=True)
     expected = 1000 * 2000 * np.exp(-4)
     assert Z.shape == (1000, 2000) and abs(Z.sum() - expected) < 5 * np.sqrt(expected)
+
+
+def test_the_example_has_the_laws_that_it_names():
+    truth = draw_example(4000, 2, variance=0.5, rate=3.0, spread=0.1, rng=np.random.default_rng(0))
+    assert truth.U.shape == (4000, 2) and truth.V.shape == (6000, 2)
+    for X in (truth.U, truth.V):
+        assert abs(X.var() - 0.5) < 4 * 0.5 * np.sqrt(2 / X.size)
+    for s in (truth.s_u, truth.s_v):
+        assert abs(s.mean() - s.min() - 0.1) < 4 * 0.1 / np.sqrt(s.size)
+    assert truth.s_u.min() + truth.s_v.min() == pytest.approx(np.log(3.0), abs=1e-3)
 
 
 def test_draw_embedding_is_reproducible():
