@@ -20,7 +20,8 @@ from amptutorial.reproduce import load_results
 ROOT = Path(__file__).parents[1]
 BOOK = ROOT / "book"
 CHAPTERS = sorted(BOOK.glob("*.ipynb"))
-NOTEBOOKS = [*CHAPTERS, *sorted((ROOT / "assignments").glob("*/brief.ipynb"))]
+APPENDICES = sorted((BOOK / "more").glob("*.ipynb"))
+NOTEBOOKS = [*CHAPTERS, *APPENDICES, *sorted((ROOT / "assignments").glob("*/brief.ipynb"))]
 SECTIONS = ["Where it breaks", "Try it", "Exercises", "What to remember", "Test yourself"]
 LEDGER = yaml.safe_load((BOOK / "ledger.yml").read_text())
 FIELDS = {"label", "number", "section", "title", "chapter", "code", "tests", "status", "erratum", "note"}

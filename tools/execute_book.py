@@ -95,5 +95,6 @@ def main(paths):
 
 
 if __name__ == "__main__":
-    everything = [*sorted(BOOK.glob("*.ipynb")), *sorted(ROOT.glob("assignments/*/brief.ipynb"))]
+    pages = sorted(page for pattern in ("*.ipynb", "more/*.ipynb") for page in BOOK.glob(pattern))
+    everything = [*pages, *sorted(ROOT.glob("assignments/*/brief.ipynb"))]
     sys.exit(main([Path(name).resolve() for name in sys.argv[1:]] or everything))

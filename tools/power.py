@@ -245,7 +245,8 @@ def table(path):
 
 if __name__ == "__main__":
     os.environ.update(KERNEL_ENVIRONMENT, MPLBACKEND="agg")
-    paths = [Path(name).resolve() for name in sys.argv[1:]] or sorted(BOOK.glob("*.ipynb"))
+    pages = sorted(page for pattern in ("*.ipynb", "more/*.ipynb") for page in BOOK.glob(pattern))
+    paths = [Path(name).resolve() for name in sys.argv[1:]] or pages
     with ProcessPoolExecutor(1, max_tasks_per_child=1) as pool:
         for result in pool.map(table, paths):
             print(result, flush=True)
