@@ -46,10 +46,10 @@ def bare_products(Y, A, B, n_iter=ITERATIONS):
         Y.T @ A
 
 
-def compare_iteration(Y, r_u, r_v, bare, rng):
+def compare_iteration(Y, r_u, r_v, bare, rng, repeats=15):
     """Return the time of AMP over that of the bare products with `bare`, and both."""
     A, B = random_start(Y.shape[0], D, rng), random_start(Y.shape[1], D, rng)
-    return ratio(lambda: run_amp(Y, r_u, r_v, B), lambda: bare_products(bare, A, B))
+    return ratio(lambda: run_amp(Y, r_u, r_v, B), lambda: bare_products(bare, A, B), repeats)
 
 
 def bench_dense():
