@@ -32,6 +32,25 @@ def test_gaussian_rows_have_closed_forms(d):
     assert np.allclose(prior.information(t), d * np.log1p(t) / 2, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize(("mean", "variance"), [(1, 1), (-1, 2), (-1, 1), (3, 0), (0, 1e10), (1e10, 1)])
+def test_one_component_of_any_mean_and_variance_has_closed_forms(mean, variance):
+    prior, t = GaussianMixture([1], [mean], [variance]), np.array([0, 0.3, 7.0])
+    assert prior.second_moment == mean**2 + variance
+    assert np.allclose(prior.known_share(t), mean**2 + t * variance**2 / (1 + t * variance), rtol=1e-9)
+    assert np.allclose(prior.information(t), np.log1p(t * variance) / 2, atol=1e-6)
+
+
+def test_chances_of_zero_count_for_nothing_and_those_given_are_brought_to_a_sum_of_one():
+    prior = GaussianMixture([0, 0.5, 0.5], [7, -1, 1], [3, 0, 0])
+    assert prior == SIGNS and prior.known_share(0.8) == SIGNS.known_share(0.8)
+    seldom = SeenRows(SPARSE, [0.5, 9.0, 2.0], [0.4, 0.0, 0.6])
+    assert seldom.known(0.3) == pytest.approx(SeenRows(SPARSE, [0.5, 2.0], [0.4, 0.6]).known(0.3), rel=1e-12)
+    rounded = np.array([0.3, 0.700005])
+    assert np.allclose(GaussianMixture(rounded, [0, 0], [1, 2]).weights, rounded / 1.000005, rtol=1e-12)
+    sample = SeenRows(SPARSE, [0.5, 2.0], rounded)
+    assert np.allclose(sample.probabilities, rounded / 1.000005, rtol=1e-12)
+
+
 def test_signs_are_estimated_by_hyperbolic_tangents(rng):
     z, t = rng.standard_normal(200_000), 0.8
     p = t + np.sqrt(t) * z  # given u = 1, by symmetry
@@ -103,6 +122,7 @@ def test_rows_average_over_their_frequencies(prior):
     exact = sum(p * prior.information(r * t) for r, p in zip(RATES, CHANCES, strict=True))
     assert np.allclose(rows(prior).information(t), exact, rtol=1e-5, atol=1e-9)
     assert rows(prior).size == pytest.approx(CHANCES @ RATES * prior.second_moment)
+    assert rows(prior).known(1e8 / RATES.max()) == pytest.approx(rows(prior).size, rel=1e-3)  # the end of the table
 
 
 def test_a_sample_of_frequencies_serves_as_their_law():
@@ -110,8 +130,9 @@ def test_a_sample_of_frequencies_serves_as_their_law():
     assert sample.known(0.3) == pytest.approx(rows(SPARSE).known(0.3), rel=1e-12)
 
 
-@pytest.mark.parametrize("strength", [0.8, 1.3, 4.0])
+@pytest.mark.parametrize("strength", [0.8, 1.3, 4.0, 5e7])
 def test_equal_gaussian_rows_are_estimated_as_by_optimal_shrinkage(strength):
+    """Up to the end of the tables: at the largest strength S^b is 0.65e8."""
     sides = SeenRows(GAUSSIAN, [1.0]), SeenRows(GAUSSIAN, [strength * np.sqrt(BETA)])
     evolution = MatchedEvolution(*sides, BETA)
     m, n = 6e6, 1e7
@@ -207,6 +228,30 @@ def test_the_optimum_is_where_the_potential_is_least_on_a_fine_grid():
     assert (is_first | is_informed).all() and (apart & is_first).any() and (apart & is_informed).any()
 
 
+@pytest.mark.parametrize("scale", [0.2, 0.33, 0.9])
+@pytest.mark.parametrize("unit", [1e-4, 1e4])
+def test_the_units_of_the_two_sides_do_not_matter(scale, unit):
+    """Rates times a unit and rates divided by it: s and t change like S^a and S^b, the errors not at all."""
+    one = MatchedEvolution(rows(SPARSE), rows(SPARSE, scale), BETA)
+    other = MatchedEvolution(rows(SPARSE, unit), rows(SPARSE, scale / unit), BETA)
+    ends = [(each.limit(), each.limit(informed=True), each.optimum()) for each in (one, other)]
+    for (s, t), (s_other, t_other) in zip(*ends, strict=True):
+        assert np.allclose([s_other / unit, t_other * unit], [s, t], rtol=1e-4, atol=1e-7)
+
+
+def test_a_limit_starts_where_it_says_and_ends_when_little_changes(monkeypatch):
+    """Below the transition t shrinks by 0.8 a step: from 1e-6 S^b to 4e-12 S^b, where a step is 1e-12 S^b, takes 56."""
+    seen, step = [], MatchedEvolution.step
+    monkeypatch.setattr(MatchedEvolution, "step", lambda self, t: (seen.append(t), step(self, t))[1])
+    sides = SeenRows(GAUSSIAN, [1.0]), SeenRows(GAUSSIAN, [np.sqrt(0.8 * BETA)])
+    MatchedEvolution(*sides, BETA).limit()
+    assert seen[0] == pytest.approx(1e-6 * np.sqrt(0.8 / BETA)) and 50 < len(seen) < 60
+    seen.clear()
+    sides = SeenRows(GAUSSIAN, [1.0]), SeenRows(GAUSSIAN, [50 * BETA])
+    MatchedEvolution(*sides, BETA).limit(informed=True)
+    assert seen[0] == pytest.approx(50) and len(seen) < 20
+
+
 def test_problems_are_solved_together_as_one_by_one():
     scales = np.array([0.3, 0.5, 0.9])
     together = MatchedEvolution(rows(SPARSE), rows(SIGNS, scales[:, None]), BETA)
@@ -225,18 +270,29 @@ def test_problems_are_solved_together_as_one_by_one():
     ("make", "error", "message"),
     [
         (lambda: GaussianMixture([0.5, 0.4], [0, 0], [1, 1]), ValueError, "weights"),
+        (lambda: GaussianMixture([1.5, -0.5], [0, 0], [1, 1]), ValueError, "weights"),
+        (lambda: GaussianMixture([[0.5, 0.5]], [[0, 0]], [[1, 1]]), ValueError, "weights"),
         (lambda: GaussianMixture([0.5, 0.5], [0], [1, 1]), ValueError, "means"),
         (lambda: GaussianMixture([1], [0], [-1]), ValueError, "variances"),
+        (lambda: GaussianMixture([0.5, 0.5], [0, 0], [1, -1]), ValueError, "variances"),
+        (lambda: GaussianMixture([0.5, 0.5], [0, 0], [1, 1.5e10]), ValueError, "variances"),
+        (lambda: GaussianMixture([0.5, 0.5], [0, -1.5e10], [1, 1]), ValueError, "variances"),
         (lambda: GaussianMixture([1], [0], [np.nan]), ValueError, "variances"),
         (lambda: GaussianMixture([1], [0], [0]), ValueError, "all be zero"),
+        (lambda: GaussianMixture([1, 0], [0, 3], [0, 0]), ValueError, "all be zero"),
         (lambda: GaussianMixture([1], [1], [1], d=2), ValueError, "isotropic"),
+        (lambda: GaussianMixture([0.5, 0.5], [0, 1], [1, 1], d=2), ValueError, "isotropic"),
         (lambda: GaussianMixture([1], [0], [1], d=0), ValueError, "d must be"),
         (lambda: GAUSSIAN.known_share(-1.0), ValueError, "t must be"),
+        (lambda: GAUSSIAN.known_share([1.0, -1.0]), ValueError, "t must be"),
+        (lambda: GAUSSIAN.information([1.0, 1.1e8]), ValueError, "t must be"),
         (lambda: SeenRows(GaussianPosterior(1.0), [1.0]), TypeError, "prior"),
         (lambda: SeenRows(GAUSSIAN, [1.0, 0.0]), ValueError, "rates"),
         (lambda: SeenRows(GAUSSIAN, []), ValueError, "rates"),
         (lambda: SeenRows(GAUSSIAN, [1.0, 2.0], [0.5, 0.6]), ValueError, "probabilities"),
+        (lambda: SeenRows(GAUSSIAN, [1.0, 2.0], [1.5, -0.5]), ValueError, "probabilities"),
         (lambda: rows(GAUSSIAN).known(1e9), ValueError, "scale down"),
+        (lambda: rows(GAUSSIAN).known(2.6e7), ValueError, "scale down"),
         (lambda: MatchedEvolution(rows(GAUSSIAN), GAUSSIAN, 1.0), TypeError, "rows_v"),
         (lambda: MatchedEvolution(rows(GAUSSIAN), rows(GAUSSIAN), 0.0), ValueError, "beta"),
         (

@@ -1,6 +1,7 @@
 """Sums over columns from samples: unbiased, with the noise that is stated, and exact to second order in M."""
 
 import warnings
+from itertools import combinations_with_replacement
 
 import numpy as np
 import pytest
@@ -47,6 +48,12 @@ def test_inclusion_probabilities_add_up_and_follow_the_sizes(K, rng):
         assert (sizes[~free] * (pi[free] / sizes[free])[0] >= 1 - 1e-9).all()
 
 
+def test_where_no_more_sizes_are_positive_than_are_drawn_all_are_certain():
+    for K in (2, 3):
+        assert np.array_equal(inclusion_probabilities(np.array([3.0, 0.0, 1.0]), K), np.ones(3))
+    assert np.array_equal(inclusion_probabilities(np.array([3.0, 0.0, 1.0]), 1), [0.75, 0, 0.25])
+
+
 def test_a_systematic_sample_holds_each_column_with_its_probability(rng):
     pi = inclusion_probabilities(rng.gamma(1.0, size=50), 20)
     runs = 4000
@@ -83,6 +90,44 @@ def test_few_drawn_columns_calibrate_fewer_sums(table, rng, monkeypatch):
     assert np.allclose(weights @ W[drawn], r_v @ W) and weights.sum() == pytest.approx(r_v.sum())
     gaps = np.abs((W[drawn].T * weights) @ W[drawn] - (W.T * r_v) @ W)
     assert gaps[0, 0] < 1e-9 * r_v.sum() < np.delete(gaps, 0).min()
+
+
+@pytest.mark.parametrize("d", [1, 3, 10, 12])
+def test_products_are_calibrated_in_as_many_directions_as_the_sample_has_columns_for(d):
+    """The sums are counted one by one: 1, the entries of w_j, and the products of two leading ones."""
+    enough = []
+    for k in range(min(d, sampling.LEADING) + 1):
+        pairs = list(combinations_with_replacement(range(k), 2))
+        enough.append(sampling.DRAWN_PER_SUM * len([1, *range(d), *pairs]))
+    for k, n_free in enumerate(enough):
+        assert sampling._directions(d, n_free) == k
+        assert sampling._directions(d, n_free - 1) == max(k - 1, 0)
+    assert sampling._directions(d, 10**6) == len(enough) - 1 and sampling._directions(d, 0) == 0
+
+
+def test_columns_are_drawn_by_their_length_in_the_units_of_the_rows(table, few, rng, monkeypatch):
+    """In proportion to r_v_j times a constant plus exp(w_j . S w_j), which is bounded."""
+    _, W, r_v = table
+    W[:5] *= 20
+    S = np.array([[0.5, 0.2, 0.1], [0.2, 1.5, 0.3], [0.1, 0.3, 0.8]])
+    asked, inclusion = [], inclusion_probabilities
+    monkeypatch.setattr(sampling, "inclusion_probabilities", lambda *args: (asked.append(args), inclusion(*args))[1])
+    columns = Columns(W, r_v, S, rng)
+    ((_, drawn, _),) = columns.parts(np.zeros((1, D)), np.ones(1))
+    ((sizes, K),) = asked
+    lengths = np.array([w @ S @ w for w in W])
+    is_long = lengths > sampling.LONGEST
+    assert 0 < is_long.sum() < N / 2
+    expected = r_v * (sampling.UNTILTED + np.exp(np.where(is_long, sampling.LONGEST, lengths)))
+    assert np.allclose(sizes, expected, rtol=1e-10) and K == 300 and abs(len(drawn) - 300) <= 1
+
+
+def test_the_axes_of_a_second_moment_are_its_root_the_longest_first():
+    for S in (np.array([[0.5, 0.2], [0.2, 1.5]]), np.outer([3.0, 1, 2], [3.0, 1, 2])):  # the second has one axis
+        axes = sampling._scaled_axes(S)
+        assert np.allclose(axes @ axes.T, S, atol=1e-12)
+        gram = axes.T @ axes
+        assert np.allclose(gram, np.diag(np.diag(gram)), atol=1e-7) and (np.diff(np.diag(gram)) < 1e-12).all()
 
 
 def estimates(function, U, W, r_v, totals, rng, runs):
@@ -142,8 +187,35 @@ def test_rows_with_many_counts_and_long_rows_have_larger_samples(table):
     assert list(sizes) == [8000, 16000]
 
 
-def test_without_a_generator_or_with_few_columns_sums_are_exact(table, rng):
+def test_sizes_follow_the_variance_about_the_mean_and_are_bounded(table, rng):
+    """A shift of all w_j changes no size; a variance beyond 10 counts as 10."""
     U, W, r_v = table
+    totals = np.full(len(U), 100.0)
+    sizes = sample_sizes(U, totals, W, r_v)
+    assert np.array_equal(sample_sizes(U, totals, W + [5.0, -3, 2], r_v), sizes) and len(set(sizes)) > 1
+    (size,) = sample_sizes(np.full((1, D), 1e3), np.ones(1), W, r_v)
+    assert size == 2000 * next(2**k for k in range(60) if 2000 * 2**k >= 4 * np.exp(2 * 10))
+
+
+def test_samples_beyond_half_of_the_columns_are_all_of_them_and_larger_ones_can_be_asked_for(table, few, rng):
+    """Of 3,000 columns a sample of 1,200 pays; one of 1,500 does too, one of 2,400 does not."""
+    U, W, r_v = table
+    wanted, totals = {"little": 300, "much": 1200, "too much": 3000}, np.array([1.0, 300, 600])
+    assert list(sample_sizes(0 * U[:3], totals, W, r_v)) == [300, 1200, 2400]
+    for columns in (columns_for(U, np.ones(len(U)), W, r_v, rng), Columns(W, r_v, np.eye(D), rng)):
+        parts = columns.parts(0 * U[:3], totals)
+        assert [list(rows) for rows, _, _ in parts] == [[0], [1], [2]]
+        for (_, drawn, weights), size in zip(parts, wanted.values(), strict=True):
+            assert abs(len(drawn) - size) <= 1 and len(weights) == len(drawn)
+        assert parts[2][1] is W and parts[2][2] is r_v
+    for times, size in ((2, 600), (5, 1500), (6, 3000)):
+        ((_, drawn, _),) = columns_for(U, np.ones(len(U)), W, r_v, rng, times).parts(0 * U, np.ones(len(U)))
+        assert abs(len(drawn) - size) <= 1
+
+
+def test_without_a_generator_or_with_few_columns_sums_are_exact(table, rng, monkeypatch):
+    U, W, r_v = table
+    monkeypatch.setattr(sampling, "ALL_UP_TO", N)
     for columns in (Columns(W, r_v), columns_for(U, np.ones(len(U)), W, r_v, rng)):
         ((rows, all_columns, factors),) = columns.parts(U, np.ones(len(U)))
         assert rows == slice(None) and all_columns is W and factors is r_v
