@@ -68,7 +68,15 @@ def assert_same(found, expected):
         assert np.allclose(*pair, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("cut", ["one shard", "single rows and uneven blocks", "four blocks, one of them lower"])
+CUTS = {
+    "one shard": [],
+    "single rows and uneven blocks": [1, 2, 5, 30],
+    "four blocks, one of them lower": [17, 34, 51],
+    "more than one task adds up": range(5, 61, 5),
+}
+
+
+@pytest.mark.parametrize("cut", CUTS)
 @pytest.mark.parametrize(
     "denoiser",
     [
@@ -81,13 +89,19 @@ def assert_same(found, expected):
     ids=str,
 )
 def test_shards_give_what_one_process_gives(denoiser, cut, counts, B0, client, tmp_path):
-    ends = {"one shard": [], "single rows and uneven blocks": [1, 2, 5, 30]}.get(cut, [17, 34, 51])
+    ends = CUTS[cut]
+    assert cut != "more than one task adds up" or len(ends) >= module.FAN_IN
     parts = zip([0, *ends], [*ends, counts.shape[0]], strict=True)
     shards = write_shards((counts[start:end] for start, end in parts), tmp_path)
     assert len(shards.files) == len(ends) + 1 and shards.shape == counts.shape
     run = sharded_amp(shards, denoiser, B0=B0, n_iter=4, client=client)
     assert_same(run, at_once(counts, denoiser, B0=B0, n_iter=4))
     assert [iterate.k for iterate in run.iterates] == [3]
+
+
+def test_what_is_left_out_is_as_for_one_process(counts, shards, B0, client):
+    run = sharded_amp(shards, Ridge(1.0), B0=B0, client=client)
+    assert_same(run, at_once(counts, Ridge(1.0), B0=B0))
 
 
 def test_large_estimates_raise_no_warning(shards, B0, client):
@@ -107,7 +121,7 @@ def test_damped_steps_and_single_precision_are_those_of_one_process(counts, shar
 
 
 @pytest.mark.filterwarnings("default:F was not safely positive definite")
-def test_a_floored_last_iteration_is_announced_as_by_one_process(counts, shards, B0, client):
+def test_a_floored_last_iteration_is_announced_as_by_one_process(counts, shards, B0, client, tmp_path):
     with pytest.warns(IndefinitePrecisionWarning) as expected:
         at_once(counts, Ridge(1.0), B0=0.1 * B0, n_iter=5)
     with pytest.warns(IndefinitePrecisionWarning) as found:
@@ -115,26 +129,10 @@ def test_a_floored_last_iteration_is_announced_as_by_one_process(counts, shards,
     assert "(4 of 5 in all)" in str(found[0].message)
     assert [str(each.message) for each in found] == [str(each.message) for each in expected]
     assert found[0].filename == __file__
-
-
-def test_a_worker_that_is_lost_loses_nothing(counts, shards, B0, tmp_path):
-    """In the third call of the denoiser, its process ends at once; Dask starts another one."""
-    mark = tmp_path / "left"
-    denoiser = LeavesOnce(mark, os.getpid())
-    with cluster(n_workers=2, processes=True) as workers, Client(workers) as client:
-        run = sharded_amp(shards, (denoiser, Ridge(1.0)), B0=B0, n_iter=5, client=client)
-    assert mark.exists()
-    assert_same(run, at_once(counts, Ridge(1.0), B0=B0, n_iter=5))
-
-
-@pytest.mark.filterwarnings("ignore:Port 8787 is already in use")
-def test_the_example_in_the_readme_runs(counts, rng, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    text = (Path(__file__).parents[1] / "README.md").read_text()
-    (example,) = (block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "sharded" in block)
-    names = {"__name__": "__main__", "counts": counts, "rng": rng}
-    exec(compile(example, "README.md", "exec"), names)
-    assert names["run"].A.shape == (61, 10) and (tmp_path / "run" / CHECKPOINT).exists()
+    for _ in range(2):  # again where the checkpoint is of the last iteration, in which one F of two was floored
+        with pytest.warns(IndefinitePrecisionWarning):
+            run = sharded_amp(shards, Ridge(1.0), B0=0.1 * B0, n_iter=5, checkpoints=tmp_path / "run", client=client)
+    assert run.iterates[-1].floored_a != run.iterates[-1].floored_b
 
 
 def run_on(shards, client, B0, **arguments):
@@ -156,6 +154,16 @@ def test_a_shard_that_is_missing_is_named(shards, B0, client):
         run_on(shards, client, B0)
     with pytest.raises(FileNotFoundError, match="shard-00001.npz is missing"):
         open_shards(shards.folder)
+
+
+def test_shards_hold_the_rows_and_their_sums(counts, tmp_path):
+    for rows, form in ((1, counts), (17, counts.toarray()), (10_000, counts)):
+        shards = write_shards(form, tmp_path, rows=rows)
+        assert [part.stop - part.start for part in shards.slices] == [one["shape"][0] for one in shards.files]
+        assert max(part.stop - part.start for part in shards.slices) == min(rows, 61)
+        for part, one in zip(shards.slices, shards.files, strict=True):
+            assert (sp.load_npz(tmp_path / one["file"]) != counts[part]).nnz == 0
+        assert np.array_equal(shards.rows, counts.sum(axis=1)) and np.array_equal(shards.columns, counts.sum(axis=0))
 
 
 def test_a_block_of_another_width_or_without_counts_is_named(tmp_path):
@@ -231,7 +239,8 @@ def test_a_run_goes_on_from_its_checkpoint(denoiser, counts, shards, B0, client,
     run = sharded_amp(shards, denoiser, **given)
     assert calls == [0, 1, 2, 3, 3, 4, 5, 6]
     assert_same(run, at_once(counts, denoiser, B0=B0, n_iter=7, damping=0.2))
-    assert_same(sharded_amp(shards, denoiser, **given), run)  # nothing is left to do
+    monkeypatch.setattr(client, "submit", None)  # nothing is left to do, and nothing is asked of the workers
+    assert_same(sharded_amp(shards, denoiser, **given), run)
     assert len(calls) == 8
     with pytest.raises(ValueError, match="n_iter is 6, and .* is of iteration 7"):
         sharded_amp(shards, denoiser, **given | {"n_iter": 6})
@@ -274,3 +283,23 @@ def test_without_dask_the_extra_is_named(shards, B0, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(ImportError, match=r"pip install amptutorial\[dask\]"):
         run_on(shards, None, B0)
+
+
+def test_a_worker_that_is_lost_loses_nothing(counts, shards, B0, tmp_path):
+    """In the third call of the denoiser, its process ends at once; Dask starts another one."""
+    mark = tmp_path / "left"
+    denoiser = LeavesOnce(mark, os.getpid())
+    with cluster(n_workers=2, processes=True) as workers, Client(workers) as client:
+        run = sharded_amp(shards, (denoiser, Ridge(1.0)), B0=B0, n_iter=5, client=client)
+    assert mark.exists()
+    assert_same(run, at_once(counts, Ridge(1.0), B0=B0, n_iter=5))
+
+
+@pytest.mark.filterwarnings("ignore:Port 8787 is already in use")
+def test_the_example_in_the_readme_runs(counts, rng, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = (Path(__file__).parents[1] / "README.md").read_text()
+    (example,) = (block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "sharded" in block)
+    names = {"__name__": "__main__", "counts": counts, "rng": rng}
+    exec(compile(example, "README.md", "exec"), names)
+    assert names["run"].A.shape == (61, 10) and (tmp_path / "run" / CHECKPOINT).exists()

@@ -51,6 +51,8 @@ TESTS = {
     "metrics": ("metrics", "smallest_sizes", "baselines", "door"),
     "sampling": ("sampling", "poisson"),
     "bayes_optimal": ("bayes_optimal", "door"),
+    "shards": ("sharded",),
+    "sharded": ("sharded",),
     "poisson": ("poisson", "sampling", "error_bars", "smallest_sizes", "heldout", "reexpansion", "door"),
     "reexpansion": ("reexpansion", "sampling", "error_bars", "step_lengths", "estimator"),
     "heldout": ("heldout", "held_out_pairs", "stopping", "door"),
