@@ -1,0 +1,107 @@
+"""Counts in files: a shard holds its rows, what is damaged or missing is named."""
+
+import json
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from amptutorial import FisherScore, drop_empty, estimate_bias
+from amptutorial.shards import MANIFEST, load_score, open_shards, write_shards
+
+
+@pytest.fixture(scope="module")
+def counts():
+    """Return counts (61, 40)."""
+    return drop_empty(sp.csr_array(np.random.default_rng(5).poisson(1.5, (61, 40))))[0]
+
+
+@pytest.fixture
+def shards(counts, tmp_path):
+    return write_shards(counts, tmp_path / "shards", rows=17)
+
+
+def test_shards_hold_the_rows_and_their_sums(counts, tmp_path):
+    for rows, form in ((1, counts), (17, counts.toarray()), (10_000, counts)):
+        shards = write_shards(form, tmp_path, rows=rows)
+        assert [part.stop - part.start for part in shards.slices] == [one["shape"][0] for one in shards.files]
+        assert max(part.stop - part.start for part in shards.slices) == min(rows, 61)
+        for part, one in zip(shards.slices, shards.files, strict=True):
+            assert (sp.load_npz(tmp_path / one["file"]) != counts[part]).nnz == 0
+        assert np.array_equal(shards.rows, counts.sum(axis=1)) and np.array_equal(shards.columns, counts.sum(axis=0))
+
+
+def test_a_block_of_another_width_or_without_counts_is_named(tmp_path):
+    with pytest.raises(ValueError, match="shard 1 of Z has 3 columns, those before it have 2"):
+        write_shards([np.ones((2, 2)), np.ones((2, 3))], tmp_path)
+    for empty in (np.zeros((2, 2)), np.ones((0, 2))):
+        with pytest.raises(ValueError, match="shard 1 of Z (is empty|must be a matrix with at least one row)"):
+            write_shards([np.ones((2, 2)), empty], tmp_path)
+    with pytest.raises(ValueError, match="Z has no rows"):
+        write_shards([], tmp_path)
+    with pytest.raises(FileNotFoundError, match="has no manifest.json"):
+        open_shards(tmp_path)
+
+
+def test_rows_without_counts_may_be_in_a_shard_with_others(tmp_path):
+    shards = write_shards(np.array([[1, 1], [0, 0]]), tmp_path)
+    assert list(shards.rows) == [2, 0] and list(shards.columns) == [1, 1]
+
+
+def test_a_worker_has_the_score_of_its_rows(counts, shards):
+    r_u, r_v = estimate_bias(counts)
+    whole = FisherScore(counts, r_u, r_v) @ np.eye(40)
+    for part, one in zip(shards.slices, shards.files, strict=True):
+        assert np.allclose(load_score(shards.folder, one, r_u[part], r_v) @ np.eye(40), whole[part], rtol=1e-12)
+
+
+def test_a_shard_that_is_missing_is_named_before_a_run_and_in_it(shards):
+    (shards.folder / "shard-00001.npz").unlink()
+    with pytest.raises(FileNotFoundError, match="shard-00001.npz is missing"):
+        open_shards(shards.folder)
+    with pytest.raises(FileNotFoundError, match="shard-00001.npz is missing"):
+        load_score(shards.folder, shards.files[1], shards.rows[17:34], shards.columns)
+
+
+def change(shards, edit):
+    manifest = json.loads((shards.folder / MANIFEST).read_text())
+    edit(manifest)
+    (shards.folder / MANIFEST).write_text(json.dumps(manifest))
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (lambda manifest: manifest.pop("shards"), "manifest.json in .* is damaged"),
+        (lambda manifest: manifest.update(margins=""), "margins.npz in .* is not as it was written"),
+        (lambda manifest: manifest["shards"][1]["shape"].__setitem__(1, 7), "shard-00001.npz in .* has the shape"),
+        (lambda manifest: manifest["shards"][1]["shape"].__setitem__(0, 0), "shard-00001.npz in .* has the shape"),
+        (lambda manifest: manifest["shards"].pop(), "do not have 61 rows in all"),
+    ],
+)
+def test_a_manifest_that_cannot_be_is_refused(edit, message, shards):
+    change(shards, edit)
+    with pytest.raises(ValueError, match=message):
+        open_shards(shards.folder)
+
+
+def test_a_shard_of_another_shape_than_the_manifest_says_is_refused(shards):
+    def swap(manifest):
+        first, last = manifest["shards"][0]["shape"], manifest["shards"][-1]["shape"]
+        first[0], last[0] = last[0], first[0]
+
+    change(shards, swap)
+    with pytest.raises(ValueError, match="shard-000.*.npz has the shape .*, the manifest has"):
+        for part, one in zip(shards.slices, open_shards(shards.folder).files, strict=True):
+            load_score(shards.folder, one, shards.rows[part], shards.columns)
+
+
+def test_an_interrupted_writing_leaves_no_manifest(counts, shards):
+    def blocks():
+        yield counts[:5]
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_shards(blocks(), shards.folder)
+    with pytest.raises(FileNotFoundError, match="has no manifest.json"):
+        open_shards(shards.folder)
