@@ -1,5 +1,6 @@
 """From texts to counts: words, lemmas, near-twins, and the docstrings of packages."""
 
+import re
 import warnings
 from collections import Counter
 
@@ -13,7 +14,8 @@ from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 from amptutorial.corpus import Corpus, corpus_from_texts, load_docstrings, loaders
 from amptutorial.corpus.docstrings import docstrings, prose
-from amptutorial.corpus.words import distinct, lemma, words
+from amptutorial.corpus.twins import distinct
+from amptutorial.corpus.words import clean, lemma, words
 
 pytestmark = pytest.mark.usefixtures("offline")
 
@@ -28,6 +30,7 @@ def count_by_hand(texts, min_df, stop_words=frozenset()):
 
 # Texts to counts
 
+PLAIN = {"stop_words": None, "lemmatize": False}
 TEXTS = [
     "Alpha beta, BETA gamma; 3 gammas x",
     "beta gamma delta! delta2delta",
@@ -80,6 +83,11 @@ def test_tags_and_the_next_line_character_separate_words():
     ]
 
 
+def test_letters_are_those_of_regular_expressions():
+    everything = "".join(map(chr, range(2**16)))
+    assert clean(everything).split() == re.findall(r"[^\W\d_]+", everything.lower())
+
+
 def test_words_after_the_next_line_character_are_counted():
     result = corpus_from_texts(["first\x85second", "second\x85first"], stop_words=None, lemmatize=False)
     assert result.counts.toarray().tolist() == [[1, 1], [1, 1]]
@@ -123,11 +131,20 @@ def letters(start, stop):
     return " ".join(chr(97 + k // 26) + chr(97 + k % 26) for k in range(start, stop))
 
 
+def kept_and_twins(texts, limit=None):
+    """Return the positions kept and the number of twins, and check that the words kept are those of the texts."""
+    numbered, kept, n_twins = distinct(texts, limit)
+    found = [numbered.vocabulary[number] for number in numbered.numbers]
+    assert found == [word for k in kept for word in split(texts[k])]
+    assert numbered.lengths.tolist() == [len(split(texts[k])) for k in kept]
+    return kept.tolist(), n_twins
+
+
 def test_half_of_the_runs_makes_a_twin():
     # 27 words have 20 runs of eight; sharing the first 17 words shares 10 of them, the first 16 only 9
     original = letters(0, 27)
-    assert distinct([original, letters(0, 17) + " " + letters(100, 110)]) == ([0], 1)
-    assert distinct([original, letters(0, 16) + " " + letters(100, 111)]) == ([0, 1], 0)
+    assert kept_and_twins([original, letters(0, 17) + " " + letters(100, 110)]) == ([0], 1)
+    assert kept_and_twins([original, letters(0, 16) + " " + letters(100, 111)]) == ([0, 1], 0)
 
 
 def test_twins_are_found_by_their_definition():
@@ -141,15 +158,30 @@ def test_twins_are_found_by_their_definition():
             kept.append(k)
             seen += list(runs)
     assert len(kept) not in (0, 60)
-    assert distinct(texts) == (kept, 60 - len(kept))
+    assert kept_and_twins(texts) == (kept, 60 - len(kept))
 
 
 def test_twins_differ_in_case_signs_and_tags_only():
-    assert distinct(["Good film.", "good <br /> FILM 10", "film good", ""]) == ([0, 2, 3], 1)
+    assert kept_and_twins(["Good film.", "good <br /> FILM 10", "film good", ""]) == ([0, 2, 3], 1)
 
 
 def test_limit_counts_only_what_is_kept():
-    assert distinct(["aa", "aa", "bb", "cc", "cc"], 2) == ([0, 2], 1)
+    assert kept_and_twins(["aa", "aa", "bb", "cc", "cc"], 2) == ([0, 2], 1)
+
+
+def test_runs_do_not_reach_into_the_next_text():
+    assert kept_and_twins([letters(0, 12), letters(4, 8), letters(8, 12), letters(4, 12)]) == ([0, 1, 2], 1)
+
+
+@pytest.mark.parametrize("limit", [1, 2, 19, 20])
+def test_more_texts_are_read_where_most_are_twins(limit):
+    texts = [letters(30 * (k // 5), 30 * (k // 5) + 30) for k in range(100)]  # each five times
+    assert kept_and_twins(texts, limit) == (list(range(0, 5 * limit, 5)), 4 * (limit - 1))
+
+
+def test_a_word_of_twins_alone_is_not_in_the_vocabulary():
+    result = corpus_from_texts([letters(0, 30), letters(0, 20) + " twinned"], min_df=0.0, **PLAIN)
+    assert (result.counts.shape, result.n_twins) == ((1, 30), 1)
 
 
 # Bad texts

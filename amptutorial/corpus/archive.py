@@ -5,6 +5,7 @@ and some bytes.
 """
 
 import gzip
+import io
 import os
 import re
 import tarfile
@@ -157,8 +158,8 @@ def _stream(path):
     """
     # gzip, unlike tarfile's own decompression of a stream, refuses a truncated file and
     # checks the sum at its end
-    with gzip.open(path) as stream:
-        with tarfile.open(fileobj=stream, mode="r|") as archive:
+    with gzip.open(path) as unzipped, io.BufferedReader(unzipped, 1 << 20) as stream:
+        with tarfile.open(fileobj=stream, mode="r:") as archive:
             members = tqdm(
                 archive, desc="Reading the archive", unit=" files", leave=False
             )

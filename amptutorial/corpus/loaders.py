@@ -10,7 +10,8 @@ from .archive import find_archive, read_reviews, sentiment, sha256
 from .docstrings import docstrings, fingerprint, prose
 from .options import check_options, check_strings
 from .store import stored
-from .words import count_words, distinct, term_lemma, words
+from .twins import distinct
+from .words import count, lemmas, term_lemma, within_bounds, words
 
 PACKAGES = ("numpy", "scipy", "sklearn", "matplotlib")
 _SHORTEST_DOCSTRING = 20  # words: "Return the parameters." says nothing about its words
@@ -239,7 +240,7 @@ def movie_review_texts(path=None, *, n_documents=7000, random_state=0):
     """
     _check_choice_of_reviews(n_documents, random_state)
     _, texts = _reviews(find_archive(path), n_documents, random_state)
-    return [texts[k] for k in _distinct(texts, n_documents)[0]]
+    return [texts[k] for k in _distinct(texts, n_documents)[1]]
 
 
 def load_movie_reviews(
@@ -333,17 +334,22 @@ def _reviews(archive, n_documents, random_state):
 
 def _distinct(texts, n_documents):
     """Return what `distinct` does, if it finds as many as are asked for."""
-    kept, n_twins = distinct(texts, n_documents)
+    numbered, kept, n_twins = distinct(texts, n_documents)
     _check_enough(n_documents or 0, len(kept), "distinct reviews")
-    return kept, n_twins
+    return numbered, kept, n_twins
 
 
-def _corpus(texts, names, labels, *, n_documents=None, **options):
+def _corpus(
+    texts, names, labels, *, n_documents=None, min_df, max_df, stop_words, lemmatize
+):
     """Leave out near-twins, count the words of the rest, and leave out empty texts."""
-    kept, n_twins = _distinct(texts, n_documents)
-    counts, vocabulary = count_words([texts[k] for k in kept], **options)
+    numbered, kept, n_twins = _distinct(texts, n_documents)
+    numbered = lemmas(numbered, stop_words, lemmatize)
+    counts = count(numbered)
+    chosen = within_bounds(counts, min_df, max_df)
+    counts, vocabulary = counts[:, chosen], np.array(numbered.vocabulary)[chosen]
     full = np.flatnonzero(counts.sum(axis=1))
-    kept, n_empty = np.array(kept)[full], counts.shape[0] - full.size
+    kept, n_empty = kept[full], counts.shape[0] - full.size
     labels = None if labels is None else labels[kept]
     return Corpus(counts[full], vocabulary, labels, names[kept], n_twins, n_empty)
 

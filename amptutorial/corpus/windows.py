@@ -7,7 +7,8 @@ from .._counts import without_empty
 from .._validation import check_choice, check_integer
 from .loaders import Corpus
 from .options import check_options, check_strings
-from .words import count_words, distinct, tokens
+from .twins import distinct
+from .words import count, lemmas, within_bounds
 
 
 def cooccurrence(
@@ -84,40 +85,35 @@ def cooccurrence(
     check_choice(context, "context", ("before", "both"))
     check_choice(weights, "weights", ("flat", "harmonic"))
     options = check_options(min_df, max_df, stop_words, lemmatize)
-    kept, n_twins = distinct(texts)
-    texts = [texts[k] for k in kept]
-    _, vocabulary = count_words(texts, **options)
-    known = _numbered(texts, vocabulary, options["stop_words"], options["lemmatize"])
+    known, _, n_twins = distinct(texts)
+    known = lemmas(known, options["stop_words"], options["lemmatize"])
+    known = known.select(
+        within_bounds(count(known), options["min_df"], options["max_df"])
+    )
 
-    Z = _counts_before(known, len(vocabulary), window, weights == "harmonic")
+    Z = _counts_before(known, window, weights == "harmonic")
     if not Z.nnz:
         raise ValueError(
             "no pair of words is left: in each of the texts, at most one word is in the"
             " vocabulary. Give longer texts, lower min_df, or raise max_df"
         )
     Z, rows, columns = without_empty(Z + Z.T if context == "both" else Z)
-    n_empty = sum(len(text) < 2 for text in known)
+    n_empty = int(np.sum(known.lengths < 2))
+    vocabulary = np.array(known.vocabulary)
     names, vocabulary = vocabulary[rows], vocabulary[columns]
     return Corpus(Z, vocabulary, None, names, n_twins, n_empty, rows="words")
 
 
-def _numbered(texts, vocabulary, stop_words, lemmatize):
-    """Return the words of each text as positions in the vocabulary, others left out."""
-    number = {str(word): j for j, word in enumerate(vocabulary)}
-    read = (tokens(text, stop_words, lemmatize) for text in texts)
-    return [[number[word] for word in text if word in number] for text in read]
-
-
-def _counts_before(texts, n, window, harmonic=False):
+def _counts_before(texts, window, harmonic=False):
     """Return how often k stands among the `window` numbers before j, for all j and k.
 
     If `harmonic`, a number at distance k counts 1/k.
 
     Parameters
     ----------
-    texts : list of list of int
-        Numbers below `n`.
-    n, window : int
+    texts : NumberedTexts
+        With n words.
+    window : int
 
     Returns
     -------
@@ -125,15 +121,14 @@ def _counts_before(texts, n, window, harmonic=False):
 
     Examples
     --------
-    >>> _counts_before([[0, 1, 1], [0]], 2, 2).toarray()
+    >>> from amptutorial.corpus.words import number_words
+    >>> _counts_before(number_words(["red wine wine", "red"]), 2).toarray()
     array([[0, 0],
            [2, 1]])
     """
-    lengths = [len(text) for text in texts]
-    text_of = np.repeat(np.arange(len(texts)), lengths)
-    word = np.concatenate([np.array(text, dtype=np.int64) for text in texts])
+    word, text_of, n = texts.numbers, texts.owners(), len(texts.vocabulary)
     Z = sp.csr_array((n, n), dtype=np.float64 if harmonic else np.int64)
-    for distance in range(1, min(window + 1, max(lengths))):
+    for distance in range(1, min(window + 1, texts.lengths.max())):
         together = text_of[distance:] == text_of[:-distance]
         pairs = word[distance:][together], word[:-distance][together]
         ones = np.ones(together.sum(), dtype=np.int64)

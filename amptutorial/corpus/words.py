@@ -1,28 +1,41 @@
-"""The words of a text, near-twins among texts, and counting words (`tab:nlp`)."""
+"""The words of a text, the words of many texts as numbers, and counting them."""
 
 import functools
+import numbers
 import re
+from collections import defaultdict
+from dataclasses import dataclass
+from itertools import chain, compress
 
+import numpy as np
 import scipy.sparse as sp
 import simplemma
-from sklearn.feature_extraction.text import CountVectorizer
 from tqdm import tqdm
 
 # part of the key of stored counts: raise it with any change to what is counted
 PIPELINE = 1
 
 _TAG = re.compile(r"<[^>]*>")
-_NOT_LETTERS = re.compile(r"[\W\d_]+")
-# words: texts that have nothing to do with each other share shorter runs ("one of the
-# worst movies I have")
-_RUN = 8
 # numerical terms that would turn into axe, smoothe, spin
 _TERMS = {"axes", "smoothing", "span"}
 
 
+class _Letters(dict):
+    """What `str.translate` puts in place of a character: itself, or a space."""
+
+    def __missing__(self, code):
+        character = chr(code)
+        letter = character.isalnum() and not character.isdecimal()
+        return self.setdefault(code, character if letter else " ")
+
+
+# much faster than a regular expression, and once for each character that occurs
+_LETTERS = _Letters()
+
+
 def clean(text):
     """Return `text` in lower case, with a space in place of tags, digits and signs."""
-    return _NOT_LETTERS.sub(" ", _TAG.sub(" ", text.lower()))
+    return _TAG.sub(" ", text.lower()).translate(_LETTERS)
 
 
 def words(text):
@@ -51,81 +64,151 @@ def term_lemma(word):
     return word if word in _TERMS else lemma(word)
 
 
-def distinct(texts, limit=None):
-    """Return the positions of the first `limit` texts left once near-twins are out.
+@dataclass(frozen=True, eq=False)
+class NumberedTexts:
+    """The words of texts as numbers, in order and one text after another.
 
-    A text is a near-twin if at least half of its runs of eight words occur in the texts
-    kept before it. The number of near-twins met is returned second.
+    Attributes
+    ----------
+    numbers : array of int, shape (number of words in all texts,)
+        Positions in `vocabulary`.
+    lengths : array of int, shape (m,)
+        How many of the numbers each text has.
+    vocabulary : list of str
+        The distinct words. Some may occur in no text.
     """
-    kept, seen, n_twins = [], set(), 0
-    watched = tqdm(texts, total=limit, desc="Comparing documents", leave=False)
-    for k, text in enumerate(watched):
-        if len(kept) == limit:
-            break
-        runs = _runs(words(text))
-        if runs and 2 * len(runs & seen) >= len(runs):
-            n_twins += 1
-            continue
-        kept.append(k)
-        seen |= runs
-    return kept, n_twins
+
+    numbers: np.ndarray
+    lengths: np.ndarray
+    vocabulary: list
+
+    def owners(self):
+        """Return the text that each of the numbers belongs to."""
+        texts = np.arange(len(self.lengths), dtype=np.int32)
+        return np.repeat(texts, self.lengths)
+
+    def take(self, texts):
+        """Return the texts at these positions, which ascend."""
+        taken = np.zeros(len(self.lengths), dtype=bool)
+        taken[texts] = True
+        kept = self.numbers[np.repeat(taken, self.lengths)]
+        return NumberedTexts(kept, self.lengths[taken], self.vocabulary)
+
+    def select(self, chosen):
+        """Return the texts without the words for which `chosen` is False.
+
+        Examples
+        --------
+        >>> texts = number_words(["red wine", "wine and wine"])
+        >>> texts = texts.select([False, True, True])
+        >>> texts.numbers.tolist(), texts.lengths.tolist(), texts.vocabulary
+        ([0, 0, 1, 0], [1, 3], ['wine', 'and'])
+        """
+        new = np.where(chosen, np.cumsum(chosen) - 1, -1)
+        return self.renumber(new, list(compress(self.vocabulary, chosen)))
+
+    def renumber(self, new, vocabulary):
+        """Return the texts with `new[j]` for j, which is left out where negative."""
+        found = np.asarray(new, dtype=np.int32)[self.numbers]
+        known = found >= 0
+        lengths = np.bincount(self.owners()[known], minlength=len(self.lengths))
+        return NumberedTexts(found[known], lengths, vocabulary)
 
 
-def _runs(text_words):
-    """Return the hashes of the runs of eight words; a shorter text is one run."""
-    # ends with the shortest: at the last full run
-    runs = zip(*(text_words[k:] for k in range(_RUN)), strict=False)
-    return set(map(hash, runs)) or ({hash(tuple(text_words))} if text_words else set())
+def number_words(texts):
+    """Return the words of the texts as numbers, counted from 0 as they first occur."""
+    number, lengths = defaultdict(), []
+    number.default_factory = number.__len__
+
+    def runs_of_letters():
+        for text in tqdm(texts, desc="Reading words", leave=False):
+            runs = clean(text).split()
+            lengths.append(len(runs))
+            yield runs
+
+    runs = chain.from_iterable(runs_of_letters())
+    numbers = np.fromiter(map(number.__getitem__, runs), dtype=np.int32)
+    found = NumberedTexts(numbers, np.array(lengths, dtype=np.int64), list(number))
+    return found.select([len(run) > 1 for run in number])
 
 
-def tokens(text, stop_words, lemmatize):
-    """Return the lemmas of the words of `text`, in order, without stop words.
+def lemmas(texts, stop_words, lemmatize):
+    """Return the numbered texts as lemmas, in alphabetical order, without stop words.
 
     Examples
     --------
-    >>> tokens("She made two films", {"made", "she"}, lemma)
+    >>> texts = lemmas(number_words(["She made two films"]), {"made", "she"}, lemma)
+    >>> [texts.vocabulary[number] for number in texts.numbers]
     ['two', 'film']
     """
     # Stop words are looked up before lemmatisation and after it: "having" is one by its
     # lemma "have", "made" by itself, whereas "make" is not a stop word.
-    lemmas = (lemmatize(word) for word in words(text) if word not in stop_words)
-    return [form for form in lemmas if form not in stop_words]
+    left = (word for word in texts.vocabulary if word not in stop_words)
+    forms = {word: lemmatize(word) for word in left}
+    vocabulary = sorted(set(forms.values()).difference(stop_words))
+    number = {form: j for j, form in enumerate(vocabulary)}
+    new = [number.get(forms.get(word), -1) for word in texts.vocabulary]
+    return texts.renumber(new, vocabulary)
 
 
-def count_words(texts, *, min_df, max_df, stop_words, lemmatize):
-    """Count the words of the texts as `tab:nlp` does.
+def count(texts):
+    """Return how often each text has each word of the vocabulary.
 
     Parameters
     ----------
-    texts : list of str, length m
-    min_df, max_df : int or float
-        Bounds on the number of texts (int), or on the proportion of texts (float), in
-        which a word occurs; a word outside them is left out.
-    stop_words : frozenset of str
-        Words left out, as they stand in the text or as lemmas.
-    lemmatize : callable
-        From word to lemma.
+    texts : NumberedTexts
 
     Returns
     -------
-    counts : scipy.sparse.csr_array of int, shape (m, n)
-        Rows may be empty.
-    vocabulary : array of str, shape (n,)
+    csr_array of int (m, n)
+        Rows and columns may be empty.
+
+    Examples
+    --------
+    >>> count(number_words(["red wine", "wine and wine"])).toarray()
+    array([[1, 1, 0],
+           [0, 2, 1]])
+    """
+    shape = len(texts.lengths), len(texts.vocabulary)
+    ends = np.concatenate([[0], np.cumsum(texts.lengths)])
+    ones = np.ones(len(texts.numbers), dtype=np.int64)
+    # a copy, because adding up duplicates works in place
+    Z = sp.csr_array((ones, texts.numbers, ends), shape=shape, copy=True)
+    Z.sum_duplicates()
+    return Z
+
+
+def within_bounds(counts, min_df, max_df):
+    """Return whether the number of texts with each word lies within the bounds.
+
+    Parameters
+    ----------
+    counts : csr_array (m, n)
+    min_df, max_df : int or float
+        Bounds on the number of texts (int), or on the proportion of texts (float), in
+        which a word occurs.
+
+    Returns
+    -------
+    array of bool, shape (n,)
+        False for a word of no text.
 
     Raises
     ------
     ValueError
         If no word is left.
     """
-    analyzer = functools.partial(tokens, stop_words=stop_words, lemmatize=lemmatize)
-    vectorizer = CountVectorizer(min_df=min_df, max_df=max_df, analyzer=analyzer)
-    watched = tqdm(texts, desc="Counting words", leave=False)
-    try:
-        counts = vectorizer.fit_transform(watched)
-    except ValueError as error:
+    m, n = counts.shape
+    df = np.bincount(counts.indices, minlength=n)
+    low, high = (
+        bound if isinstance(bound, numbers.Integral) else bound * m
+        for bound in (min_df, max_df)
+    )
+    within = (df > 0) & (low <= df) & (df <= high)
+    if not within.any():
         raise ValueError(
-            f"no word is left: of {len(texts)} documents, at least min_df={min_df} and"
+            f"no word is left: of {m} documents, at least min_df={min_df} and"
             f" at most max_df={max_df} must hold it, and stop words do not count. Lower"
             " min_df, raise max_df, pass stop_words=None, or give more text"
-        ) from error
-    return sp.csr_array(counts), vectorizer.get_feature_names_out().astype(str)
+        )
+    return within
