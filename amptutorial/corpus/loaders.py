@@ -1,6 +1,7 @@
 """The three sources of a corpus, and the one way from texts to counts (`tab:nlp`)."""
 
 from dataclasses import dataclass
+from itertools import compress
 
 import numpy as np
 import scipy.sparse as sp
@@ -347,7 +348,8 @@ def _corpus(
     numbered = lemmas(numbered, stop_words, lemmatize)
     counts = count(numbered)
     chosen = within_bounds(counts, min_df, max_df)
-    counts, vocabulary = counts[:, chosen], np.array(numbered.vocabulary)[chosen]
+    vocabulary = np.array(list(compress(numbered.vocabulary, chosen)))
+    counts = counts[:, chosen]
     full = np.flatnonzero(counts.sum(axis=1))
     kept, n_empty = kept[full], counts.shape[0] - full.size
     labels = None if labels is None else labels[kept]

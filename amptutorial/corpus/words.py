@@ -171,6 +171,8 @@ def count(texts):
     """
     shape = len(texts.lengths), len(texts.vocabulary)
     ends = np.concatenate([[0], np.cumsum(texts.lengths)])
+    if ends[-1] < 2**31:  # SciPy keeps the wider of the two types of index
+        ends = ends.astype(np.int32)
     ones = np.ones(len(texts.numbers), dtype=np.int64)
     # a copy, because adding up duplicates works in place
     Z = sp.csr_array((ones, texts.numbers, ends), shape=shape, copy=True)
