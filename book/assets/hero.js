@@ -1,9 +1,9 @@
 /* The picture of the first page: AMP run on a matrix drawn in the page, on the line that state evolution drew before.
    Both are the scalar programs of the chapters on AMP and on state evolution. */
 
-const M_ROWS = 300, N_COLUMNS = 450, BETA = M_ROWS / N_COLUMNS, ITERATIONS = 12;
+const M_ROWS = 400, N_COLUMNS = 600, BETA = M_ROWS / N_COLUMNS, ITERATIONS = 12;
 const SLIDERS = [
-  { name: "level", label: "counts of a pair", min: 0.3, max: 6, step: 0.1, value: 3 },
+  { name: "level", label: "counts expected", min: 0.3, max: 6, step: 0.1, value: 3 },
   { name: "strength", label: "strength of the ridge", min: 0.05, max: 2, step: 0.05, value: 0.3 },
   { name: "hint", label: "known at the start", min: 0.02, max: 1, step: 0.02, value: 0.5 },
 ];
@@ -34,8 +34,21 @@ function normals(count) {
     Math.sqrt(-2 * Math.log(1 - Math.random())) * Math.cos(2 * Math.PI * Math.random()));
 }
 
+/* A vector as long as `count` standard normal numbers are on average, at right angles to another one. */
+function direction(count, other) {
+  let x = normals(count);
+  if (other) {
+    const along = dot(x, other) / count;
+    x = x.map((value, k) => value - along * other[k]);
+  }
+  const scale = Math.sqrt(count / dot(x, x));
+  return x.map(value => scale * value);
+}
+
+/* The noise W is drawn freely. What was assumed of truth and start holds exactly, and not on average only. */
 export function draw(m = M_ROWS, n = N_COLUMNS) {
-  return { A: normals(m), b: normals(n), W: normals(m * n), start: normals(n) };
+  const b = direction(n);
+  return { A: direction(m), b, W: normals(m * n), start: direction(n, b) };
 }
 
 /* The error of A B^T after every iteration of AMP on the scores of one matrix of counts, in their Gaussian limit. */
