@@ -15,8 +15,11 @@ from pathlib import Path
 from threading import Thread
 from urllib.parse import unquote, urldefrag, urljoin
 
+import numpy as np
 import pytest
 from playwright.sync_api import expect, sync_playwright
+
+from amptutorial import ConstantBias, GaussianRows, Ridge, gaussian_state_evolution, scaled_rows
 
 ROOT = Path(__file__).parents[1]
 SITE = os.environ.get("AMPTUTORIAL_SITE") and Path(ROOT, os.environ["AMPTUTORIAL_SITE"])
@@ -185,7 +188,7 @@ def visit(request, browser, address, report):
 
 def is_chapter(visit):
     """Return whether the page is a chapter: these have experiments and quizzes."""
-    return bool(re.search(r"/\d\d_\w+\.html$", visit.page.url))
+    return bool(re.search(r"/book/\d\d_\w+\.html$", visit.page.url))
 
 
 def test_nothing_fails_and_no_other_host_is_asked(visit):
@@ -279,6 +282,38 @@ def open_chapter(browser, address):
     yield open_chapter
     for context in contexts:
         context.close()
+
+
+SETTINGS = {"level": 3, "strength": 0.3, "hint": 0.5}
+HERO = """async settings => {
+    const hero = await import(new URL("../_static/hero.js", document.baseURI));
+    const mean = lists => lists[0].map((_, k) => lists.reduce((sum, list) => sum + list[k] / lists.length, 0));
+    const runs = Array.from({ length: 40 }, () => hero.run(hero.draw(), settings));
+    return [hero.forecast(settings), mean(runs), mean(runs.map(run => run.map(error => error ** 2)))];
+}"""
+
+
+def test_the_first_page_predicts_what_the_package_predicts(browser, address):
+    page = browser.new_page(viewport=DESK)
+    page.add_init_script("let seed = 1; Math.random = () => (seed = (seed * 48271) % 2147483647) / 2147483647")
+    page.goto(f"{address}/book/intro.html")
+    forecast, mean, square = map(np.array, page.evaluate(HERO, SETTINGS))
+    beta, level, hint = 2 / 3, SETTINGS["level"], SETTINGS["hint"]
+    law_u, law_v = scaled_rows(
+        1,
+        **{"rows_u": GaussianRows(1.0), "rows_v": GaussianRows(1.0)},
+        **{"bias_u": ConstantBias(), "bias_v": ConstantBias(np.log(level))},
+    )
+    start = {"M0": np.array([[hint * level / beta]]), "Q0": np.array([[(hint**2 + 1) * level / beta]])}
+    run = gaussian_state_evolution(law_u, law_v, Ridge(SETTINGS["strength"]), beta=beta, n_iter=12, **start)
+    assert np.allclose(forecast, [iterate.nmse for iterate in run.iterates], atol=1e-9)
+    assert (np.abs(mean - forecast) < 4 * np.sqrt((square - mean**2) / 39)).all()
+    slider = page.get_by_role("slider", name="strength of the ridge")
+    said = page.locator("#hero figcaption")
+    before = said.inner_text()
+    slider.press("ArrowRight")
+    expect(said).not_to_have_text(before)
+    page.close()
 
 
 def test_without_scripts_quizzes_say_which_answer_is_right(open_chapter):
