@@ -94,7 +94,7 @@ function start(hero) {
     const predicted = forecast(settings), measured = run(instance, settings);
     svg.innerHTML = picture(predicted, measured);
     const best = predicted.indexOf(Math.min(...predicted)), last = ITERATIONS - 1;
-    said.textContent = `Black line: predicted before any data. Points: measured on one random table of ${M_ROWS} x ` +
+    said.textContent = `Line: predicted before any data. Points: measured on one random table of ${M_ROWS} x ` +
       `${N_COLUMNS} pairs. Best after iteration ${best + 1}: predicted ${predicted[best].toFixed(2)}, measured ` +
       `${measured[best].toFixed(2)}. After twelve: ${predicted[last].toFixed(2)} and ${measured[last].toFixed(2)}. ` +
       "Estimating zero has the error 1 (dashed).";
