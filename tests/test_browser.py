@@ -316,6 +316,33 @@ def test_the_first_page_predicts_what_the_package_predicts(browser, address):
     page.close()
 
 
+@pytest.mark.parametrize("width", [390, 820, 1440])
+def test_the_menus_open_and_close(open_chapter, width):
+    page = open_chapter(viewport={"width": width, "height": 900})
+    menu, chapters = page.locator(".primary-toggle:visible"), page.locator(".bd-sidebar-primary")
+    seen = chapters.is_visible()
+    menu.click()
+    expect(chapters).to_be_visible(visible=not seen)
+    if width < 1200:  # beside the text there is no room for the contents of the page
+        page.keyboard.press("Escape")
+        page.locator(".secondary-toggle:visible").click()
+        expect(page.locator(".bd-sidebar-secondary")).to_be_visible()
+
+
+def test_formulas_are_no_tab_stops(open_chapter):
+    page = open_chapter()
+    page.evaluate("window.MathJax.startup.promise")
+    assert page.locator("mjx-container").count() > 50
+    assert page.locator("mjx-container[tabindex='0']").count() == 0
+
+
+def test_the_search_answers_as_one_types(open_chapter):
+    page = open_chapter()
+    page.keyboard.press("Control+k")
+    page.keyboard.type("onsager")
+    expect(page.locator(".search-results a, ul.search a, #search-results a").first).to_be_visible()
+
+
 def test_without_scripts_quizzes_say_which_answer_is_right(open_chapter):
     page = open_chapter(java_script_enabled=False)
     for kind, word in (("right", "Right. "), ("wrong", "Not so. ")):

@@ -1,5 +1,5 @@
-/* What the pages of the book do without a kernel: quizzes, names for the sliders of the experiments, and mathematics
-   in them. */
+/* What the pages of the book do without a kernel: quizzes, menus, print, names for the sliders of the experiments, and
+   mathematics in them. */
 
 /* A quiz is written as nested boxes. Its answers become buttons; what a button has to say appears in one live region,
    so that a screen reader reads it out. Formulas in a button would take the focus from it and be left out of its name:
@@ -38,6 +38,16 @@ function startQuiz(quiz, number) {
   quiz.append(verdict);
 }
 
+/* The theme binds its menus to the first button of their kind on the page, which is one of a header that is hidden. */
+function dropHiddenMenus() {
+  document.querySelectorAll("#pst-header .sidebar-toggle").forEach((button) => button.remove());
+}
+
+/* On paper nothing can be unfolded. */
+window.addEventListener("beforeprint", () => {
+  document.querySelectorAll("details").forEach((folded) => { folded.open = true; });
+});
+
 /* The widgets draw their sliders without a name. */
 function nameSliders() {
   for (const slider of document.querySelectorAll(".amp-explore .widget-inline-hbox")) {
@@ -62,6 +72,7 @@ window.addEventListener("load", () => {
 
 /* The page is read, and MathJax does not run yet: answers still hold the source of their formulas. */
 document.addEventListener("readystatechange", () => {
+  dropHiddenMenus();
   document.querySelectorAll(".quiz").forEach(startQuiz);
   new MutationObserver(nameSliders).observe(document.body, { childList: true, characterData: true, subtree: true });
 }, { once: true });
