@@ -8,7 +8,6 @@ lost: Dask lets another one load its shards, and the iteration goes on.
 """
 
 import pickle
-import warnings
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
@@ -16,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from ._blocks import blocks
+from ._cluster import Tasks, check_client, check_cluster
 from ._validation import check_finite, check_integer, quiet
 from .amp import (
     AMPIterate,
@@ -40,7 +39,6 @@ from .denoisers import Denoiser, as_pair
 from .shards import Shards, load_score, open_shards, write_arrays
 
 CHECKPOINT = "checkpoint.npz"
-FAN_IN = 8  # sums that one task adds up
 
 
 @quiet
@@ -72,44 +70,18 @@ def _sums(updated):
     return updated[1]
 
 
-def _add(parts):
-    parts = [part for part in parts if part is not None]
-    return tuple(map(sum, zip(*parts, strict=True))) if parts else None
-
-
-def _given(value):
-    """Return the value: a task that workers hand on to each other, and can repeat."""
-    return value
-
-
-class _RowsOnWorkers:
+class _RowsOnWorkers(Tasks):
     """Lines 4 to 7 of Algorithm 1 on shards, as `amptutorial.amp.update_rows`."""
 
     def __init__(self, client, shards, r_u, r_v):
-        self.client, self.shards, self.r_u = client, shards, r_u
+        super().__init__(client)
+        self.shards, self.r_u = shards, r_u
         self.r = [r_u[part] for part in shards.slices]
-        r_v, folder = self.submit(_given, r_v), str(shards.folder)
+        r_v, folder = self.share(r_v), str(shards.folder)
         self.scores = [
             self.submit(load_score, folder, *each, r_v)
             for each in zip(shards.files, self.r, strict=True)
         ]
-
-    def submit(self, task, *args):
-        """Return the future of a task, which holds its arguments and can be repeated.
-
-        Dask would warn of large ones, and ask for `scatter`, which is lost with a
-        worker.
-        """
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Sending large graph")
-            return self.client.submit(task, *args, pure=False)
-
-    def total(self, parts):
-        """Return the sum over the shards, added up in a tree."""
-        while len(parts) > 1:
-            groups = blocks(len(parts), FAN_IN)
-            parts = [self.submit(_add, parts[group]) for group in groups]
-        return parts[0]
 
     def __call__(self, state, damping):
         denoiser, m, Gamma = state.denoiser_u, len(self.r_u), state.Gamma_a
@@ -117,7 +89,7 @@ class _RowsOnWorkers:
         check_finite(Q=Q)
         F, floored = form_precision(Q, Gamma, self.r_u, denoiser)
         A = [state.A[part] for part in self.shards.slices]
-        given = self.submit(_given, (state.B, Gamma, m))
+        given = self.share((state.B, Gamma, m))
         P = [
             self.submit(_denoiser_input, Y, A_part, given)
             for Y, A_part in zip(self.scores, A, strict=True)
@@ -161,7 +133,7 @@ def sharded_amp(
         denoiser, start and damping goes on from it. Denoisers are stored by `pickle`,
         so take no folder from someone whose code you would not run.
     client : distributed.Client
-        Of the cluster, where this package is installed.
+        Of the cluster. Its workers and its scheduler have this package.
 
     Returns
     -------
@@ -171,7 +143,9 @@ def sharded_amp(
     Raises
     ------
     ImportError
-        If Dask is not installed.
+        If Dask is not installed, or a worker does not have this package.
+    MemoryError
+        If a worker may not use the memory that the largest shard takes.
     FileNotFoundError, ValueError
         For shards that are missing or changed, a row or column without counts, a
         checkpoint of another run, and as `amptutorial.biased_low_rank_amp`.
@@ -184,7 +158,7 @@ def sharded_amp(
     IndefinitePrecisionWarning
         If F had to be floored in the last iteration.
     """
-    _check_client(client)
+    check_client(client)
     if not isinstance(shards, Shards):
         shards = open_shards(shards)
     (m, n), n_iter = shards.shape, check_integer(n_iter, "n_iter", minimum=1)
@@ -196,6 +170,7 @@ def sharded_amp(
     iterate, state = store.load(n_iter) or (None, start_state(B0, m, denoiser))
     floored = [iterate.floored_a or iterate.floored_b] if iterate else []
     if state.k < n_iter:
+        check_cluster(client, shards, __name__)
         rows = _RowsOnWorkers(client, shards, r_u, r_v)
     left = range(state.k, n_iter)
     for _ in tqdm(left, desc="AMP on shards", unit=" iterations", leave=False):
@@ -204,17 +179,6 @@ def sharded_amp(
         store.save(iterate, state)
     warn_if_floored(floored)
     return AMPRun([iterate])
-
-
-def _check_client(client):
-    try:
-        from distributed import Client
-    except ImportError as error:
-        raise ImportError(
-            "sharded_amp needs Dask: pip install amptutorial[dask]"
-        ) from error
-    if not isinstance(client, Client):
-        raise TypeError(f"client must be a distributed.Client, got {client!r}")
 
 
 def _pickle(denoiser):

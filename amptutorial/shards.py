@@ -21,6 +21,7 @@ from .bias import margins
 from .score import FisherScore
 
 MANIFEST, MARGINS = "manifest.json", "margins.npz"
+PAIR_BYTES = 48  # of a shard while its score is formed: three copies, indices of int64
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,8 @@ class Shards:
     ----------
     folder : Path
     files : list of dict
-        For each shard its "file", "shape" and "sha256".
+        For each shard its "file", "shape", "sha256", and the number of "pairs" of a row
+        and a column that it stores.
     rows, columns : arrays (m,), (n,)
         The sums of the rows and of the columns.
     checksum : str
@@ -106,7 +108,8 @@ def write_shards(Z, folder, *, rows=10_000):
             raise ValueError(f"shard {k} of Z is empty: leave it out")
         name = f"shard-{k:05d}.npz"
         checksum = write_arrays(folder / name, sp.save_npz, block, compressed=False)
-        files.append({"file": name, "shape": list(block.shape), "sha256": checksum})
+        shape = {"shape": list(block.shape), "pairs": block.nnz}
+        files.append({"file": name, **shape, "sha256": checksum})
         row_sums.append(sums[0])
         column_sums = column_sums + sums[1]
     if not files:
@@ -159,6 +162,7 @@ def open_shards(folder):
         manifest = json.loads(text)
         files, checksum = manifest["shards"], manifest["margins"]
         shapes = {one["file"]: tuple(map(int, one["shape"])) for one in files}
+        sum(map(bytes_to_load, files))
     except (ValueError, TypeError, LookupError) as error:
         raise ValueError(f"{MANIFEST} in {folder} is damaged: {error!r}") from error
     sums = np.load(_read(folder / MARGINS, checksum))
@@ -174,6 +178,14 @@ def open_shards(folder):
     if sum(shape[0] for shape in shapes.values()) != len(rows):
         raise ValueError(f"the shards in {folder} do not have {len(rows)} rows in all")
     return Shards(folder, files, rows, columns, sha256(text).hexdigest())
+
+
+def bytes_to_load(shard):
+    """Return how much memory `load_score` takes at most for the pairs of a shard.
+
+    At most two thirds of it stay in use afterwards.
+    """
+    return PAIR_BYTES * int(shard["pairs"])
 
 
 def load_score(folder, shard, r_u, r_v):

@@ -34,9 +34,9 @@ WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
 # Which extras a file may import from, besides the dependencies of the package: the nearest entry counts.
 MAY_IMPORT = {
     "amptutorial": (),
+    "amptutorial/_cluster.py": ("dask",),
     "amptutorial/figures.py": ("book",),
     "amptutorial/minimisers.py": ("rivals",),
-    "amptutorial/sharded.py": ("dask",),
     "amptutorial/widgets.py": ("book",),
     "amptutorial/checks": ("test",),  # pytest, for tests of a denoiser
     "amptutorial/grading": ("course",),

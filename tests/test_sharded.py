@@ -9,21 +9,17 @@ from pathlib import Path
 import dask
 import numpy as np
 import pytest
-import scipy.sparse as sp
-from distributed import Client, LocalCluster
+from distributed import Client
 from sharded_denoisers import LearnsByRefit, LeavesOnce, ScalesOfRows, WithFunction
+from sharded_samples import assert_same, at_once, cluster, sample_counts, sample_start
 
-from amptutorial import FisherScore, GaussianPosterior, Lasso, Ridge, biased_low_rank_amp, drop_empty, estimate_bias
+from amptutorial import GaussianPosterior, Lasso, Ridge
 from amptutorial import sharded as module
 from amptutorial.amp import IndefinitePrecisionWarning
 from amptutorial.sharded import CHECKPOINT, sharded_amp
 from amptutorial.shards import open_shards, write_shards
 
 pytestmark = pytest.mark.filterwarnings("ignore:F was not safely positive definite")
-
-
-def cluster(**kwargs):
-    return LocalCluster(dashboard_address=":0", threads_per_worker=1, **kwargs)
 
 
 @pytest.fixture(scope="module")
@@ -35,36 +31,17 @@ def client():
 
 @pytest.fixture(scope="module")
 def counts():
-    """Return counts (61, 40), with biases and a direction."""
-    rng = np.random.default_rng(5)
-    rates = np.outer(rng.uniform(0.5, 2, 61), rng.uniform(0.5, 2, 40))
-    signal = np.outer(rng.standard_normal(61), rng.standard_normal(40))
-    return drop_empty(sp.csr_array(rng.poisson(rates * np.exp(0.5 * signal))))[0]
+    return sample_counts()
 
 
 @pytest.fixture(scope="module")
-def B0(counts):
-    return np.random.default_rng(6).standard_normal((counts.shape[1], 2))
+def B0():
+    return sample_start()
 
 
 @pytest.fixture
 def shards(counts, tmp_path):
     return write_shards(counts, tmp_path / "shards", rows=17)
-
-
-def at_once(counts, denoiser, **arguments):
-    r_u, r_v = estimate_bias(counts)
-    return biased_low_rank_amp(FisherScore(counts, r_u, r_v), r_u, r_v, denoiser, **arguments)
-
-
-def assert_same(found, expected):
-    """The last iterations agree in everything that they hold, to 1e-9 of its size."""
-    found, expected = vars(found.iterates[-1]), vars(expected.iterates[-1])
-    for name in set(expected) - {"denoiser_u", "denoiser_v"}:
-        assert np.allclose(found[name], expected[name], rtol=0, atol=1e-9 * np.abs(expected[name]).max()), name
-    for side in ("denoiser_u", "denoiser_v"):
-        pair = (getattr(one[side], "covariance", 0) for one in (found, expected))
-        assert np.allclose(*pair, rtol=1e-9, atol=1e-12)
 
 
 CUTS = {

@@ -1,0 +1,96 @@
+"""What runs on shards share: the checks of a cluster, its tasks, sums in a tree."""
+
+import warnings
+
+from ._blocks import blocks
+from .shards import bytes_to_load
+
+FAN_IN = 8  # sums that one task adds up
+
+
+def check_client(client):
+    """Refuse what is not a client of Dask."""
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise ImportError(
+            "runs on shards need Dask: pip install amptutorial[dask]"
+        ) from error
+    if not isinstance(client, Client):
+        raise TypeError(f"client must be a distributed.Client, got {client!r}")
+
+
+def check_cluster(client, shards, module):
+    """Refuse a cluster that cannot do the work, before it begins.
+
+    Workers that join later are not checked.
+
+    Raises
+    ------
+    ImportError
+        Naming a worker, or the scheduler, that cannot import the `module`.
+    MemoryError
+        Naming the largest shard, if a worker may not use the memory to load it.
+    """
+    task = exec, f"import {module}", {}  # whose name needs no package
+    found = client.run(*task, on_error="return")
+    try:
+        client.run_on_scheduler(*task)
+    except ImportError as error:
+        found["the scheduler"] = error
+    for where, error in found.items():
+        if error is not None:
+            raise ImportError(
+                f"{where} cannot import {module} ({error}): run pip install "
+                "amptutorial[dask] there, with the version used here"
+            ) from error
+    largest = max(shards.files, key=bytes_to_load)
+    need = bytes_to_load(largest)
+    for where, worker in client.scheduler_info(n_workers=-1)["workers"].items():
+        limit = worker["memory_limit"] or need  # none, or zero: no limit
+        if limit < need:
+            raise MemoryError(
+                f"{largest['file']} takes {need / 1e6:.3g} MB to load, and {where} may "
+                f"use {limit / 1e6:.3g} MB: write smaller shards (fewer rows in each), "
+                "or give workers more memory"
+            )
+
+
+class Tasks:
+    """The tasks of one run on a cluster."""
+
+    def __init__(self, client):
+        self.client = client
+
+    def submit(self, task, *args):
+        """Return the future of a task, which holds its arguments and can be repeated.
+
+        Dask would warn of large ones, and ask for `scatter`, which is lost with a
+        worker.
+        """
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Sending large graph")
+            return self.client.submit(task, *args, pure=False)
+
+    def share(self, value):
+        """Return the future of a value, which workers hand on to each other."""
+        return self.submit(_given, value)
+
+    def total(self, parts):
+        """Return the sum over the shards, added up in a tree.
+
+        Parts are tuples of what is added up, or None.
+        """
+        while len(parts) > 1:
+            groups = blocks(len(parts), FAN_IN)
+            parts = [self.submit(_add, parts[group]) for group in groups]
+        return parts[0]
+
+
+def _given(value):
+    return value
+
+
+def _add(parts):
+    parts = [part for part in parts if part is not None]
+    return tuple(map(sum, zip(*parts, strict=True))) if parts else None
