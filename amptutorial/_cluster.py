@@ -1,8 +1,11 @@
 """What runs on shards share: the checks of a cluster, its tasks, sums in a tree."""
 
+import pickle
 import warnings
+from operator import itemgetter
 
 from ._blocks import blocks
+from .denoisers import Denoiser
 from .shards import bytes_to_load
 
 FAN_IN = 8  # sums that one task adds up
@@ -56,6 +59,24 @@ def check_cluster(client, shards, module):
             )
 
 
+def pickled(denoisers, on_workers):
+    """Return denoisers as bytes, if workers can have those that are to be there."""
+    for denoiser in on_workers:
+        one = type(denoiser)
+        if one.refit is not Denoiser.refit:
+            raise TypeError(
+                f"the denoiser {one.__name__} overrides refit, which sees all rows at "
+                "once: let it define statistics and refit_from instead"
+            )
+    try:
+        return pickle.dumps(denoisers, protocol=4)
+    except Exception as error:
+        raise TypeError(
+            f"denoiser {denoisers!r} cannot be pickled, and so cannot reach a worker: "
+            f"define its class in a module, and keep data in it, no functions ({error})"
+        ) from error
+
+
 class Tasks:
     """The tasks of one run on a cluster."""
 
@@ -86,9 +107,35 @@ class Tasks:
             parts = [self.submit(_add, parts[group]) for group in groups]
         return parts[0]
 
+    def collect(self, found):
+        """Return what tasks found for their rows, and the sum of what adds up.
+
+        Each of them returns a pair: the rows, and a tuple of what adds up.
+        """
+        total = self.total([self.submit(itemgetter(1), each) for each in found])
+        rows = [self.submit(itemgetter(0), each) for each in found]
+        total, *rows = self.client.gather([total, *rows])
+        return rows, total
+
+    def refit(self, denoiser, inputs, F):
+        """Return the denoiser after it has learned from all rows.
+
+        `inputs` are futures of tuples that begin with P and r.
+        """
+        if type(denoiser).statistics is Denoiser.statistics:
+            return denoiser
+        learned = [self.submit(_statistics, each, F, denoiser) for each in inputs]
+        statistics = self.total(learned).result()
+        return denoiser if statistics is None else denoiser.refit_from(statistics)
+
 
 def _given(value):
     return value
+
+
+def _statistics(given, F, denoiser):
+    P, r, *_ = given
+    return denoiser.statistics(P, r, F)
 
 
 def _add(parts):

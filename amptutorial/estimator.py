@@ -4,6 +4,7 @@ import warnings
 from dataclasses import replace
 from itertools import islice
 from numbers import Integral
+from types import SimpleNamespace
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,7 +16,7 @@ from sklearn.base import (
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
-from ._counts import without_empty
+from ._counts import sums, without_empty
 from ._validation import (
     AMPWarning,
     check_choice,
@@ -25,10 +26,10 @@ from ._validation import (
     quiet,
     refuse_masked,
 )
-from .bias import estimate_bias
+from .bias import bias_of_margins
 from .channels import CHANNELS, WithGaps
 from .denoisers import GaussianPosterior, Lasso, Ridge, as_pair
-from .poisson import margin_biases, refit_biases
+from .poisson import biases_of_margins, margin_biases
 from .reexpansion import (
     balanced_sides,
     columns_of,
@@ -42,7 +43,7 @@ from .reexpansion import (
     settle_rows,
     starting_sides,
 )
-from .stopping import VALIDATION, best_iterate, set_aside
+from .stopping import VALIDATION, best_iterate, is_crowded, set_aside
 
 AUTOMATIC = ("counts", "damped")
 REFINEMENTS = 5  # iterations with all counts, from the best estimate on
@@ -54,6 +55,23 @@ DENOISERS = {
     "ridge": lambda variance: Ridge(1 / variance),
     "lasso": lambda variance: Lasso(np.sqrt(2 / variance)),  # of a Laplace prior
 }
+
+
+def rare_bursts(Z, channel):
+    """Return the bursts expected where they are rare, whatever the estimate."""
+    return same_pairs(Z, channel.bursts(Z.data, np.zeros(Z.nnz)))
+
+
+# what a fit does with the counts themselves; `amptutorial.sharded_embedding` has the
+# same functions for counts that are elsewhere
+IN_PROCESS = SimpleNamespace(
+    set_aside=set_aside,
+    rare_bursts=rare_bursts,
+    expected_bursts=expected_bursts,
+    leading_directions=leading_directions,
+    iterated_sides=iterated_sides,
+    settle_rows=settle_rows,
+)
 
 
 class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -194,35 +212,41 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         shape = Z.shape
         Z, row_index, column_index = without_empty(Z)
         self._check_size(Z, shape)
-        m = len(row_index)
-
-        rng = self._generator()
-        best, self._channel, rows, columns = self._choose(Z, rng)
+        best = self._fit(Z, row_index, column_index, shape, IN_PROCESS)
         self._warn_of_doubts(best)
+        return self
+
+    def _fit(self, Z, row_index, column_index, shape, on):
+        """Fit to a table without empty rows or columns; return the best iterate.
+
+        `on` says who does the work that grows with the counts: see `IN_PROCESS`.
+        """
+        m, rng = len(row_index), self._generator()
+        best, self._channel, rows, columns = self._choose(Z, rng, on)
         if best.k:
-            iterates = iterated_sides(Z, rows, columns, m, self._channel, rng)
+            iterates = on.iterated_sides(Z, rows, columns, m, self._channel, rng)
             *_, (rows, columns) = islice(iterates, REFINEMENTS)
         rows, columns = balanced_sides(rows, columns)
-        N = expected_bursts(Z, self._channel, rows, columns, m)
+        N = on.expected_bursts(Z, self._channel, rows, columns, m)
         sample = columns_of(columns, rows, m, rng, SETTLING)
         r_v = margin_biases(N.sum(axis=0), columns.X, sample)
         self._columns = replace(columns, X=columns.X.astype(np.float64), bias=r_v)
         self._sample = columns_of(rows, self._columns, m, rng, SETTLING)
-        rows = self._settled(Z, rows, m)
+        rows = self._settled(Z, rows, m, on)
         self._rows = replace(rows, X=rows.X.astype(np.float64))
-        r_u, r_v = refit_biases(Z, rows.X, self._columns.X, rng=rng)
+        r_u, r_v = biases_of_margins(*sums(Z), rows.X, self._columns.X, rng=rng)
 
         self.heldout_gain_, self.heldout_error_ = best.gain, best.error
         self.n_iter_ = best.k
         self._row_index, self._column_index = row_index, column_index
-        self._mean_row = _rare_bursts(Z, self._channel).sum() / m
+        self._mean_row = on.rare_bursts(Z, self._channel).sum() / m
         # sqrt(m) in the model counts all rows, in the fit those with counts
         self._unit = (shape[0] / m) ** 0.25
         self.embedding_ = _spread(self._unit * rows.X, row_index, shape[0])
         self.components_ = _spread(self._unit * columns.X, column_index, shape[1]).T
         self.row_bias_ = _spread(r_u, row_index, shape[0])
         self.column_bias_ = _spread(r_v, column_index, shape[1])
-        return self
+        return best
 
     def fit_transform(self, X, y=None):
         """Fit the embedding to the counts `X` (m, n) and return `embedding_`."""
@@ -246,7 +270,7 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """
         check_is_fitted(self)
         Z = self._check_counts(X, reset=False)[:, self._column_index]
-        totals = _rare_bursts(Z, self._channel).sum(axis=1)
+        totals = rare_bursts(Z, self._channel).sum(axis=1)
         some = np.flatnonzero(totals)
         U = np.zeros((Z.shape[0], len(self.components_)))
         if some.size:
@@ -342,10 +366,10 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         of_both = np.einsum("ikl,jkl->ij", C_u, C_v, optimize=True)
         return np.sqrt((of_rows + of_columns + of_both) / len(self.embedding_))
 
-    def _settled(self, Z, rows, m):
+    def _settled(self, Z, rows, m, on=IN_PROCESS):
         """Return converged rows, given the fitted columns."""
         given = self._columns, m, self._channel
-        return settle_rows(Z, rows, *given, columns=self._sample)
+        return on.settle_rows(Z, rows, *given, columns=self._sample)
 
     @property
     def _n_features_out(self):
@@ -409,15 +433,15 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         seed = check_random_state(self.random_state).randint(2**31)
         return np.random.default_rng(seed)
 
-    def _choose(self, Z, rng):
+    def _choose(self, Z, rng, on):
         """Return the best iterate of all channels asked for, its channel and sides.
 
         All of them start alike and are judged by the same hidden pairs.
         """
-        seen, held_out = set_aside(Z, rng)
+        seen, held_out = on.set_aside(Z, rng)
         seed = int(rng.integers(2**31))
         names = AUTOMATIC if self.channel == "auto" else (self.channel,)
-        if Z.data.max() <= 1:  # without repetitions they are the same
+        if Z.max() <= 1:  # without repetitions they are the same
             names = names[:1]
         found = [
             self._iterate_until_best(
@@ -426,6 +450,7 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
                 held_out,
                 CHANNELS[name].refit(Z),
                 np.random.default_rng(seed),
+                on,
             )
             for name in names
         ]
@@ -433,14 +458,14 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.channel_ = names[best]
         return found[best]
 
-    def _iterate_until_best(self, Z, seen, held_out, channel, rng):
+    def _iterate_until_best(self, Z, seen, held_out, channel, rng, on):
         """Return the best iterate, the channel, and the sides to go on from."""
         m, d = Z.shape[0], self.n_components
-        r_u, r_v = estimate_bias(_rare_bursts(Z, channel))
-        gaps = WithGaps(channel) if (seen.data < 0).any() else channel
+        r_u, r_v = bias_of_margins(*sums(on.rare_bursts(Z, channel)))
+        gaps = WithGaps(channel) if is_crowded(Z) else channel
         nothing = [new_side(np.zeros((len(r), d)), r, None) for r in (r_u, r_v)]
-        N = expected_bursts(seen, gaps, *nothing, m)
-        V, variance = leading_directions(N, d, rng)
+        N = on.expected_bursts(seen, gaps, *nothing, m)
+        V, variance = on.leading_directions(N, d, rng)
         # of the entries of U and V, such that M_ij has the variance found
         variance = np.sqrt(variance * m / d)
         if self.init == "random":
@@ -451,7 +476,7 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         rows, columns = starting_sides(r_u, r_v, denoiser, V, variance)
 
         fewer = replace(columns, r=(1 - VALIDATION) * r_v)
-        iterates = iterated_sides(seen, rows, fewer, m, gaps, rng)
+        iterates = on.iterated_sides(seen, rows, fewer, m, gaps, rng)
         some = islice(iterates, self.n_iter)
         best = best_iterate(some, held_out, self.tol, rng)
         if best.k:
@@ -470,11 +495,6 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
                 "do, so the embedding is zero: the counts are too few for "
                 f"n_components={self.n_components}, or rows and columns are independent"
             )
-
-
-def _rare_bursts(Z, channel):
-    """Return the bursts expected where they are rare, whatever the estimate."""
-    return same_pairs(Z, channel.bursts(Z.data, np.zeros(Z.nnz)))
 
 
 def _warn(message):

@@ -181,7 +181,11 @@ class HeldOut:
         >>> pairs.z, pairs.rows, pairs.columns
         (array([1.]), array([6., 0.]), array([4., 2.]))
         """
-        rows, columns = sums(kept)
+        return cls.of_sums(*sums(kept), held_out)
+
+    @classmethod
+    def of_sums(cls, rows, columns, held_out):
+        """Return the `HeldOut`, given the row and column sums of what was kept."""
         held_out = sp.coo_array(held_out, dtype=np.float64)
         i, j = held_out.coords
         seen = (rows[i] > 0) & (columns[j] > 0) & (held_out.data > 0)

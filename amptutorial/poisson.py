@@ -333,6 +333,11 @@ def refit_biases(Z, U, V, *, n_sweeps=20, tol=1e-6, rng=None):
     n_sweeps = check_integer(n_sweeps, "n_sweeps", minimum=1)
     tol = check_positive(tol, "tol", zero=True)
     rng = None if rng is None else check_rng(rng)
+    return biases_of_margins(rows, columns, U, V, n_sweeps, tol, rng)
+
+
+def biases_of_margins(rows, columns, U, V, n_sweeps=20, tol=1e-6, rng=None):
+    """Return the biases of `refit_biases`, from the sums of the rows and columns."""
     W, r_v = V / np.sqrt(len(U)), columns
     if rng is not None and max(len(U), len(V)) > ALL_UP_TO:
         tol = max(tol, SAMPLED_TOL)

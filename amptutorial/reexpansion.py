@@ -37,6 +37,7 @@ from .spectrum import shrink
 REACH = 1.0  # the most that one step may change any M_ij
 SETTLED = 1e-3  # a row whose step changes no M_ij by more has converged
 COUNTS = Counts()
+BY_ROW = "X", "r", "bias", "step", "length", "reach"  # what a side has for each row
 LARGEST_LOG_RATE = 50.0  # of a single pair, on the way: larger ones say no more
 
 
@@ -74,8 +75,15 @@ class Side:
 
     def take(self, index):
         """Return this side with the rows at `index` only."""
-        by_row = ("X", "r", "bias", "step", "length", "reach")
-        return replace(self, **{name: getattr(self, name)[index] for name in by_row})
+        return replace(self, **{name: getattr(self, name)[index] for name in BY_ROW})
+
+    def with_rows(self, sides):
+        """Return this side with the rows of others, one after another."""
+        stacked = {
+            name: np.concatenate([getattr(side, name) for side in sides])
+            for name in BY_ROW
+        }
+        return replace(self, **stacked)
 
 
 def columns_of(this, other, m, rng=None, times=1):
@@ -118,33 +126,95 @@ def reexpanded_half_step(Z, this, other, m, parts=None):
     """
     W, totals = other.X / np.sqrt(m), Z.sum(axis=1)
     parts = parts or [(slice(None), W, other.bias)]
+    Q = scaled_moment(other, m)
+    P, bias = reexpanded_input(Z @ W, totals, this, Q, other.Gamma, parts)
+    half = half_step(P, this.r, Q, other.Gamma, this.denoiser)
+    moved, safe = move_rows(replace(this, bias=bias), half.estimate, parts)
+    share = safe.mean(dtype=np.float64)
+    return with_onsager(moved, half.denoiser, half.jacobian, share, m)
+
+
+def scaled_moment(side, m):
+    """Return Q = B^T B / m, of the scaled rows B of a side."""
+    B = np.sqrt(side.r)[:, None] * side.X
+    return B.T @ B / m
+
+
+def reexpanded_input(product, totals, this, Q, Gamma, parts):
+    """Return what a half-step denoises, and the biases refitted on the way.
+
+    Each row by itself, as is `move_rows`: some of the rows are enough.
+
+    Parameters
+    ----------
+    product, totals : arrays (N, d), (N,)
+        Z W, where M = U W^T for the rows U of `this`, and the row sums of Z.
+    this : Side
+    Q, Gamma : arrays (d, d)
+        The second moment of the other side, and its Onsager term.
+    parts : list
+        As for `reexpanded_half_step`.
+
+    Returns
+    -------
+    P : array (N, d)
+    bias : array (N,)
+    """
     log_sums, means = apply(tilted_means, parts, this.X)
     # the derivative of the log-likelihood by the rows of X
-    score = Z @ W - totals[:, None] * means
-
+    score = product - totals[:, None] * means
     root = np.sqrt(this.r)[:, None]
-    A, B = root * this.X, np.sqrt(other.r)[:, None] * other.X
-    Q, Gamma = B.T @ B / m, other.Gamma
-    P = score / root + A @ (Q - Gamma)
-    half = half_step(P, this.r, Q, Gamma, this.denoiser)
+    P = score / root + root * this.X @ (Q - Gamma)
+    return P, totals * np.exp(-log_sums.astype(np.float64))
 
-    step = ((half.estimate - A) / root).astype(this.X.dtype)
+
+def move_rows(this, estimate, parts):
+    """Move rows towards their denoised inputs, as far as that is safe.
+
+    Parameters
+    ----------
+    this : Side
+    estimate : array (N, d)
+        Of the scaled rows.
+    parts : list
+        As for `reexpanded_half_step`.
+
+    Returns
+    -------
+    this : Side
+        The rows where they are now.
+    safe : array (N,)
+        The fraction of its step that each row has taken.
+    """
+    root, dtype = np.sqrt(this.r)[:, None], this.X.dtype
+    step = ((estimate - root * this.X) / root).astype(dtype)
     turns_back = (step * this.step).sum(axis=1) < 0
     longer = np.minimum(1, 1.5 * this.length)
-    length = np.where(turns_back, this.length / 2, longer).astype(this.X.dtype)
+    length = np.where(turns_back, this.length / 2, longer).astype(dtype)
     reach = apply(lambda step, W, _: reach_of(step, W), parts, step)
     safe = np.minimum(length, REACH / np.maximum(reach, REACH))
-    moved = safe.mean(dtype=np.float64)  # Gamma is damped as the rows are
-    return Side(
-        X=this.X + safe[:, None] * step,
-        r=this.r,
-        bias=totals * np.exp(-log_sums.astype(np.float64)),
-        denoiser=half.denoiser,
-        Gamma=(1 - moved) * this.Gamma + moved * half.jacobian * (len(A) / m),
-        step=step,
-        length=length,
-        reach=reach,
-    )
+    X = this.X + safe[:, None] * step
+    return replace(this, X=X, step=step, length=length, reach=reach), safe
+
+
+def with_onsager(side, denoiser, jacobian, share, m):
+    """Return the side after a half-step, with the Onsager term that it now causes.
+
+    Parameters
+    ----------
+    side : Side
+        With its rows moved.
+    denoiser : Denoiser
+        As refitted.
+    jacobian : array (d, d)
+        Its mean over all rows.
+    share : float
+        The mean fraction of their steps that the rows have taken: Gamma is damped as
+        the rows are.
+    m : int
+    """
+    Gamma = (1 - share) * side.Gamma + share * jacobian * (len(side.X) / m)
+    return replace(side, denoiser=denoiser, Gamma=Gamma)
 
 
 def reach_of(step, W):
@@ -231,17 +301,35 @@ def iterated_sides(Z, rows, columns, m, channel=COUNTS, rng=None):
         parts = columns.parts(this.X, N.sum(axis=1))
         return reexpanded_half_step(N, this, other, m, parts)
 
-    N = expected_bursts(Z, channel, rows, columns, m)
-    Nt = N.T.tocsr()
+    def tables(rows, columns):
+        N = expected_bursts(Z, channel, rows, columns, m)
+        return N, N.T.tocsr()
+
+    return alternated(update, tables, rows, columns, channel.follows_rate)
+
+
+def alternated(update, tables, rows, columns, anew=False):
+    """Yield both sides after one more iteration of given half-steps, again and again.
+
+    Parameters
+    ----------
+    update : callable
+        ``update(N, this, other)`` returns `this` after a half-step on the table N.
+    tables : callable
+        ``tables(rows, columns)`` returns the table for the rows, and for the columns.
+    rows, columns : Side
+    anew : bool
+        Whether the tables change with the sides.
+    """
+    N, Nt = tables(rows, columns)
     moved = update(N, rows, columns)
     while True:
         columns = update(Nt, columns, moved)
         rows, moved = moved, update(N, moved, columns)
         rows = replace(rows, bias=moved.bias)
         yield rows, columns
-        if channel.follows_rate:
-            N = expected_bursts(Z, channel, rows, columns, m)
-            Nt = N.T.tocsr()
+        if anew:
+            N, Nt = tables(rows, columns)
 
 
 def new_side(X, r, denoiser):
@@ -280,15 +368,33 @@ def leading_directions(Z, d, rng):
         noise counts as sqrt(m n), the largest square that the noise can hide.
     """
     some, _, columns = without_empty(Z)
-    m, n = some.shape
-    Y = FisherScore(some, *estimate_bias(some))
+    Y, V = FisherScore(some, *estimate_bias(some)), np.zeros((Z.shape[1], d))
+    directions, strength = directions_of_score(Y, d, rng)
+    V[columns, : directions.shape[1]] = directions
+    return V, strength / float(Z.sum())
+
+
+def directions_of_score(Y, d, rng):
+    """Return leading right singular vectors of a score, and their squared strength.
+
+    Parameters
+    ----------
+    Y : LinearOperator (m, n)
+    d : int
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    directions : array (n, min(d, n))
+    strength : float
+        As for `leading_directions`, before the division.
+    """
+    m, n = Y.shape
     directions = rng.standard_normal((n, d))
     for _ in range(4):
         directions = np.linalg.qr(Y.T @ (Y @ directions))[0]
     signal = shrink(np.linalg.svd(Y @ directions, compute_uv=False), m, n)
-    V = np.zeros((Z.shape[1], d))
-    V[columns, : directions.shape[1]] = directions
-    return V, float(np.maximum(signal**2, np.sqrt(m * n)).sum() / Z.sum())
+    return directions, float(np.maximum(signal**2, np.sqrt(m * n)).sum())
 
 
 def starting_sides(r_u, r_v, denoiser, V, scale):

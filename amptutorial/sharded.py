@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from ._cluster import Tasks, check_client, check_cluster
+from ._cluster import Tasks, check_client, check_cluster, pickled
 from ._validation import check_finite, check_integer, quiet
 from .amp import (
     AMPIterate,
@@ -35,39 +35,28 @@ from .amp import (
     warn_if_floored,
 )
 from .bias import bias_of_margins
-from .denoisers import Denoiser, as_pair
+from .denoisers import as_pair
 from .shards import Shards, load_score, open_shards, write_arrays
 
 CHECKPOINT = "checkpoint.npz"
 
 
 @quiet
-def _denoiser_input(Y, A, given):
-    """Return P for the rows of a shard."""
+def _denoiser_input(Y, r, A, given):
+    """Return P for the rows of a shard, beside r and A."""
     B, Gamma, m = given
     P = denoiser_input(Y, B, A, Gamma, m)
     check_finite(P=P)
-    return P
-
-
-def _statistics(P, r, F, denoiser):
-    return denoiser.statistics(P, r, F)
+    return P, r, A
 
 
 @quiet
-def _update(Y, P, r, A, m, F, denoiser, damping):
+def _update(Y, given, m, F, denoiser, damping):
     """Return the new rows of a shard, and what they add to the sums over all rows."""
+    P, r, A = given
     estimate, jacobian = denoise_rows(P, r, F, denoiser)
     A = damp(estimate, A, damping)
     return A, (Y.T @ A, second_moment(A, m), jacobian * (len(P) / m))
-
-
-def _rows(updated):
-    return updated[0]
-
-
-def _sums(updated):
-    return updated[1]
 
 
 class _RowsOnWorkers(Tasks):
@@ -90,25 +79,16 @@ class _RowsOnWorkers(Tasks):
         F, floored = form_precision(Q, Gamma, self.r_u, denoiser)
         A = [state.A[part] for part in self.shards.slices]
         given = self.share((state.B, Gamma, m))
-        P = [
-            self.submit(_denoiser_input, Y, A_part, given)
-            for Y, A_part in zip(self.scores, A, strict=True)
+        inputs = [
+            self.submit(_denoiser_input, *each, given)
+            for each in zip(self.scores, self.r, A, strict=True)
         ]
-        if type(denoiser).statistics is not Denoiser.statistics:
-            learned = [
-                self.submit(_statistics, *each, F, denoiser)
-                for each in zip(P, self.r, strict=True)
-            ]
-            statistics = self.total(learned).result()
-            if statistics is not None:
-                denoiser = denoiser.refit_from(statistics)
+        denoiser = self.refit(denoiser, inputs, F)
         updated = [
             self.submit(_update, *each, m, F, denoiser, damping)
-            for each in zip(self.scores, P, self.r, A, strict=True)
+            for each in zip(self.scores, inputs, strict=True)
         ]
-        total = self.total([self.submit(_sums, each) for each in updated])
-        rows = [self.submit(_rows, each) for each in updated]
-        (product, Q, jacobian), *rows = self.client.gather([total, *rows])
+        rows, (product, Q, jacobian) = self.collect(updated)
         A = np.concatenate(rows)
         return RowStep(HalfStep(F, A, jacobian, denoiser, floored), A, product, Q)
 
@@ -164,8 +144,8 @@ def sharded_amp(
     (m, n), n_iter = shards.shape, check_integer(n_iter, "n_iter", minimum=1)
     r_u, r_v = bias_of_margins(shards.rows, shards.columns)
     B0, denoiser = check_start(B0, m, n), as_pair(denoiser)
-    damping, pickled = check_damping(damping), _pickle(denoiser)
-    parts = shards.checksum.encode(), pickled, B0.tobytes(), repr(damping).encode()
+    damping, as_bytes = check_damping(damping), pickled(denoiser, denoiser[:1])
+    parts = shards.checksum.encode(), as_bytes, B0.tobytes(), repr(damping).encode()
     store = _Checkpoint(checkpoints, b"".join(sha256(one).digest() for one in parts))
     iterate, state = store.load(n_iter) or (None, start_state(B0, m, denoiser))
     floored = [iterate.floored_a or iterate.floored_b] if iterate else []
@@ -179,23 +159,6 @@ def sharded_amp(
         store.save(iterate, state)
     warn_if_floored(floored)
     return AMPRun([iterate])
-
-
-def _pickle(denoiser):
-    """Return the pair of denoisers as bytes, if workers can have the first."""
-    one = type(denoiser[0])
-    if one.refit is not Denoiser.refit:
-        raise TypeError(
-            f"the denoiser {one.__name__} overrides refit, which sees all rows at once:"
-            " let it define statistics and refit_from instead"
-        )
-    try:
-        return pickle.dumps(denoiser, protocol=4)
-    except Exception as error:
-        raise TypeError(
-            f"denoiser {denoiser!r} cannot be pickled, and so cannot reach a worker: "
-            f"define its class in a module, and keep data in it, no functions ({error})"
-        ) from error
 
 
 class _Checkpoint:

@@ -188,8 +188,8 @@ def bytes_to_load(shard):
     return PAIR_BYTES * int(shard["pairs"])
 
 
-def load_score(folder, shard, r_u, r_v):
-    """Return the score of a shard, an entry of `Shards.files`; a worker calls this.
+def load_counts(folder, shard):
+    """Return the counts of a shard, an entry of `Shards.files`; a worker calls this.
 
     Raises
     ------
@@ -202,4 +202,9 @@ def load_score(folder, shard, r_u, r_v):
             f"{shard['file']} has the shape {Z.shape}, the manifest has "
             f"{tuple(shard['shape'])}"
         )
-    return FisherScore(Z, r_u, r_v)
+    return Z
+
+
+def load_score(folder, shard, r_u, r_v):
+    """Return the score of a shard; raises what `load_counts` does."""
+    return FisherScore(load_counts(folder, shard), r_u, r_v)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from ._counts import split_pairs
+from ._counts import split_pairs, sums
 from ._validation import check_finite
 from .heldout import HeldOut
 from .poisson import fit_margins
@@ -41,16 +41,36 @@ def set_aside(Z, rng):
     ValueError
         If no count is left.
     """
-    if Z.nnz > VALIDATION * np.prod(Z.shape):
-        dense, hidden = Z.toarray(), rng.random(Z.shape) < VALIDATION
-        kept, held_out = np.where(hidden, 0, dense), np.where(hidden, dense, 0)
-        seen = sp.csr_array(np.where(hidden, -1.0, dense))
-    else:
+    seen, kept, held_out = hide_pairs(Z, rng, marked=is_crowded(Z))
+    return seen, checked_held_out(*sums(kept), held_out)
+
+
+def is_crowded(Z):
+    """Return whether a hidden zero of this table would be an outlier."""
+    return Z.nnz > VALIDATION * np.prod(Z.shape)
+
+
+def hide_pairs(Z, rng, marked):
+    """Hide a tenth of the pairs: of those with counts, or of all if they are `marked`.
+
+    Returns
+    -------
+    seen, kept, held_out : csr_arrays (m, n)
+        `seen` as from `set_aside`; the others add up to `Z`.
+    """
+    if not marked:
         kept, held_out = split_pairs(Z, VALIDATION, rng)
-        seen = kept
-    if not kept.sum():
+        return kept, kept, held_out
+    dense, hidden = Z.toarray(), rng.random(Z.shape) < VALIDATION
+    tables = (-1.0, dense), (0, dense), (dense, 0)
+    return tuple(sp.csr_array(np.where(hidden, *table)) for table in tables)
+
+
+def checked_held_out(rows, columns, held_out):
+    """Return the `HeldOut`, if some counts were kept."""
+    if not rows.any():
         raise ValueError("too few counts: none is left when a tenth is set aside")
-    return seen, HeldOut.of(kept, held_out)
+    return HeldOut.of_sums(rows, columns, held_out)
 
 
 class Patience:

@@ -19,6 +19,9 @@ class ScalesOfRows(Ridge):
         count, total = statistics
         return ScalesOfRows(0.5 * self.strength + total / count)
 
+    def frozen(self):
+        return Ridge(self.strength)
+
 
 class LearnsByRefit(Ridge):
     """A ridge that learns from all rows at once."""

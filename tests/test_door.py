@@ -112,8 +112,10 @@ NOT_DRIVEN = {
     "base classes and protocols": "Channel Denoiser LinearDenoiser BiasLaw Prior RowLaw ScaledRowLaw",
     "texts, code and rules, not arrays": "Corpus Patience analogy check_denoiser cooccurrence corpus_from_texts "
     "has_closed_form load_docstrings load_movie_reviews nearest_words",
-    "steps of iterations, whose callers check": "HeldOut amp_iterates balanced_sides best_iterate bias_of_margins "
-    "check_damping damp denoise_rows denoiser_input less_onsager one_iteration start_state update_rows warn_if_floored "
+    "steps of iterations, whose callers check": "HeldOut alternated amp_iterates balanced_sides best_iterate "
+    "bias_of_margins biases_of_margins check_damping checked_held_out damp denoise_rows directions_of_score "
+    "hide_pairs is_crowded move_rows rare_bursts reexpanded_input scaled_moment with_onsager "
+    "denoiser_input less_onsager one_iteration start_state update_rows warn_if_floored "
     "expected_bursts fit_margins floor_precision form_precision half_step iterated_sides largest_changes "
     "leading_directions log_partition margin_biases mode_gains new_side normalise_rows "
     "posterior_covariances prior_covariance products_of_pairs "

@@ -14,7 +14,7 @@ DATA_FLOW = (
     *("laws", "model", "bias", "score", "denoisers", "amp", "state_evolution"),
     *("metrics", "baselines", "spectrum", "bayes_optimal"),
     *("corpus", "sampling", "poisson", "heldout", "reexpansion", "estimator"),
-    *("shards", "sharded"),
+    *("shards", "sharded", "sharded_embedding"),
     *(
         "experiments",
         "neighbours",

@@ -1,0 +1,325 @@
+"""`AMPEmbedding` on shards of counts, on the workers of a Dask cluster.
+
+The counts stay with the workers. In a half-step on the rows each worker takes the rows
+of its shards, in a half-step on the columns a block of columns and the sum of Z^T U
+over all shards. Both sides, m x d and n x d, pass through the calling process, which
+draws the samples for the sums (`amptutorial.sampling`), and judges the iterates by the
+hidden pairs, a tenth of all, which it holds.
+"""
+
+from copy import deepcopy
+from dataclasses import replace
+from functools import cached_property
+from operator import itemgetter, matmul, methodcaller
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.linalg import LinearOperator
+
+from ._blocks import blocks
+from ._cluster import Tasks, check_client, check_cluster, pickled
+from ._counts import sums
+from ._validation import check_finite
+from .amp import denoise_rows, form_precision
+from .bias import bias_of_margins
+from .denoisers import as_pair
+from .estimator import AMPEmbedding, rare_bursts
+from .reexpansion import (
+    COUNTS,
+    alternated,
+    columns_of,
+    directions_of_score,
+    expected_bursts,
+    move_rows,
+    reexpanded_input,
+    scaled_moment,
+    settle_rows,
+    with_onsager,
+)
+from .score import FisherScore
+from .shards import Shards, load_counts, open_shards
+from .stopping import checked_held_out, hide_pairs, is_crowded
+
+
+def sharded_embedding(shards, model, *, client):
+    """Fit an `amptutorial.AMPEmbedding` to counts in shards, on a Dask cluster.
+
+    The fit is that of `AMPEmbedding.fit` to all counts with the same `random_state`, up
+    to the order in which sums are formed.
+
+    Parameters
+    ----------
+    shards : Shards or path
+        See `write_shards`. All workers see the folder by the same path. No row and no
+        column is without counts.
+    model : AMPEmbedding
+        Its parameters are those of the fit. Sizes of bursts are not estimated:
+        ``channel="bursts"`` is refused.
+    client : distributed.Client
+        Of the cluster. Its workers and its scheduler have this package.
+
+    Returns
+    -------
+    AMPEmbedding
+        The `model`, fitted.
+
+    Raises
+    ------
+    ImportError, MemoryError, FileNotFoundError, TypeError
+        As `amptutorial.sharded.sharded_amp`.
+    ValueError
+        As `AMPEmbedding.fit`; for a row or column without counts, and for shards that
+        are damaged.
+    """
+    check_client(client)
+    if not isinstance(model, AMPEmbedding):
+        raise TypeError(f"model must be an AMPEmbedding, got {model!r}")
+    model._check_parameters()
+    if model.channel == "bursts":
+        raise ValueError("channel='bursts' needs all counts in one process")
+    if not isinstance(model.denoiser, str):
+        pickled(model.denoiser, as_pair(model.denoiser))
+    shards = shards if isinstance(shards, Shards) else open_shards(shards)
+    bias_of_margins(shards.rows, shards.columns)  # refuses what is empty
+    check_cluster(client, shards, __name__)
+    tasks, folder = Tasks(client), str(shards.folder)
+    parts = [tasks.submit(load_counts, folder, shard) for shard in shards.files]
+    Z = _Table(tasks, shards, parts)
+    model._check_size(Z, Z.shape)
+    best = model._fit(Z, *map(np.arange, Z.shape), Z.shape, _OnWorkers)
+    model.n_features_in_ = Z.shape[1]
+    model._warn_of_doubts(best)
+    return model
+
+
+class _Table:
+    """Counts on workers: what a fit asks of a sparse array (m, n)."""
+
+    def __init__(self, tasks, shards, parts):
+        self.tasks, self.shards, self.parts = tasks, shards, parts
+        self.shape, self.slices = shards.shape, shards.slices
+        self.pairs = [shard["pairs"] for shard in shards.files]
+        self.nnz = sum(self.pairs)
+
+    def map(self, function, *args):
+        """Return the table of what `function` makes of each shard."""
+        return self.of([self.tasks.submit(function, Z, *args) for Z in self.parts])
+
+    def of(self, parts):
+        """Return a table of the same shape with other parts."""
+        return _Table(self.tasks, self.shards, parts)
+
+    def max(self):
+        return max(self.tasks.client.gather(self.map(methodcaller("max")).parts))
+
+    @cached_property
+    def _sums(self):
+        rows, (columns,) = self.tasks.collect(self.map(_margins).parts)
+        return np.concatenate(rows), columns
+
+    def sum(self, axis=None, dtype=None):
+        rows, columns = self._sums
+        return columns.sum() if axis is None else (columns, rows)[axis]
+
+
+class _OnWorkers:
+    """The functions of `amptutorial.estimator.IN_PROCESS` for tables on workers."""
+
+    @staticmethod
+    def set_aside(Z, rng):
+        """Hide the pairs that one process would hide: every shard has its numbers."""
+        tasks, marked = Z.tasks, is_crowded(Z)
+        numbers, found = Z.pairs, []
+        if marked:
+            numbers = [(part.stop - part.start) * Z.shape[1] for part in Z.slices]
+        for part, number in zip(Z.parts, numbers, strict=True):
+            found.append(tasks.submit(_hide, part, deepcopy(rng), marked))
+            rng.bit_generator.advance(number)
+        hidden, (columns,) = tasks.collect(
+            [tasks.submit(itemgetter(1), each) for each in found]
+        )
+        rows = np.concatenate([each[0] for each in hidden])
+        held_out = sp.vstack([each[1] for each in hidden])
+        seen = Z.of([tasks.submit(itemgetter(0), each) for each in found])
+        return seen, checked_held_out(rows, columns, held_out)
+
+    @staticmethod
+    def rare_bursts(Z, channel):
+        return Z.map(rare_bursts, channel)
+
+    @staticmethod
+    def expected_bursts(Z, channel, rows, columns, m):
+        if not channel.follows_rate:
+            return Z.map(expected_bursts, channel, None, None, m)
+        tasks, columns = Z.tasks, Z.tasks.share(columns)
+        bursts = [
+            tasks.submit(expected_bursts, N, channel, rows.take(part), columns, m)
+            for N, part in zip(Z.parts, Z.slices, strict=True)
+        ]
+        return Z.of(bursts)
+
+    @staticmethod
+    def leading_directions(Z, d, rng):
+        Y, V = _Score(Z), np.zeros((Z.shape[1], d))
+        directions, strength = directions_of_score(Y, d, rng)
+        V[Y.columns, : directions.shape[1]] = directions
+        return V, strength / float(Z.sum())
+
+    @staticmethod
+    def iterated_sides(Z, rows, columns, m, channel=COUNTS, rng=None):
+        def update(half_step, this, other):
+            return half_step(this, other, m, rng)
+
+        def tables(rows, columns):
+            N = _OnWorkers.expected_bursts(Z, channel, rows, columns, m)
+            return _RowStep(N), _ColumnStep(N)
+
+        return alternated(update, tables, rows, columns, channel.follows_rate)
+
+    @staticmethod
+    def settle_rows(Z, this, other, m, channel, columns):
+        N = _OnWorkers.expected_bursts(Z, channel, this, other, m)
+        columns.parts(this.X, N.sum(axis=1))  # draws the samples
+        given = Z.tasks.share((other, columns))
+        sides = [
+            Z.tasks.submit(_settle, part, this.take(rows), m, channel, given)
+            for part, rows in zip(Z.parts, Z.slices, strict=True)
+        ]
+        return this.with_rows(Z.tasks.client.gather(sides))
+
+
+class _RowStep:
+    """`amptutorial.reexpansion.reexpanded_half_step` on the rows of a table."""
+
+    def __init__(self, N):
+        self.N, self.tasks, self.slices = N, N.tasks, N.slices
+        self.totals = N.sum(axis=1)
+
+    def products(self, other, given):
+        """Return futures of the blocks of Z W."""
+        return [self.tasks.submit(_product, N, given) for N in self.N.parts]
+
+    def __call__(self, this, other, m, rng):
+        tasks, columns = self.tasks, columns_of(this, other, m, rng)
+        columns.parts(this.X, self.totals)  # draws the samples
+        Q, Gamma = scaled_moment(other, m), other.Gamma
+        check_finite(Q=Q)
+        F, _ = form_precision(Q, Gamma, this.r, this.denoiser)
+        given = tasks.share((columns, Q, Gamma))
+        products = self.products(other, given)
+        inputs = [
+            tasks.submit(_input, product, self.totals[part], this.take(part), given)
+            for product, part in zip(products, self.slices, strict=True)
+        ]
+        denoiser = tasks.refit(this.denoiser, inputs, F)
+        found = [tasks.submit(_move, each, F, denoiser, given) for each in inputs]
+        sides, (safe, jacobian) = tasks.collect(found)
+        side, N = this.with_rows(sides), len(this.X)
+        return with_onsager(side, denoiser, jacobian / N, safe / N, m)
+
+
+class _ColumnStep(_RowStep):
+    """The same on the columns, in blocks: as many as there are shards."""
+
+    def __init__(self, N):
+        self.N, self.tasks = N, N.tasks
+        n = N.shape[1]
+        self.slices = list(blocks(n, -(-n // len(N.parts))))
+        self.totals = N.sum(axis=0)
+
+    def products(self, other, given):
+        """Return futures of the blocks of Z^T W."""
+        m, submit = self.N.shape[0], self.tasks.submit
+        pairs = zip(self.N.parts, self.N.slices, strict=True)
+        products = [
+            submit(_transposed_product, N, other.X[part], m) for N, part in pairs
+        ]
+        total = self.tasks.total(products)
+        return [submit(_block, total, part) for part in self.slices]
+
+
+class _Score(LinearOperator):
+    """The score of the rows and columns that have counts."""
+
+    def __init__(self, N):
+        rows, columns = sums(N)
+        some, self.columns = rows > 0, np.flatnonzero(columns)
+        r_u, r_v = np.zeros(len(rows)), columns[self.columns]
+        r_u[some], r_v = bias_of_margins(rows[some], r_v)
+        self.tasks, given = N.tasks, N.tasks.share((r_v, self.columns))
+        self.parts = [
+            self.tasks.submit(_score, part, r_u[rows], given)
+            for part, rows in zip(N.parts, N.slices, strict=True)
+            if r_u[rows].any()
+        ]
+        kept = [np.count_nonzero(r_u[part]) for part in N.slices]
+        ends = np.unique(np.cumsum([0, *kept]))
+        self.slices = [slice(*each) for each in zip(ends, ends[1:], strict=False)]
+        super().__init__(np.dtype(np.float64), (int(some.sum()), len(r_v)))
+
+    def _matmat(self, X):
+        X, tasks = self.tasks.share(X), self.tasks
+        products = [tasks.submit(matmul, Y, X) for Y in self.parts]
+        return np.concatenate(tasks.client.gather(products))
+
+    def _rmatmat(self, X):
+        submit, pairs = self.tasks.submit, zip(self.parts, self.slices, strict=True)
+        parts = [submit(_transposed_times, Y, X[part]) for Y, part in pairs]
+        return self.tasks.total(parts).result()[0]
+
+
+# What workers do
+
+
+def _margins(N):
+    rows, columns = sums(N)
+    return rows, (columns,)
+
+
+def _hide(Z, rng, marked):
+    seen, kept, held_out = hide_pairs(sp.csr_array(Z, dtype=np.float64), rng, marked)
+    rows, columns = sums(kept)
+    return seen, ((rows, held_out), (columns,))
+
+
+def _score(N, r_u, given):
+    r_v, columns = given
+    some = np.flatnonzero(r_u)
+    return FisherScore(N[some][:, columns], r_u[some], r_v)
+
+
+def _transposed_times(Y, X):
+    return (Y.T @ X,)
+
+
+def _product(N, given):
+    return N @ given[0].W
+
+
+def _transposed_product(N, X, m):
+    return (N.T @ (X / np.sqrt(m)),)
+
+
+def _block(total, part):
+    return total[0][part]
+
+
+def _input(product, totals, this, given):
+    columns, Q, Gamma = given
+    parts = columns.parts(this.X, totals)
+    P, bias = reexpanded_input(product, totals, this, Q, Gamma, parts)
+    check_finite(P=P)
+    return P, this.r, replace(this, bias=bias), totals
+
+
+def _move(given, F, denoiser, shared):
+    P, r, this, totals = given
+    estimate, jacobian = denoise_rows(P, r, F, denoiser)
+    parts = shared[0].parts(this.X, totals)
+    side, safe = move_rows(this, estimate, parts)
+    return side, (safe.sum(dtype=np.float64), jacobian * len(P))
+
+
+def _settle(Z, this, m, channel, given):
+    other, columns = given
+    return settle_rows(Z, this, other, m, channel, columns=columns)

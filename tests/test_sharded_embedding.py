@@ -1,0 +1,170 @@
+"""`AMPEmbedding` fitted to shards is the fit of one process; what cannot be fitted there is refused."""
+
+import os
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from distributed import Client
+from sharded_denoisers import LearnsByRefit, LeavesOnce, ScalesOfRows
+from sharded_samples import cluster
+
+from amptutorial import AMPEmbedding, Ridge, drop_empty, estimator, reexpansion, sampling, stopping
+from amptutorial._validation import AMPWarning
+from amptutorial.sharded_embedding import sharded_embedding
+from amptutorial.shards import write_shards
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:still improving", "ignore:no iterate predicts")]
+
+
+@pytest.fixture(scope="module")
+def client():
+    """Return a client of two workers in this process."""
+    with cluster(n_workers=2, processes=False) as workers, Client(workers) as client:
+        yield client
+
+
+def table(level):
+    """Return counts (about 120 by 70) with two directions, `level` of them for each pair."""
+    rng = np.random.default_rng(8)
+    M = 0.5 * rng.standard_normal((120, 2)) @ rng.standard_normal((2, 70))
+    return drop_empty(sp.csr_array(rng.poisson(level * np.exp(M))))[0]
+
+
+@pytest.fixture
+def in_double(monkeypatch):
+    """Let fits start in double precision, so that what differs is not the round-off of float32."""
+
+    def starting_sides(*args):
+        names = ("X", "step", "length", "reach")
+        sides = reexpansion.starting_sides(*args)
+        return tuple(replace(side, **{name: getattr(side, name).astype(float) for name in names}) for side in sides)
+
+    monkeypatch.setattr(estimator, "starting_sides", starting_sides)
+
+
+def fitted(counts, folder, client, rows=37, **parameters):
+    """Return the fits to shards and in one process."""
+    parameters = {"n_components": 2, "n_iter": 4, "random_state": 0} | parameters
+    shards = write_shards(counts, folder, rows=rows)
+    on_shards = sharded_embedding(shards.folder, AMPEmbedding(**parameters), client=client)
+    return on_shards, AMPEmbedding(**parameters).fit(counts)
+
+
+def assert_same(found, expected, counts, tolerance):
+    """What the fits found agrees, relative to its size, and so do the embeddings of new rows."""
+    for name in ("n_iter_", "channel_", "n_features_in_"):
+        assert getattr(found, name) == getattr(expected, name), name
+    for name in ("embedding_", "components_", "row_bias_", "column_bias_", "heldout_gain_", "heldout_error_"):
+        one, two = getattr(found, name), getattr(expected, name)
+        assert np.allclose(one, two, rtol=0, atol=tolerance * np.abs(two).max()), name
+    new = [model.transform(counts[:9]) for model in (found, expected)]
+    assert np.allclose(*new, rtol=0, atol=tolerance * np.abs(new[1]).max())
+
+
+@pytest.mark.usefixtures("in_double")
+@pytest.mark.parametrize("level", [2.0, 0.1], ids=["hidden zeros are marked", "hidden pairs read as zeros"])
+@pytest.mark.parametrize("parameters", [{}, {"channel": "counts", "init": "random"}], ids=str)
+def test_shards_give_the_fit_of_one_process(parameters, level, client, tmp_path):
+    counts = table(level)
+    found, expected = fitted(counts, tmp_path, client, **parameters)
+    assert expected.n_iter_ == 4 and expected.heldout_gain_ > 0
+    assert_same(found, expected, counts, 1e-9)
+
+
+def test_single_precision_on_the_way_leaves_its_round_off(client, tmp_path):
+    counts = table(0.5)
+    assert_same(*fitted(counts, tmp_path, client, channel="damped"), counts, 1e-6)
+
+
+@pytest.mark.usefixtures("in_double")
+@pytest.mark.parametrize(
+    ("denoiser", "tolerance"),
+    [("ridge", 1e-9), ("lasso", 1e-5), (ScalesOfRows(1.0), 1e-9), ((Ridge(0.5), Ridge(2.0)), 1e-9)],
+    ids=str,
+)
+def test_other_denoisers_give_the_fit_of_one_process(denoiser, tolerance, client, tmp_path):
+    """The lasso is solved for all rows of a shard at once, up to a tolerance of its own."""
+    counts = table(0.5)
+    found, expected = fitted(counts, tmp_path, client, rows=61, denoiser=denoiser, channel="damped")
+    assert expected.n_iter_ > 0
+    assert_same(found, expected, counts, tolerance)
+
+
+@pytest.mark.usefixtures("in_double")
+def test_samples_of_columns_are_those_of_one_process(client, tmp_path, monkeypatch):
+    """Both draw the same samples, of several sizes, in the same order."""
+    monkeypatch.setattr(sampling, "ALL_UP_TO", 30)
+    monkeypatch.setattr(sampling, "FEWEST", 8)
+    drawn, draw = [], sampling.Columns._draw
+
+    def recorded(self, size):
+        drawn.append((len(self.W), size))
+        return draw(self, size)
+
+    monkeypatch.setattr(sampling.Columns, "_draw", recorded)
+    counts = table(0.1)
+    shards = write_shards(counts, tmp_path, rows=37)
+    parameters = {"n_iter": 4, "channel": "counts", "random_state": 0}
+    found = sharded_embedding(shards, AMPEmbedding(2, **parameters), client=client)
+    on_shards = drawn.copy()
+    drawn.clear()
+    expected = AMPEmbedding(2, **parameters).fit(counts)
+    assert on_shards == drawn and len(set(drawn)) > 2
+    assert_same(found, expected, counts, 1e-9)
+
+
+def test_a_shard_that_is_hidden_whole_is_left_out_of_the_start(client, tmp_path):
+    """The last shards are rows with one count each. Some of these counts are hidden."""
+    some = table(0.05).toarray()
+    ones = np.eye(12, some.shape[1])
+    counts = sp.csr_array(np.vstack([some, ones]))
+    parameters = {"n_components": 2, "n_iter": 2, "channel": "counts", "random_state": 0}
+    seen, _ = stopping.set_aside(counts, AMPEmbedding(random_state=0)._generator())
+    assert (seen[-12:].sum(axis=1) == 0).any()
+    shards = write_shards([some, *(ones[[k]] for k in range(12))], tmp_path)
+    found = sharded_embedding(shards, AMPEmbedding(**parameters), client=client)
+    assert_same(found, AMPEmbedding(**parameters).fit(counts), counts, 1e-6)
+
+
+def test_a_worker_that_is_lost_loses_nothing(tmp_path):
+    """A worker is killed in the third call of its denoiser; Dask starts another one."""
+    counts, mark = table(0.3), tmp_path / "left"
+    parameters = {"denoiser": (LeavesOnce(mark, os.getpid()), Ridge(1.0)), "channel": "counts", "n_iter": 2}
+    with cluster(n_workers=2, processes=True) as workers, Client(workers) as client:
+        found, expected = fitted(counts, tmp_path / "shards", client, **parameters)
+    assert mark.exists()
+    assert_same(found, expected, counts, 1e-6)
+
+
+def test_doubts_are_announced_as_by_one_process(client, tmp_path):
+    shards = write_shards(table(0.3), tmp_path)
+    with pytest.warns(AMPWarning, match="still improving after n_iter=1 ") as caught:
+        sharded_embedding(shards, AMPEmbedding(2, n_iter=1, channel="counts", random_state=0), client=client)
+    assert caught[0].filename == __file__
+
+
+def test_what_cannot_be_fitted_on_shards_is_refused(client, tmp_path):
+    shards = write_shards(table(0.3), tmp_path / "shards", rows=50)
+
+    def fit(model, shards=shards):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return sharded_embedding(shards, model, client=client)
+
+    with pytest.raises(TypeError, match="model must be an AMPEmbedding"):
+        fit(Ridge(1.0))
+    with pytest.raises(ValueError, match="channel='bursts' needs all counts in one process"):
+        fit(AMPEmbedding(2, channel="bursts"))
+    for pair in ((Ridge(1.0), LearnsByRefit(1.0)), LearnsByRefit(1.0)):
+        with pytest.raises(TypeError, match="LearnsByRefit overrides refit"):
+            fit(AMPEmbedding(2, denoiser=pair))
+    with pytest.raises(ValueError, match="n_components=90 must be at most"):
+        fit(AMPEmbedding(90))
+    with pytest.raises(ValueError, match="column 1 has no counts"):
+        fit(AMPEmbedding(1), write_shards(np.array([[1, 0], [2, 0]]), tmp_path / "gap"))
+    (shards.folder / "shard-00001.npz").write_bytes(b"")
+    with pytest.raises(ValueError, match="shard-00001.npz in .* is not as it was written"):
+        fit(AMPEmbedding(2))
