@@ -81,9 +81,9 @@ class Tasks:
     """The tasks of one run on a cluster."""
 
     def __init__(self, client):
-        self.client = client
+        self.client, self.workers = client, []
 
-    def submit(self, task, *args):
+    def submit(self, task, *args, **where):
         """Return the future of a task, which holds its arguments and can be repeated.
 
         Dask would warn of large ones, and ask for `scatter`, which is lost with a
@@ -91,7 +91,25 @@ class Tasks:
         """
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Sending large graph")
-            return self.client.submit(task, *args, pure=False)
+            return self.client.submit(task, *args, pure=False, **where)
+
+    def spread(self, task, arguments):
+        """Return the futures of a task for each shard, always on the same workers.
+
+        Neighbours are on one worker, so that few sums leave it, and what belongs to a
+        shard stays where the shard is. If a worker is lost, others take its place.
+        """
+        if not self.workers:
+            known = self.client.scheduler_info(n_workers=-1)["workers"]
+            self.workers = sorted(known)
+        arguments, k = list(arguments), len(self.workers)
+        places = [i * k // len(arguments) for i in range(len(arguments))]
+        return [
+            self.submit(
+                task, *each, workers=self.workers[i : i + 1], allow_other_workers=True
+            )
+            for each, i in zip(arguments, places, strict=True)
+        ]
 
     def share(self, value):
         """Return the future of a value, which workers hand on to each other."""
@@ -104,7 +122,7 @@ class Tasks:
         """
         while len(parts) > 1:
             groups = blocks(len(parts), FAN_IN)
-            parts = [self.submit(_add, parts[group]) for group in groups]
+            parts = self.spread(_add, ((parts[group],) for group in groups))
         return parts[0]
 
     def collect(self, found):
@@ -112,8 +130,10 @@ class Tasks:
 
         Each of them returns a pair: the rows, and a tuple of what adds up.
         """
-        total = self.total([self.submit(itemgetter(1), each) for each in found])
-        rows = [self.submit(itemgetter(0), each) for each in found]
+        rows, parts = (
+            self.spread(itemgetter(k), ((each,) for each in found)) for k in (0, 1)
+        )
+        total = self.total(parts)
         total, *rows = self.client.gather([total, *rows])
         return rows, total
 
@@ -124,7 +144,7 @@ class Tasks:
         """
         if type(denoiser).statistics is Denoiser.statistics:
             return denoiser
-        learned = [self.submit(_statistics, each, F, denoiser) for each in inputs]
+        learned = self.spread(_statistics, ((each, F, denoiser) for each in inputs))
         statistics = self.total(learned).result()
         return denoiser if statistics is None else denoiser.refit_from(statistics)
 

@@ -67,10 +67,9 @@ class _RowsOnWorkers(Tasks):
         self.shards, self.r_u = shards, r_u
         self.r = [r_u[part] for part in shards.slices]
         r_v, folder = self.share(r_v), str(shards.folder)
-        self.scores = [
-            self.submit(load_score, folder, *each, r_v)
-            for each in zip(shards.files, self.r, strict=True)
-        ]
+        pairs = zip(shards.files, self.r, strict=True)
+        arguments = ((folder, *each, r_v) for each in pairs)
+        self.scores = self.spread(load_score, arguments)
 
     def __call__(self, state, damping):
         denoiser, m, Gamma = state.denoiser_u, len(self.r_u), state.Gamma_a
@@ -79,15 +78,11 @@ class _RowsOnWorkers(Tasks):
         F, floored = form_precision(Q, Gamma, self.r_u, denoiser)
         A = [state.A[part] for part in self.shards.slices]
         given = self.share((state.B, Gamma, m))
-        inputs = [
-            self.submit(_denoiser_input, *each, given)
-            for each in zip(self.scores, self.r, A, strict=True)
-        ]
+        each = zip(self.scores, self.r, A, strict=True)
+        inputs = self.spread(_denoiser_input, ((*one, given) for one in each))
         denoiser = self.refit(denoiser, inputs, F)
-        updated = [
-            self.submit(_update, *each, m, F, denoiser, damping)
-            for each in zip(self.scores, inputs, strict=True)
-        ]
+        each, rest = zip(self.scores, inputs, strict=True), (m, F, denoiser, damping)
+        updated = self.spread(_update, ((*one, *rest) for one in each))
         rows, (product, Q, jacobian) = self.collect(updated)
         A = np.concatenate(rows)
         return RowStep(HalfStep(F, A, jacobian, denoiser, floored), A, product, Q)

@@ -83,7 +83,7 @@ def sharded_embedding(shards, model, *, client):
     bias_of_margins(shards.rows, shards.columns)  # refuses what is empty
     check_cluster(client, shards, __name__)
     tasks, folder = Tasks(client), str(shards.folder)
-    parts = [tasks.submit(load_counts, folder, shard) for shard in shards.files]
+    parts = tasks.spread(load_counts, ((folder, shard) for shard in shards.files))
     Z = _Table(tasks, shards, parts)
     model._check_size(Z, Z.shape)
     best = model._fit(Z, *map(np.arange, Z.shape), Z.shape, _OnWorkers)
@@ -103,7 +103,7 @@ class _Table:
 
     def map(self, function, *args):
         """Return the table of what `function` makes of each shard."""
-        return self.of([self.tasks.submit(function, Z, *args) for Z in self.parts])
+        return self.of(self.tasks.spread(function, ((Z, *args) for Z in self.parts)))
 
     def of(self, parts):
         """Return a table of the same shape with other parts."""
@@ -197,7 +197,7 @@ class _RowStep:
 
     def products(self, other, given):
         """Return futures of the blocks of Z W."""
-        return [self.tasks.submit(_product, N, given) for N in self.N.parts]
+        return self.tasks.spread(_product, ((N, given) for N in self.N.parts))
 
     def __call__(self, this, other, m, rng):
         tasks, columns = self.tasks, columns_of(this, other, m, rng)
@@ -207,12 +207,12 @@ class _RowStep:
         F, _ = form_precision(Q, Gamma, this.r, this.denoiser)
         given = tasks.share((columns, Q, Gamma))
         products = self.products(other, given)
-        inputs = [
-            tasks.submit(_input, product, self.totals[part], this.take(part), given)
-            for product, part in zip(products, self.slices, strict=True)
-        ]
+        each = zip(products, self.slices, strict=True)
+        given_rows = ((one, self.totals[part], this.take(part)) for one, part in each)
+        inputs = tasks.spread(_input, ((*rows, given) for rows in given_rows))
         denoiser = tasks.refit(this.denoiser, inputs, F)
-        found = [tasks.submit(_move, each, F, denoiser, given) for each in inputs]
+        moved = ((each, F, denoiser, given) for each in inputs)
+        found = tasks.spread(_move, moved)
         sides, (safe, jacobian) = tasks.collect(found)
         side, N = this.with_rows(sides), len(this.X)
         return with_onsager(side, denoiser, jacobian / N, safe / N, m)
@@ -229,13 +229,11 @@ class _ColumnStep(_RowStep):
 
     def products(self, other, given):
         """Return futures of the blocks of Z^T W."""
-        m, submit = self.N.shape[0], self.tasks.submit
+        m, tasks = self.N.shape[0], self.tasks
         pairs = zip(self.N.parts, self.N.slices, strict=True)
-        products = [
-            submit(_transposed_product, N, other.X[part], m) for N, part in pairs
-        ]
-        total = self.tasks.total(products)
-        return [submit(_block, total, part) for part in self.slices]
+        each = ((N, other.X[part], m) for N, part in pairs)
+        total = tasks.total(tasks.spread(_transposed_product, each))
+        return [tasks.submit(_block, total, part) for part in self.slices]
 
 
 class _Score(LinearOperator):
