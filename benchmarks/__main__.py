@@ -1,9 +1,10 @@
-"""Run all benchmarks and print one table, or with the word `scale` those of large tables.
+"""Run all benchmarks and print one table; with the word `scale` those of large tables, with `shards` of a cluster.
 
 The sampler comes first, so that its peak memory is its own.
 """
 
 import sys
+from importlib import import_module
 
 from .algorithm import (
     bench_dense,

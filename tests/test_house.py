@@ -42,6 +42,7 @@ MAY_IMPORT = {
     "amptutorial/grading": ("course",),
     "assignments": ("book", "test"),
     "benchmarks": (),
+    "benchmarks/shards.py": ("dask",),
     "book": ("book",),
     "book/conftest.py": ("test",),
     "solutions": (),
