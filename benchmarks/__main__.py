@@ -32,7 +32,10 @@ BENCHMARKS = [
 
 def main():
     """Print each row as soon as it is measured."""
-    for bench in [bench_quadratic, bench_cost] if sys.argv[1:] == ["scale"] else BENCHMARKS:
+    chosen = [bench_quadratic, bench_cost] if sys.argv[1:] == ["scale"] else BENCHMARKS
+    if sys.argv[1:] == ["shards"]:  # which needs Dask
+        chosen = import_module("benchmarks.shards").BENCHMARKS
+    for bench in chosen:
         for line in bench():
             print(f"{line['name']:<52} {line['ratio']:8.2f}   ({line['demanded']})\n    {line['at']}", flush=True)
 

@@ -73,6 +73,7 @@ def change(shards, edit):
     ("edit", "message"),
     [
         (lambda manifest: manifest.pop("shards"), "manifest.json in .* is damaged"),
+        (lambda manifest: manifest["shards"][2].pop("pairs"), "manifest.json in .* is damaged"),
         (lambda manifest: manifest.update(margins=""), "margins.npz in .* is not as it was written"),
         (lambda manifest: manifest["shards"][1]["shape"].__setitem__(1, 7), "shard-00001.npz in .* has the shape"),
         (lambda manifest: manifest["shards"][1]["shape"].__setitem__(0, 0), "shard-00001.npz in .* has the shape"),
