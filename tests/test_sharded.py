@@ -15,6 +15,7 @@ from sharded_samples import assert_same, at_once, cluster, sample_counts, sample
 
 from amptutorial import GaussianPosterior, Lasso, Ridge
 from amptutorial import sharded as module
+from amptutorial._cluster import FAN_IN
 from amptutorial.amp import IndefinitePrecisionWarning
 from amptutorial.sharded import CHECKPOINT, sharded_amp
 from amptutorial.shards import open_shards, write_shards
@@ -66,7 +67,7 @@ CUTS = {
 )
 def test_shards_give_what_one_process_gives(denoiser, cut, counts, B0, client, tmp_path):
     ends = CUTS[cut]
-    assert cut != "more than one task adds up" or len(ends) >= module.FAN_IN
+    assert cut != "more than one task adds up" or len(ends) >= FAN_IN
     parts = zip([0, *ends], [*ends, counts.shape[0]], strict=True)
     shards = write_shards((counts[start:end] for start, end in parts), tmp_path)
     assert len(shards.files) == len(ends) + 1 and shards.shape == counts.shape
