@@ -26,7 +26,9 @@ from amptutorial import (
 from amptutorial.baselines import BelowThresholdWarning, svd
 from amptutorial.figures import COLOURS, use_style
 
-PICTURE = Path(__file__).parents[1] / "book/assets/prediction.png"
+PICTURE = Path(__file__).parents[1] / "book/assets/prediction.svg"
+DARK = PICTURE.with_name("prediction-dark.svg")
+ON_DARK = ("#56B4E9", "#E69F00")  # of Okabe and Ito, too, and bright
 M, N, D, INSTANCES, ITERATIONS = 400, 600, 2, 10, 40
 MEASURED = np.array([0.5, 0.8, 1.2, 1.6, 2.0, 3.0, 4.0, 6.0])  # signal strength, in units of the spectral threshold
 ROWS, POSTERIOR, BETA = GaussianRows(1.0), GaussianPosterior(1.0), M / N
@@ -67,20 +69,28 @@ def measure(strength, seed):
     return [normalised_mse(truth.A, truth.B, *factors) for factors in ((run.A, run.B), svd(Y, D, rng=rng))]
 
 
+def draw(errors, ink, colours, picture):
+    """Draw the measured errors over the predicted line, on nothing, so that the page shows through."""
+    strengths = np.linspace(0.4, 6.3, 120)
+    kinds = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
+    with plt.rc_context(dict.fromkeys(kinds, ink) | {"svg.hashsalt": "prediction"}):
+        fig, ax = plt.subplots(figsize=(7.2, 3.8))
+        ax.plot(strengths, [predict(x) for x in strengths], color=ink, label="predicted, before any data is seen")
+        for k, (label, marker) in enumerate((("AMP, 10 instances", "o"), ("singular value decomposition", "s"))):
+            median, spread = np.median(errors[:, :, k], axis=1), errors[:, :, k].std(axis=1)
+            ax.errorbar(MEASURED, median, spread, fmt=marker, color=colours[k], capsize=3, label=label)
+        ax.set(xlabel="signal strength, in units of the spectral threshold", ylabel="normalised error", ylim=(0, 2.1))
+        ax.legend()
+        fig.savefig(picture, transparent=True, metadata={"Date": None, "Creator": None})
+    print(f"Drawn: {picture}")
+
+
 def main():
-    """Measure, predict and draw."""
+    """Measure, predict and draw, for light and for dark ground."""
     use_style()
     errors = np.array([[measure(x, seed) for seed in range(INSTANCES)] for x in tqdm(MEASURED)])
-    strengths = np.linspace(0.4, 6.3, 120)
-    fig, ax = plt.subplots(figsize=(7.2, 3.8))
-    ax.plot(strengths, [predict(x) for x in strengths], color="black", label="predicted, before any data is seen")
-    for k, (label, marker) in enumerate((("AMP, 10 instances", "o"), ("singular value decomposition", "s"))):
-        median, spread = np.median(errors[:, :, k], axis=1), errors[:, :, k].std(axis=1)
-        ax.errorbar(MEASURED, median, spread, fmt=marker, color=COLOURS[k], capsize=3, label=label)
-    ax.set(xlabel="signal strength, in units of the spectral threshold", ylabel="normalised error", ylim=(0, 2.1))
-    ax.legend()
-    fig.savefig(PICTURE, dpi=130, metadata={"Software": None})
-    print(f"Drawn: {PICTURE}")
+    draw(errors, "black", COLOURS, PICTURE)
+    draw(errors, "#E6E9EE", ON_DARK, DARK)
 
 
 if __name__ == "__main__":
