@@ -80,7 +80,7 @@ def draw_table(rows, rng):
     """Return `(kept, held_out)`, Poisson counts of `SHAPE`.
 
     Their rates are proportional to r_u_i r_v_j exp(u_i . v_j). Nothing is divided by
-    sqrt(m) here: with rows of length 1.7 the correlations are of order one, as in text.
+    sqrt(m) here: with rows of length 1.7 the associations are of order one, as in text.
 
     Parameters
     ----------
