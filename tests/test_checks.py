@@ -302,6 +302,23 @@ def test_a_transposed_jacobian_is_told_so():
     assert "its transpose fits: [k, l] is d estimate_l / d P_k" in message
 
 
+class HalfWritten(Ridge):
+    """The estimate is written, what AMP asks for is not."""
+
+    def denoise(self, P, r, F):
+        raise NotImplementedError("write the Jacobian")
+
+
+def test_checks_that_wait_for_one_method_share_a_line():
+    report = check_denoiser(HalfWritten(1.0))
+    waiting = [line for line in str(report).splitlines() if line.startswith("wait")]
+    unwritten = [result.name for result in report.failures if "write the Jacobian" in result.message]
+    assert len(waiting) == 1 and len(unwritten) > 1
+    assert f"{len(unwritten)} checks wait: {', '.join(unwritten)}" in waiting[0]
+    assert "not written yet: write the Jacobian (test_checks.py, line" in waiting[0]
+    assert report._repr_html_().count("write the Jacobian") == 1
+
+
 def test_an_exception_in_a_students_code_is_reported():
     def broken(self, P, r, F):
         raise KeyError("u")

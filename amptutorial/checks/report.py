@@ -1,6 +1,7 @@
 """The kit at work: run the checks that apply, and report what was found."""
 
 import html
+import re
 import sysconfig
 import traceback
 from dataclasses import dataclass
@@ -55,7 +56,8 @@ class CheckResult:
 class CheckReport:
     """All results of `check_denoiser`.
 
-    It prints as a text, and is a table with links where a notebook shows it.
+    It prints as a text, and is a table with links where a notebook shows it. Checks
+    that wait for the same unwritten method share a line.
 
     Attributes
     ----------
@@ -109,7 +111,9 @@ class CheckReport:
         return f"{self.denoiser}: {n_passed} of {n} checks passed"
 
     def __str__(self):
-        return "\n".join([self._title(), *map(_text_lines, self.results)])
+        waiting, others = _waiting(self.results)
+        lines = [f"wait  {_waits(*each)}" for each in waiting.items()]
+        return "\n".join([self._title(), *lines, *map(_text_lines, others)])
 
     __repr__ = __str__
 
@@ -118,11 +122,35 @@ class CheckReport:
         head = "".join(
             f'<th scope="col" style="{CELL}">{name}</th>' for name in columns
         )
+        waiting, others = _waiting(self.results)
+        rows = [
+            _row("", "wait", html.escape(_waits(*each))) for each in waiting.items()
+        ]
+        rows += map(_table_row, others)
         return (
             f'<table class="amp-report"><caption>{html.escape(self._title())}</caption>'
-            f"<thead><tr>{head}</tr></thead>"
-            f"<tbody>{''.join(map(_table_row, self.results))}</tbody></table>"
+            f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
         )
+
+
+def _waiting(results):
+    """Return the names of checks that wait, by what is not written yet; and the others.
+
+    A starter raises NotImplementedError with what is to be written.
+    """
+    waiting, others = {}, []
+    for result in results:
+        found = re.search(r"raised NotImplementedError: (.*)", result.message)
+        if found and not result.passed:
+            waiting.setdefault(found[1], []).append(result.name)
+        else:
+            others.append(result)
+    return waiting, others
+
+
+def _waits(what, names):
+    checks = "1 check waits" if len(names) == 1 else f"{len(names)} checks wait"
+    return f"not written yet: {what}; {checks}: {', '.join(names)}"
 
 
 def _text_lines(result):
@@ -140,7 +168,11 @@ def _table_row(result):
     if not result.passed:
         found = f"<em>{html.escape(result.contract)}</em><br>{found}"
     verdict = "pass" if result.passed else "<strong>FAIL</strong>"
-    cells = (result.name, verdict, found, _chapter_link(result.read))
+    return _row(result.name, verdict, found, _chapter_link(result.read))
+
+
+def _row(*cells):
+    cells += ("",) * (4 - len(cells))
     return (
         "<tr>" + "".join(f'<td style="{CELL}">{cell}</td>' for cell in cells) + "</tr>"
     )
