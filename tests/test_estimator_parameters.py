@@ -37,13 +37,13 @@ def test_a_fit_begins_with_nine_tenths_of_the_pairs_and_ends_with_all(init, rng,
     found, calls = [], []
 
     def spy(name, record):
-        compute = getattr(estimator, name)
+        compute = getattr(estimator.IN_PROCESS, name)
 
         def called(*arguments):
             record.append((arguments, compute(*arguments)))
             return record[-1][1]
 
-        monkeypatch.setattr(estimator, name, called)
+        monkeypatch.setattr(estimator.IN_PROCESS, name, called)
 
     spy("leading_directions", found)
     spy("iterated_sides", calls)
@@ -64,9 +64,9 @@ def test_a_fit_begins_with_nine_tenths_of_the_pairs_and_ends_with_all(init, rng,
 def test_two_channels_are_tried_where_a_count_is_repeated(largest, tried, rng, monkeypatch):
     channels, iterate = [], AMPEmbedding._iterate_until_best
 
-    def spy(self, Z, seen, held_out, channel, rng):
+    def spy(self, Z, seen, held_out, channel, *rest):
         channels.append(channel)
-        return iterate(self, Z, seen, held_out, channel, rng)
+        return iterate(self, Z, seen, held_out, channel, *rest)
 
     monkeypatch.setattr(AMPEmbedding, "_iterate_until_best", spy)
     Z = 1 * (rng.random((30, 20)) < 0.5)
