@@ -431,7 +431,8 @@ def settle_rows(Z, this, other, m, channel=COUNTS, max_iter=200, columns=None):
     """Return `this` side moved until each row has converged, with the other held fixed.
 
     Rows that have converged stay where they are, so that the result for one row does
-    not depend on the others. The biases are refitted to the result.
+    not depend on the others, unless a minimiser's F has to be floored: the floor is
+    common to the rows that still move. The biases are refitted to the result.
 
     Parameters
     ----------
