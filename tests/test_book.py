@@ -9,6 +9,7 @@ from pathlib import Path
 import nbformat
 import pytest
 import yaml
+from execute_book import PAGES
 from execute_book import main as execute_book
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from normalise import WIDGETS, normalise
@@ -20,8 +21,7 @@ from amptutorial.reproduce import load_results
 ROOT = Path(__file__).parents[1]
 BOOK = ROOT / "book"
 CHAPTERS = sorted(BOOK.glob("*.ipynb"))
-APPENDICES = sorted((BOOK / "more").glob("*.ipynb"))
-NOTEBOOKS = [*CHAPTERS, *APPENDICES, *sorted((ROOT / "assignments").glob("*/brief.ipynb"))]
+NOTEBOOKS = [*PAGES, *sorted((ROOT / "assignments").glob("*/brief.ipynb"))]
 SECTIONS = ["Where it breaks", "Try it", "Exercises", "What to remember", "Test yourself"]
 LEDGER = yaml.safe_load((BOOK / "ledger.yml").read_text())
 FIELDS = {"label", "number", "section", "title", "chapter", "code", "tests", "status", "erratum", "note"}
@@ -252,6 +252,11 @@ def test_the_table_of_contents_lists_every_notebook():
 @pytest.mark.parametrize("file", toc_files())
 def test_the_table_of_contents_lists_only_what_exists(file):
     assert (ROOT / f"{file}.md").exists() or (ROOT / f"{file}.ipynb").exists()
+
+
+def test_the_map_on_the_first_page_links_every_chapter():
+    links = re.findall(r'href="(\w+)\.html"', (BOOK / "assets/map.html").read_text())
+    assert sorted(links) == [path.stem for path in CHAPTERS]
 
 
 # The ledger

@@ -3,7 +3,8 @@
 import re
 
 import pytest
-from readability import BOOK, measure, open_text, sentences
+from execute_book import BOOK
+from readability import measure, open_text, sentences
 
 CHAPTERS = sorted(BOOK.glob("*.ipynb"))
 every_chapter = pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)

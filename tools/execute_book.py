@@ -19,6 +19,8 @@ from normalise import normalise
 
 ROOT = Path(__file__).parents[1]
 BOOK = ROOT / "book"
+# chapters and appendices
+PAGES = sorted(page for pattern in ("*.ipynb", "more/*.ipynb") for page in BOOK.glob(pattern))
 PROCESSES = 2
 # One thread a kernel, so that sums come out in the same order; no progress bars in what is stored.
 KERNEL_ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "TQDM_DISABLE": "1"}
@@ -95,6 +97,5 @@ def main(paths):
 
 
 if __name__ == "__main__":
-    pages = sorted(page for pattern in ("*.ipynb", "more/*.ipynb") for page in BOOK.glob(pattern))
-    everything = [*pages, *sorted(ROOT.glob("assignments/*/brief.ipynb"))]
+    everything = [*PAGES, *sorted(ROOT.glob("assignments/*/brief.ipynb"))]
     sys.exit(main([Path(name).resolve() for name in sys.argv[1:]] or everything))

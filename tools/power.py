@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 import nbformat
 import numpy as np
-from execute_book import BOOK, KERNEL_ENVIRONMENT
+from execute_book import KERNEL_ENVIRONMENT, PAGES
 
 SMALLEST, LARGEST = 1e-6, 16.0  # the errors that are tried
 SECONDS = 5.0  # for one assert, all its passes together
@@ -245,8 +245,7 @@ def table(path):
 
 if __name__ == "__main__":
     os.environ.update(KERNEL_ENVIRONMENT, MPLBACKEND="agg")
-    pages = sorted(page for pattern in ("*.ipynb", "more/*.ipynb") for page in BOOK.glob(pattern))
-    paths = [Path(name).resolve() for name in sys.argv[1:]] or pages
+    paths = [Path(name).resolve() for name in sys.argv[1:]] or PAGES
     with ProcessPoolExecutor(1, max_tasks_per_child=1) as pool:
         for result in pool.map(table, paths):
             print(result, flush=True)

@@ -15,9 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import nbformat
+from execute_book import PAGES
 
-ROOT = Path(__file__).parents[1]
-BOOK = ROOT / "book"
 HIDDEN = {"hide-input", "hide-cell", "remove-input", "remove-cell"}
 WORDS_A_MINUTE, SECONDS_A_LINE, MINUTES_A_FIGURE = 200, 10, 1
 LONG = 35  # words in a sentence
@@ -192,9 +191,8 @@ def _count_figures(page, drawn):
 def main():
     """Print a line for each page; for pages that were named, their long sentences too."""
     paths = [Path(name).resolve() for name in sys.argv[1:]]
-    some = paths or [*sorted(BOOK.glob("*.ipynb")), *sorted(BOOK.glob("more/*.ipynb"))]
     print("page                              words lines median  90 % figures  px  min  long  ?")
-    for path in some:
+    for path in paths or PAGES:
         page = measure(path)
         numbers = f"{page.words:6}{page.lines:6}{page.median:7g}{page.longest_of_most:6}{page.figures:8}"
         last = f"{page.pixels or 0:6}{page.minutes:5}{len(page.long_sentences):6}{page.questions:3}"

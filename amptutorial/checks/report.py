@@ -123,9 +123,8 @@ class CheckReport:
             f'<th scope="col" style="{CELL}">{name}</th>' for name in columns
         )
         waiting, others = _waiting(self.results)
-        rows = [
-            _row("", "wait", html.escape(_waits(*each))) for each in waiting.items()
-        ]
+        texts = (html.escape(_waits(*each)) for each in waiting.items())
+        rows = [_row("", "wait", text, "") for text in texts]
         rows += map(_table_row, others)
         return (
             f'<table class="amp-report"><caption>{html.escape(self._title())}</caption>'
@@ -172,7 +171,6 @@ def _table_row(result):
 
 
 def _row(*cells):
-    cells += ("",) * (4 - len(cells))
     return (
         "<tr>" + "".join(f'<td style="{CELL}">{cell}</td>' for cell in cells) + "</tr>"
     )
