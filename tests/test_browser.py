@@ -316,6 +316,23 @@ def test_the_first_page_predicts_what_the_package_predicts(browser, address):
     page.close()
 
 
+def test_a_deck_shows_one_slide_at_a_time(browser, address):
+    page = browser.new_page(viewport=DESK)
+    page.goto(f"{address}/book/slides/part_1.html")
+    slides = page.locator(".slide")
+    assert slides.count() > 9
+    page.get_by_role("button", name="Present").click()
+    covering = page.locator(".slide.shown")
+    for key, number in (("ArrowRight", 1), ("End", slides.count() - 1), ("PageUp", slides.count() - 2), ("Home", 0)):
+        page.keyboard.press(key)
+        expect(covering).to_have_count(1)
+        expect(covering.locator("h2")).to_have_text(slides.nth(number).locator("h2").inner_text())
+    assert covering.bounding_box() == {"x": 0, "y": 0, **DESK}
+    page.keyboard.press("Escape")
+    expect(page.locator("html")).not_to_have_class(re.compile("presenting"))
+    page.close()
+
+
 @pytest.mark.parametrize("width", [390, 820, 1440])
 def test_the_menus_open_and_close(open_chapter, width):
     page = open_chapter(viewport={"width": width, "height": 900})
