@@ -45,8 +45,8 @@ lowest.txt: pyproject.toml
 	@sed -nE 's/^ +"([A-Za-z0-9_.-]+)>=([0-9.]+).*/\1==\2/p' $< > $@
 
 $(FETCHED): tools/offline/package.json tools/offline/package-lock.json tools/offline/.npmrc
-	@$(if $(NPM),,echo "OFFLINE=1 needs npm to fetch MathJax and the widgets: install Node.js" >&2; exit 1)
-	@echo "Fetching MathJax and the widgets into .offline: a minute, once"
+	@$(if $(NPM),,echo "OFFLINE=1 needs npm to fetch MathJax: install Node.js" >&2; exit 1)
+	@echo "Fetching MathJax into .offline: a minute, once"
 	@mkdir -p .offline
 	@cp $^ .offline
 	@npm ci --prefix .offline --loglevel error

@@ -3,6 +3,8 @@
 Matplotlib is in the `book` extra.
 """
 
+import sys
+
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -13,21 +15,33 @@ from .neighbours import normalise_rows
 COLOURS = ("#0072B2", "#BF5000", "#007A5A", "#A0457F", "#5B5B5B", "#1B6E91")
 MARKERS = "osD^vP"
 
+INCH = 96  # pixels of a page; a fine screen has two for each
+
 STYLE = {
     "figure.figsize": (5.6, 3.6),
-    "figure.dpi": 110,
+    "figure.dpi": INCH,
     "figure.constrained_layout.use": True,
     "font.size": 13,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.prop_cycle": plt.cycler(color=COLOURS),
     "legend.frameon": False,
+    "svg.hashsalt": "amptutorial",  # the same figure is the same file
 }
 
 
 def use_style():
-    """Set the style of the book for all figures to come."""
+    """Set the style of the book for all figures to come.
+
+    In a notebook they become SVG, sharp on every screen. What is drawn `rasterized` in
+    them has two pixels for each of the page.
+    """
     plt.rcParams.update(STYLE)
+    if "IPython" in sys.modules and sys.modules["IPython"].get_ipython():
+        from matplotlib_inline.backend_inline import set_matplotlib_formats
+
+        undated = {"Date": None, "Creator": None}
+        set_matplotlib_formats("svg", dpi=2 * INCH, metadata=undated)
 
 
 def word_map(ax, X, vocabulary, groups):

@@ -1,28 +1,30 @@
 """Experiments for the reader's own hands: sliders, and pictures that follow them.
 
-On a page without a kernel only what lies in the page can change. So every combination
-of the *stored* parameters is drawn when the chapter runs, and the browser itself links
-their sliders to the pictures. With a kernel the same sliders redraw, and those of the
-*live* parameters join them. The style sheet of the book decides which of the two is
-seen: it shows `.amp-page` and hides `.amp-live`, and a notebook does the opposite.
-The `book` extra brings ipywidgets.
+One description of an experiment has three faces. A page without a kernel holds one
+picture for each combination of the *stored* parameters, and native sliders that turn
+these pictures. A notebook with a kernel shows widgets that draw anew, with sliders for
+the *live* parameters too. Where Python runs in the page, the native sliders of all
+parameters do so as well. The `book` extra brings ipywidgets.
 """
 
 import inspect
+import json
+import sys
 from base64 import b64encode
-from functools import cache, partial
+from functools import cache, cached_property
 from html import escape
 from io import BytesIO
 from itertools import product
 
 import matplotlib.pyplot as plt
-from ipywidgets import HTML, Layout, SelectionSlider, Stack, VBox, jslink
 from matplotlib.figure import Figure
 from PIL import Image
 
-from .figures import STYLE
+from .figures import INCH, STYLE
 
-PALETTE = 64  # colours of a picture: enough for smooth edges, at a third of the bytes
+PALETTE = 64  # colours of a stored picture: enough for smooth edges, in fewer bytes
+IN_PAGE = sys.platform == "emscripten"  # there are no ipywidgets
+EXPERIMENTS = []  # those that a page can ask to be drawn anew, by their place here
 
 
 def explore(draw, *, stored, live=None, size=STYLE["figure.figsize"]):
@@ -46,7 +48,7 @@ def explore(draw, *, stored, live=None, size=STYLE["figure.figsize"]):
 
     Returns
     -------
-    Explorer
+    Experiment
 
     Raises
     ------
@@ -60,66 +62,138 @@ def explore(draw, *, stored, live=None, size=STYLE["figure.figsize"]):
     ...     '''Draw a power of x.'''
     ...     figure.subplots().plot([0, 1, 2], [0, 1, 2**power])
     ...     return f"The curve ends at {2**power}."
-    >>> box = explore(draw, stored={"power": [1, 2, 3]})
-    >>> [type(child).__name__ for child in box.children]
-    ['SelectionSlider', 'Stack', 'HTML', 'HTML']
-    >>> len(box.children[1].children), "The curve ends at 2." in box.children[2].value
-    (3, True)
+    >>> experiment = explore(draw, stored={"power": [1, 2, 3]})
+    >>> experiment.page().count("<figure"), experiment.widgets.children[0].label
+    (3, '1')
+    >>> "The curve ends at 4." in experiment.figure([1])
+    True
     """
     live = live or {}
     values = {name: tuple(options) for name, options in {**stored, **live}.items()}
     check_experiment(draw, stored, live, values)
-    starts = {name: inspect.signature(draw).parameters[name].default for name in values}
-    sliders = {name: make_slider(name, values[name], starts[name]) for name in values}
-
-    @cache  # nothing is drawn twice: the stored pictures are the first of the live ones
-    def frame(*chosen):
-        return render(draw, size, dict(zip(values, chosen, strict=True)))
-
-    for name in live:
-        sliders[name].add_class("amp-live")
-    fixed = [starts[name] for name in live]
-    drawn = [frame(*chosen, *fixed) for chosen in product(*map(values.get, stored))]
-    page = stack([sliders[name] for name in stored], (html for html, _ in drawn))
-    picture = HTML().add_class("amp-live")
-
-    def redraw(change=None):
-        try:
-            picture.value, _ = frame(*(slider.value for slider in sliders.values()))
-        # or the last picture would stay, and the error be in a log that nobody opens
-        except Exception as error:
-            picture.value = f"<pre>{escape(repr(error))}</pre>"
-            raise
-
-    for slider in sliders.values():
-        slider.observe(redraw, "value")
-    redraw()
-    box = Explorer(
-        [*sliders.values(), page, picture, note(len(drawn), live)],
-        [text for _, text in drawn],
-    )
-    return box.add_class("amp-explore")
+    return Experiment(draw, values, len(stored), size)
 
 
-class Explorer(VBox):
-    """Sliders and pictures.
+def redraw(number, chosen):
+    """Return, as HTML, the picture of experiment `number` for the `chosen` indices.
 
-    In a notebook that was not run yet, a text says what the pictures show; tests
-    compare a run with this text.
+    The script of the page asks for it where Python runs in the page.
+    """
+    return EXPERIMENTS[number].figure(chosen)
+
+
+class Experiment:
+    """Sliders and pictures, in the form that the place where they are shown needs.
+
+    Parameters
+    ----------
+    draw : callable
+    values : dict of str to tuple
+        The values of each parameter, the stored ones first.
+    n_stored : int
+        How many of the parameters are stored.
+    size : (float, float)
     """
 
-    def __init__(self, children, texts):
-        super().__init__(children)
-        self.texts = texts
+    def __init__(self, draw, values, n_stored, size):
+        self.draw, self.values, self.size = draw, values, size
+        self.names = list(values)
+        self.stored, self.live = self.names[:n_stored], self.names[n_stored:]
+        parameters = inspect.signature(draw).parameters
+        self.start = [values[name].index(parameters[name].default) for name in values]
+        self.drawn = cache(self._drawn)  # nothing is drawn twice
+
+    def _drawn(self, *chosen):
+        """Return the picture of the `chosen` indices, as PNG, and its sentence."""
+        pairs = zip(self.values.items(), chosen, strict=True)
+        with plt.rc_context(STYLE):
+            figure = Figure(self.size)
+            text = self.draw(figure, **{name: each[k] for (name, each), k in pairs})
+            buffer = BytesIO()
+            figure.savefig(buffer, format="png", dpi=2 * INCH)
+        return buffer.getvalue(), text
+
+    def figure(self, chosen):
+        """Return the picture of the `chosen` indices and its sentence as HTML."""
+        return self._figure(*self.drawn(*chosen))
+
+    def _figure(self, png, text, attributes=""):
+        alt = escape(inspect.getdoc(self.draw).splitlines()[0], quote=True)
+        width, height = (round(INCH * side) for side in self.size)
+        return (
+            f"<figure{attributes}>"
+            f'<img src="data:image/png;base64,{b64encode(png).decode()}" alt="{alt}"'
+            f' width="{width}" height="{height}" style="max-width: 100%; height: auto">'
+            f"<figcaption>{escape(text)}</figcaption></figure>"
+        )
+
+    def stored_choices(self):
+        """Return the indices of all stored pictures."""
+        counts = [range(len(self.values[name])) for name in self.stored]
+        fixed = self.start[len(self.stored) :]
+        return [[*chosen, *fixed] for chosen in product(*counts)]
+
+    def page(self):
+        """Return the experiment for a page without a kernel, as HTML.
+
+        The picture of the defaults is seen where no script runs; sliders are not.
+        """
+        figures = []
+        for chosen in self.stored_choices():
+            png, text = self.drawn(*chosen)
+            seen = "" if chosen == self.start else " hidden"
+            figures.append(self._figure(reduce_colours(png), text, seen))
+        return box(self.stored, self, figures) + note(len(figures), self.live)
+
+    def live_page(self):
+        """Return the experiment for a page with Python in it, as HTML."""
+        EXPERIMENTS.append(self)
+        number = f' data-number="{len(EXPERIMENTS) - 1}"'
+        return box(self.names, self, [self.figure(self.start)], number)
+
+    @cached_property
+    def widgets(self):
+        """Sliders of a notebook with a kernel, and the picture that they draw anew."""
+        from ipywidgets import HTML, Layout, SelectionSlider, VBox
+
+        sliders = [
+            SelectionSlider(
+                options=[(label(each), k) for k, each in enumerate(self.values[name])],
+                value=start,
+                description=readable(name),
+                style={"description_width": "9em"},
+                layout=Layout(width="100%", max_width="34em"),
+            )
+            for name, start in zip(self.names, self.start, strict=True)
+        ]
+        picture = HTML(self.figure(self.start))
+
+        def follow(change):
+            try:
+                picture.value = self.figure([slider.value for slider in sliders])
+            # or the last picture would stay, and the error be in a log nobody opens
+            except Exception as error:
+                picture.value = f"<pre>{escape(repr(error))}</pre>"
+                raise
+
+        for slider in sliders:
+            slider.observe(follow, "value")
+        return VBox([*sliders, picture])
 
     def _repr_mimebundle_(self, **kwargs):
-        words = "\n".join(
-            [
-                "Run this notebook to see pictures with sliders here. They show:",
-                *self.texts,
-            ]
-        )
-        return super()._repr_mimebundle_(**kwargs) | {"text/plain": words}
+        if IN_PAGE:
+            _, text = self.drawn(*self.start)
+            return {"text/html": self.live_page(), "text/plain": text}
+        return self.widgets._repr_mimebundle_(**kwargs) | {
+            "text/html": self.page(),
+            "text/plain": self.words(),
+        }
+
+    def words(self):
+        """Return what the stored pictures say: tests compare a run with this text."""
+        texts = [self.drawn(*chosen)[1] for chosen in self.stored_choices()]
+        first = "Run this notebook to see pictures with sliders here. They show:"
+        return "\n".join([first, *texts])
 
 
 def check_experiment(draw, stored, live, values):
@@ -148,73 +222,59 @@ def check_experiment(draw, stored, live, values):
             )
 
 
-def make_slider(name, options, start):
-    """Return a slider over the named `options`."""
-    labelled = [
-        (f"{value:g}" if isinstance(value, float) else str(value), value)
-        for value in options
-    ]
-    style, layout = {"description_width": "9em"}, Layout(width="100%", max_width="34em")
-    return SelectionSlider(
-        options=labelled,
-        value=start,
-        description=name.replace("_", " "),
-        style=style,
-        layout=layout,
+def readable(name):
+    """Return the name of a parameter as it is read."""
+    return name.replace("_", " ")
+
+
+def label(value):
+    """Return a value as it is read."""
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def box(names, experiment, figures, attributes=""):
+    """Return native sliders of the parameters `names` over `figures`, as HTML.
+
+    The script of the page shows the sliders, which could do nothing without it.
+    """
+    starts = dict(zip(experiment.names, experiment.start, strict=True))
+    sliders = [slider(name, experiment.values[name], starts[name]) for name in names]
+    return (
+        f'<div class="amp-explore"{attributes}>'
+        f'<div class="amp-sliders" hidden>{"".join(sliders)}</div>'
+        f'<div class="amp-pictures" aria-live="polite">{"".join(figures)}</div></div>'
     )
 
 
-def stack(sliders, frames):
-    """Return the pages that the first of the sliders turns over.
-
-    There is one for each of its values: the next of the `frames`, or a stack that the
-    other sliders turn over.
-    """
-    first, *others = sliders
-    next_page = partial(stack, others, frames) if others else lambda: HTML(next(frames))
-    pages = [next_page() for _ in first.options]
-    stacked = Stack(pages, selected_index=first.index)
-    jslink((first, "index"), (stacked, "selected_index"))
-    return page_only(stacked)
-
-
-def page_only(widget):
-    """Hide `widget` wherever the style sheet of the book does not show it again."""
-    widget.layout.display = "none"
-    return widget.add_class("amp-page")
-
-
-def render(draw, size, parameters):
-    """Return the picture of `parameters` and its caption as HTML, and the caption."""
-    with plt.rc_context(STYLE):
-        figure = Figure(size)
-        text = draw(figure, **parameters)
-        buffer = BytesIO()
-        figure.savefig(buffer, format="png")
-    alt = escape(inspect.getdoc(draw).splitlines()[0], quote=True)
-    source = f"data:image/png;base64,{b64encode(reduce_colours(buffer)).decode()}"
-    caption = f"<figcaption>{escape(text)}</figcaption>"
-    return f'<figure><img src="{source}" alt="{alt}">{caption}</figure>', text
+def slider(name, options, start):
+    """Return a native slider over the labels of the `options`, as HTML."""
+    labels = [label(value) for value in options]
+    shown = escape(labels[start])
+    return (
+        f'<div class="amp-slider"><label>{escape(readable(name))} <input type="range"'
+        f' max="{len(labels) - 1}" value="{start}" autocomplete="off"'
+        f' data-labels="{escape(json.dumps(labels))}" aria-valuetext="{shown}"></label>'
+        f'<output aria-live="off">{shown}</output></div>'
+    )
 
 
 def reduce_colours(png):
     """Return a picture's bytes with a palette of few colours."""
     small = BytesIO()
-    Image.open(png).convert("RGB").quantize(PALETTE).save(
+    Image.open(BytesIO(png)).convert("RGB").quantize(PALETTE).save(
         small, format="png", optimize=True
     )
     return small.getvalue()
 
 
 def note(n_pictures, live):
-    """Return a line for readers without a kernel: what a kernel would add."""
-    names = " and ".join(name.replace("_", " ") for name in live)
+    """Return a line for readers without a kernel, as HTML: what a kernel would add."""
+    names = " and ".join(map(readable, live))
     sliders = "sliders" if len(live) > 1 else "a slider"
-    more = f"adds {sliders} for {names}, and " if live else ""
+    more = f"adds {sliders} for {escape(names)}, and " if live else ""
     where = '<a href="howto.html#howto-run">on Binder or on your own computer</a>'
-    return page_only(
-        HTML(
-            f"<p>This page keeps {n_pictures} stored pictures. Running the chapter"
-            f" {where} {more}lets you change the drawing.</p>"
-        )
+    return (
+        f'<p class="amp-note">This page keeps {n_pictures} stored pictures. Running'
+        f" this chapter's cells, in the page or {where}, {more}lets you change the"
+        " drawing.</p>"
     )

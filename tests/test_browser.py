@@ -19,7 +19,8 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect, sync_playwright
 
-from amptutorial import ConstantBias, GaussianRows, Ridge, gaussian_state_evolution, scaled_rows
+from amptutorial import ConstantBias, GaussianRows, Ridge, gaussian_state_evolution, scaled_rows, widgets
+from amptutorial.widgets import explore
 
 ROOT = Path(__file__).parents[1]
 SITE = os.environ.get("AMPTUTORIAL_SITE") and Path(ROOT, os.environ["AMPTUTORIAL_SITE"])
@@ -31,7 +32,7 @@ CONTRAST = 4.5  # of WCAG 2 at level AA, asked here of large text too
 # The theme declares this constant twice on every page. Nothing else may be complained of.
 KNOWN = "Identifier 'THEBE_JS_URL' has already been declared"
 
-# Wait for formulas, fonts, pictures and widgets; then stop what moves and open what is folded: all of it is to be read.
+# Wait for formulas, fonts and pictures; then stop what moves and open what is folded: all of it is to be read.
 SETTLE = """async () => {
     await window.MathJax?.startup?.promise;
     await document.fonts.ready;
@@ -43,12 +44,6 @@ SETTLE = """async () => {
     for (const folded of document.querySelectorAll("details")) folded.open = true;
     for (const folded of document.querySelectorAll(".toggle-hidden")) folded.classList.remove("toggle-hidden");
 }"""
-DRAWN = """() =>
-    [...document.querySelectorAll("script[type='application/vnd.jupyter.widget-view+json']")]
-        .every(view => view.parentElement.querySelector(".jupyter-widgets")) &&
-    [...document.querySelectorAll(".amp-explore")].every(experiment => experiment.querySelector("img"))
-"""
-
 # An unknown command is no error to MathJax: it is set in red.
 FORMULAS = """() => [...document.querySelectorAll(".math")].map(formula => ({
     source: formula.textContent.trim(),
@@ -179,7 +174,6 @@ def visit(request, browser, address, report):
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on("console", lambda message: message.type == "error" and complaints.append(message.text))
     page.goto(f"{address}/{request.param}.html")
-    page.wait_for_function(DRAWN)
     page.evaluate(SETTLE)
     report["pages opened"] += 1
     yield Visit(page, address, asked, complaints)
@@ -216,21 +210,22 @@ def test_sliders_turn_pictures(visit, report):
         sliders = experiment.get_by_role("slider").all()
         assert sliders
         for slider in sliders:
-            turn(slider, experiment.locator("img:visible"))
+            turn(slider, experiment.locator("img:visible"), experiment.locator("figcaption:visible"))
         report["sliders moved there and back"] += len(sliders)
 
 
-def turn(slider, picture):
-    """Move `slider`, which has a name, by a key: another picture appears, and back again the first."""
-    expect(slider).to_have_attribute("tabindex", "0")
-    expect(slider).to_have_attribute("aria-label", re.compile(r"\w"))
+def turn(slider, picture, sentence):
+    """Move `slider`, which has a name, by a key: another picture and sentence appear, and back again the first."""
+    expect(slider).to_have_accessible_name(re.compile(r"\w"))
     expect(picture).to_have_count(1)
-    first = picture.get_attribute("src")
+    first, value = picture.get_attribute("src"), slider.get_attribute("aria-valuetext")
     keys = ("ArrowRight", "ArrowLeft")
-    at_end = float(slider.get_attribute("aria-valuenow")) >= float(slider.get_attribute("aria-valuemax"))
-    there, back = reversed(keys) if at_end else keys
+    there, back = reversed(keys) if slider.input_value() == slider.get_attribute("max") else keys
     slider.press(there)
     expect(picture).not_to_have_attribute("src", first)
+    expect(picture).to_have_js_property("complete", True)
+    expect(slider).not_to_have_attribute("aria-valuetext", value)
+    expect(sentence).to_have_count(1)
     slider.press(back)
     expect(picture).to_have_attribute("src", first)
 
@@ -367,6 +362,53 @@ def test_without_scripts_quizzes_say_which_answer_is_right(open_chapter):
         marks = reasons.evaluate_all("all => all.map(reason => getComputedStyle(reason, '::before').content)")
         assert marks and set(marks) == {f'"{word}"'}
         expect(reasons.first).to_be_visible()
+
+
+def test_without_scripts_an_experiment_shows_its_picture_and_no_slider(open_chapter):
+    page = open_chapter(java_script_enabled=False)
+    for experiment in page.locator(".amp-explore").all():
+        expect(experiment.locator("img:visible")).to_have_count(1)
+        expect(experiment.locator("figcaption:visible")).to_have_text(re.compile(r"\d"))
+        expect(experiment.locator("input:visible")).to_have_count(0)
+
+
+# Python in the page, which is told when to answer; and a cell whose output has come.
+LIVE = """html => {
+    window.asked = [];
+    const answered = command => (answer, refuse) => window.asked.push({ command, answer, refuse });
+    window.ampLive = { call: command => new Promise(answered(command)) };
+    const output = document.createElement("div");
+    output.innerHTML = html;
+    document.querySelector("article").prepend(output);
+    output.dispatchEvent(new CustomEvent("amp:output", { bubbles: true }));
+}"""
+
+
+def test_where_python_runs_in_the_page_it_draws_what_the_sliders_choose(open_chapter, monkeypatch):
+    def draw(figure, power=2, seed=0):
+        """Draw a power."""
+        return f"{power}, {seed}"
+
+    monkeypatch.setattr(widgets, "EXPERIMENTS", [])
+    experiment = explore(draw, stored={"power": [1, 2]}, live={"seed": range(9)})
+    page = open_chapter()
+    page.evaluate(LIVE, experiment.live_page())
+    box = page.locator(".amp-explore").first
+    power, seed = box.get_by_role("slider", name="power"), box.get_by_role("slider", name="seed")
+    sentence = box.locator("figcaption")
+    expect(sentence).to_have_text("2, 0")
+    power.press("ArrowLeft")
+    for _ in range(5):
+        seed.press("ArrowRight")
+    for chosen in ([0, 0], [0, 5]):  # what came while the first was drawn is asked for once
+        calls = page.evaluate("window.asked.map(({ command }) => command)")
+        assert calls[-1] == f"amptutorial.widgets.redraw(0, {chosen})"
+        page.evaluate("html => window.asked.at(-1).answer(html)", widgets.redraw(0, chosen))
+        expect(sentence).to_have_text(f"1, {chosen[1]}")
+    assert len(calls) == 2
+    seed.press("ArrowRight")
+    page.evaluate("window.asked.at(-1).refuse(new Error('no seed 6'))")
+    expect(box.locator("pre")).to_have_text("Error: no seed 6")
 
 
 def test_without_mathjax_everything_else_works(open_chapter):

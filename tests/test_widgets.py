@@ -2,8 +2,10 @@
 
 import base64
 import io
+import json
 import re
 from pathlib import Path
+from xml.etree import ElementTree
 
 import ipywidgets
 import pytest
@@ -36,67 +38,79 @@ def draw(drawn):
     return draw
 
 
-def sliders(box):
-    return {child.description: child for child in box.children if isinstance(child, ipywidgets.SelectionSlider)}
+def parse(html):
+    """Return the elements of a piece of a page."""
+    html = re.sub(r"<(img|input)([^>]*)>", r"<\1\2/>", html).replace(" hidden", ' hidden=""')
+    return ElementTree.fromstring(f"<body>{html}</body>")
 
 
-def stored_texts(stack):
-    if isinstance(stack, ipywidgets.HTML):
-        return re.findall(r"<figcaption>(.*?)</figcaption>", stack.value)
-    return [text for child in stack.children for text in stored_texts(child)]
+def bytes_of(figure):
+    return base64.b64decode(figure.find("img").get("src").removeprefix("data:image/png;base64,"))
 
 
-def live(box):
-    """Return the picture that is redrawn."""
-    texts = [child for child in box.children if isinstance(child, ipywidgets.HTML)]
-    (picture,) = (text for text in texts if "amp-live" in text._dom_classes)
-    return picture
+def sliders(experiment):
+    return {child.description: child for child in experiment.widgets.children[:-1]}
 
 
-def test_the_page_keeps_one_picture_for_each_combination(draw, drawn):
-    box = explore(draw, stored={"height": [1, 2, 3], "colour": ["red", "blue"]}, live={"seed": (2, 1, 0)})
+def live(experiment):
+    """Return what the picture that is redrawn shows."""
+    return experiment.widgets.children[-1].value
+
+
+def test_the_page_keeps_one_picture_for_each_combination_the_last_parameter_first(draw, drawn):
+    experiment = explore(draw, stored={"height": [1, 2, 3], "colour": ["red", "blue"]}, live={"seed": (2, 1, 0)})
+    page = parse(experiment.page())
     expected = [(height, colour, 0) for height in (1, 2, 3) for colour in ("red", "blue")]
     assert drawn == expected
-    (page,) = (child for child in box.children if isinstance(child, ipywidgets.Stack))
-    assert stored_texts(page) == [f"At {height} &lt; 4, {colour}, seed {seed}." for height, colour, seed in expected]
-    assert page.selected_index == 1 and all(inner.selected_index == 0 for inner in page.children)
+    figures = page.findall(".//figure")
+    sentences = [f"At {height} < 4, {colour}, seed {seed}." for height, colour, seed in expected]
+    assert [figure.find("figcaption").text for figure in figures] == sentences
+    assert len({bytes_of(figure) for figure in figures}) == len(figures)
 
 
-def test_the_browser_itself_links_each_slider_to_what_it_turns_over(draw, monkeypatch):
-    links = []
-    monkeypatch.setattr(widgets, "jslink", lambda source, target: links.append((source, target)))
-    box = widgets.explore(draw, stored={"height": [1, 2, 3], "colour": ["red", "blue"]})
-    (page,) = (child for child in box.children if isinstance(child, ipywidgets.Stack))
-    height, colour = sliders(box).values()
-    wanted = [(height, page), *((colour, inner) for inner in page.children)]
-    assert len(links) == len(wanted)
-    for source, target in wanted:
-        assert ((source, "index"), (target, "selected_index")) in links
+def test_without_a_script_the_picture_of_the_defaults_is_seen_and_no_slider(draw):
+    page = parse(explore(draw, stored={"height": [1, 2, 3], "colour": ["red", "blue"]}).page())
+    (seen,) = (figure for figure in page.findall(".//figure") if figure.get("hidden") is None)
+    assert seen.find("figcaption").text == "At 2 < 4, red, seed 0."
+    controls, pictures = page.find("div[@class='amp-explore']")
+    assert controls.get("hidden") == "" and not pictures.findall(".//input")
+
+
+def test_native_sliders_say_their_names_and_their_values(draw):
+    page = parse(explore(draw, stored={"height": [1, 2, 3]}, live={"seed": range(3)}).page())
+    (slider,) = page.findall(".//div[@class='amp-slider']")
+    label, output = slider
+    assert label.text.strip() == "height" and output.text == "2"
+    ends = {"max": "2", "value": "1", "aria-valuetext": "2", "type": "range"}
+    assert ends.items() <= label.find("input").attrib.items()
+    assert json.loads(label.find("input").get("data-labels")) == ["1", "2", "3"]
 
 
 def test_with_a_kernel_every_slider_redraws_and_nothing_is_drawn_twice(draw, drawn):
-    box = explore(draw, stored={"height": [1, 2, 3]}, live={"colour": ["red", "blue"], "seed": range(3)})
-    assert "At 2 &lt; 4, red, seed 0." in live(box).value
+    experiment = explore(draw, stored={"height": [1, 2, 3]}, live={"colour": ["red", "blue"], "seed": range(3)})
+    experiment.page()
+    assert "At 2 &lt; 4, red, seed 0." in live(experiment)
     start = len(drawn)
-    sliders(box)["height"].value = 3
-    assert "At 3 &lt; 4, red, seed 0." in live(box).value and len(drawn) == start
-    sliders(box)["seed"].value = 2
-    sliders(box)["colour"].value = "blue"
-    assert "At 3 &lt; 4, blue, seed 2." in live(box).value and len(drawn) == start + 2
-    sliders(box)["seed"].value = 0
-    sliders(box)["seed"].value = 2
+    sliders(experiment)["height"].value = 2
+    assert "At 3 &lt; 4, red, seed 0." in live(experiment) and len(drawn) == start
+    sliders(experiment)["seed"].value = 2
+    sliders(experiment)["colour"].value = 1
+    assert "At 3 &lt; 4, blue, seed 2." in live(experiment) and len(drawn) == start + 2
+    sliders(experiment)["seed"].value = 0
+    sliders(experiment)["seed"].value = 2
     assert len(drawn) == start + 3
 
 
-def test_a_page_shows_what_a_kernel_hides_and_hides_what_a_kernel_shows(draw):
-    box = explore(draw, stored={"height": [1, 2, 3]}, live={"seed": range(3)})
-    height, seed, page, picture, note = box.children
-    assert "amp-explore" in box._dom_classes
-    for widget in (page, note):
-        assert "amp-page" in widget._dom_classes and widget.layout.display == "none"
-    for widget in (seed, picture):
-        assert "amp-live" in widget._dom_classes and widget.layout.display is None
-    assert not {"amp-page", "amp-live"} & set(height._dom_classes)
+def test_in_the_page_all_sliders_ask_for_what_they_choose(draw, drawn, monkeypatch):
+    monkeypatch.setattr(widgets, "IN_PAGE", True)
+    monkeypatch.setattr(widgets, "EXPERIMENTS", [])
+    experiments = [explore(draw, stored={"height": [1, 2, 3]}, live={"seed": range(3)}) for _ in range(2)]
+    shown = [parse(experiment._repr_mimebundle_()["text/html"]) for experiment in experiments]
+    assert [page.find("div").get("data-number") for page in shown] == ["0", "1"]
+    assert drawn == [(2, "red", 0)] * 2  # the page waits for nothing that it does not show
+    assert [label.text.strip() for label in shown[1].findall(".//label")] == ["height", "seed"]
+    (figure,) = parse(widgets.redraw(1, [0, 2]))
+    assert figure.find("figcaption").text == "At 1 < 4, red, seed 2."
 
 
 @pytest.mark.parametrize(
@@ -112,9 +126,9 @@ def test_the_page_says_what_a_kernel_adds_and_where_there_is_one(live, more):
         """Draw nothing."""
         return ""
 
-    note = explore(draw, stored={"height": [1, 2]}, live=live).children[-1].value
-    assert "keeps 2 stored pictures" in note and f"</a> {more} change the drawing" in note
-    anchor = re.search(r'href="howto\.html#([^"]+)"', note)[1]
+    page = explore(draw, stored={"height": [1, 2]}, live=live).page()
+    assert "keeps 2 stored pictures" in page and f"</a>, {more} change the drawing" in page
+    anchor = re.search(r'href="howto\.html#([^"]+)"', page)[1]
     assert f"({anchor})=" in (Path(__file__).parents[1] / "book/howto.md").read_text()
 
 
@@ -123,24 +137,30 @@ def test_sliders_are_labelled_as_the_values_are_read():
         """Draw nothing."""
         return ""
 
-    slider = explore(draw, stored={"true_rate": [0.1, 0.1 + 0.2, 100.0, 1]}).children[0]
-    assert slider.description == "true rate"
-    assert [label for label, _ in slider.options] == ["0.1", "0.3", "100", "1"]
+    experiment = explore(draw, stored={"true_rate": [0.1, 0.1 + 0.2, 100.0, 1]})
+    (slider,) = sliders(experiment).values()
+    (native,) = parse(experiment.page()).findall(".//input")
+    assert slider.description == "true rate" and isinstance(slider, ipywidgets.SelectionSlider)
+    expected = ["0.1", "0.3", "100", "1"]
+    assert [label for label, _ in slider.options] == json.loads(native.get("data-labels")) == expected
 
 
-def test_a_picture_can_be_heard_and_is_small(draw):
-    box = explore(draw, stored={"height": [1, 2, 3]}, size=(4, 3))
-    assert 'alt="Draw a line of some height &amp; colour."' in live(box).value
-    png = base64.b64decode(re.search(r"base64,([^\"]*)", live(box).value)[1])
-    picture = Image.open(io.BytesIO(png))
-    assert picture.size == (440, 330) and picture.mode == "P" and len(png) < 10_000
+def test_a_picture_can_be_heard_is_sharp_and_small(draw):
+    page = parse(explore(draw, stored={"height": [1, 2, 3]}, size=(4, 3)).page())
+    figure = page.find(".//figure")
+    shown = figure.find("img").attrib
+    assert shown["alt"] == "Draw a line of some height & colour."
+    assert (shown["width"], shown["height"]) == ("384", "288")
+    picture = Image.open(io.BytesIO(bytes_of(figure)))
+    assert picture.size == (768, 576) and picture.mode == "P" and len(bytes_of(figure)) < 12_000
     assert (0xFF, 0, 0) in {colour for _, colour in picture.convert("RGB").getcolors()}
 
 
-def test_a_notebook_not_yet_run_and_the_tests_get_the_words(draw):
-    box = explore(draw, stored={"height": [1, 2], "colour": ["red", "blue"]}, live={"seed": range(3)})
-    bundle = box._repr_mimebundle_()
-    assert bundle["application/vnd.jupyter.widget-view+json"]["model_id"] == box.model_id
+def test_a_notebook_keeps_the_page_and_the_tests_get_the_words(draw):
+    experiment = explore(draw, stored={"height": [1, 2], "colour": ["red", "blue"]}, live={"seed": range(3)})
+    bundle = experiment._repr_mimebundle_()
+    assert bundle["application/vnd.jupyter.widget-view+json"]["model_id"] == experiment.widgets.model_id
+    assert bundle["text/html"] == experiment.page()
     first, *words = bundle["text/plain"].splitlines()
     assert first.startswith("Run this notebook")
     assert words == [f"At {height} < 4, {colour}, seed 0." for height in (1, 2) for colour in ("red", "blue")]
@@ -153,12 +173,13 @@ def test_where_drawing_fails_the_error_replaces_the_picture():
             raise RuntimeError("no <seed>")
         return f"{power}"
 
-    box = explore(draw, stored={"power": [1, 2]}, live={"seed": range(2)})
+    experiment = explore(draw, stored={"power": [1, 2]}, live={"seed": range(2)})
+    seed = sliders(experiment)["seed"]
     with pytest.raises(RuntimeError, match="no <seed>"):
-        sliders(box)["seed"].value = 1
-    assert "RuntimeError" in live(box).value and "no &lt;seed&gt;" in live(box).value and "<img" not in live(box).value
-    sliders(box)["seed"].value = 0
-    assert "<img" in live(box).value
+        seed.value = 1
+    assert "no &lt;seed&gt;" in live(experiment) and "<img" not in live(experiment)
+    seed.value = 0
+    assert "<img" in live(experiment)
 
 
 def undocumented(figure, height=1):

@@ -1,5 +1,4 @@
-/* What the pages of the book do without a kernel: quizzes, menus, print, names for the sliders of the experiments, and
-   mathematics in them. */
+/* What the pages of the book do without a kernel: quizzes, menus, print, and experiments. */
 
 /* A quiz is written as nested boxes. Its answers become buttons; what a button has to say appears in one live region,
    so that a screen reader reads it out. Formulas in a button would take the focus from it and be left out of its name:
@@ -48,31 +47,74 @@ window.addEventListener("beforeprint", () => {
   document.querySelectorAll("details").forEach((folded) => { folded.open = true; });
 });
 
-/* The widgets draw their sliders without a name. */
-function nameSliders() {
-  for (const slider of document.querySelectorAll(".amp-explore .widget-inline-hbox")) {
-    const handle = slider.querySelector("[role=slider]");
-    const name = slider.querySelector(".widget-label")?.textContent;
-    const value = slider.querySelector(".widget-readout")?.textContent;
-    if (handle && handle.getAttribute("aria-label") !== name) {
-      handle.setAttribute("aria-label", name);
-    }
-    if (handle && handle.getAttribute("aria-valuetext") !== value) {
-      handle.setAttribute("aria-valuetext", value);
-    }
+/* An experiment. On a page without Python all its pictures are there, the last slider turning fastest, and the sliders
+   choose which one is shown. Where Python runs in the page, it draws what they choose. */
+function startExperiment(experiment) {
+  const [controls, pictures] = experiment.children;
+  if (!controls.hidden) {
+    return;
+  }
+  const sliders = [...controls.querySelectorAll("input")];
+  const show = "number" in experiment.dataset ? drawAnew(experiment.dataset.number, sliders, pictures)
+    : () => turnPictures(sliders, pictures);
+  for (const slider of sliders) {
+    const labels = JSON.parse(slider.dataset.labels);
+    slider.addEventListener("input", () => {
+      const label = labels[slider.value];
+      slider.setAttribute("aria-valuetext", label);
+      slider.closest(".amp-slider").querySelector("output").textContent = label;
+      show();
+    });
+  }
+  controls.hidden = false;
+  /* who reaches for a slider will want the other pictures */
+  for (const sign of ["focusin", "pointerover"]) {
+    controls.addEventListener(sign, () => {
+      pictures.querySelectorAll("img").forEach((picture) => { picture.loading = "eager"; });
+    }, { once: true });
   }
 }
 
-/* The widgets call MathJax by the name of its second version; the page loads the third, if it can. */
-window.addEventListener("load", () => {
-  if (window.MathJax) {
-    window.MathJax.Hub = { Queue: ([, , element]) => window.MathJax.typesetPromise?.([element]) };
-  }
-});
+function turnPictures(sliders, pictures) {
+  const place = sliders.reduce((sum, slider) => sum * (Number(slider.max) + 1) + slider.valueAsNumber, 0);
+  [...pictures.children].forEach((picture, k) => { picture.hidden = k !== place; });
+}
+
+/* Return a function that asks for a picture. While one is being drawn, nothing is asked for but the last wish. */
+function drawAnew(number, sliders, pictures) {
+  let busy = false;
+  let again = false;
+  return async () => {
+    again = true;
+    if (busy) {
+      return;
+    }
+    busy = true;
+    while (again) {
+      again = false;
+      const chosen = sliders.map((slider) => slider.value).join(", ");
+      try {
+        pictures.innerHTML = await window.ampLive.call(`amptutorial.widgets.redraw(${number}, [${chosen}])`);
+      } catch (error) {
+        const text = document.createElement("pre");
+        text.textContent = String(error);
+        pictures.replaceChildren(text);
+      }
+    }
+    busy = false;
+  };
+}
+
+function startExperiments(part) {
+  part.querySelectorAll(".amp-explore").forEach(startExperiment);
+}
+
+/* Whoever runs a cell in the page says that its output has come. */
+document.addEventListener("amp:output", (event) => startExperiments(event.target));
 
 /* The page is read, and MathJax does not run yet: answers still hold the source of their formulas. */
 document.addEventListener("readystatechange", () => {
   dropHiddenMenus();
   document.querySelectorAll(".quiz").forEach(startQuiz);
-  new MutationObserver(nameSliders).observe(document.body, { childList: true, characterData: true, subtree: true });
+  startExperiments(document);
 }, { once: true });
