@@ -4,6 +4,7 @@ Matplotlib is in the `book` extra.
 """
 
 import sys
+from typing import NamedTuple
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -15,6 +16,25 @@ from .neighbours import normalise_rows
 COLOURS = ("#0072B2", "#BF5000", "#007A5A", "#A0457F", "#5B5B5B", "#1B6E91")
 MARKERS = "osD^vP"
 
+
+class Look(NamedTuple):
+    """How a method is drawn, wherever it is drawn."""
+
+    colour: str
+    mark: str
+
+
+# Where there is one prediction it is a black line; what was measured has marks.
+METHODS = {
+    name: Look(colour, mark)
+    for name, colour, mark in zip(
+        ("ridge", "lasso", "posterior mean", "SVD", "least squares"),
+        COLOURS,
+        MARKERS,
+        strict=False,
+    )
+}
+
 INCH = 96  # pixels of a page; a fine screen has two for each
 
 STYLE = {
@@ -25,6 +45,7 @@ STYLE = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.prop_cycle": plt.cycler(color=COLOURS),
+    "image.cmap": "cividis",
     "legend.frameon": False,
     "svg.hashsalt": "amptutorial",  # the same figure is the same file
 }

@@ -99,6 +99,12 @@ def test_every_figure_has_alternative_text_and_a_caption(path):
 
 
 @every_notebook
+def test_a_drawing_with_very_many_parts_is_rasterized(path):
+    drawings = ["".join(output.get("data", {}).get("image/svg+xml", "")) for output in outputs(read(path))]
+    assert max(map(len, drawings), default=0) < 250_000, "draw the many parts with rasterized=True"
+
+
+@every_notebook
 def test_images_in_prose_have_alternative_text(path):
     prose = prose_of(path)
     assert not re.search(r"!\[\s*\]\(", prose)

@@ -3,7 +3,7 @@
 import pytest
 from contrast import luminance
 
-from amptutorial.figures import COLOURS, STYLE
+from amptutorial.figures import COLOURS, METHODS, STYLE
 
 PHONE, MARGINS = 390, 40  # pixels: width of the screen, and what the page keeps free at the sides
 
@@ -18,3 +18,8 @@ def test_letters_can_be_read_on_a_phone():
     width = STYLE["figure.figsize"][0] * STYLE["figure.dpi"]
     pixels = STYLE["font.size"] / 72 * STYLE["figure.dpi"]
     assert pixels * (PHONE - MARGINS) / width >= 10
+
+
+def test_methods_can_be_told_apart_by_colour_and_by_mark():
+    for kind in zip(*METHODS.values(), strict=True):
+        assert len(set(kind)) == len(METHODS)
