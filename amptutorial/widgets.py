@@ -63,8 +63,8 @@ def explore(draw, *, stored, live=None, size=STYLE["figure.figsize"]):
     ...     figure.subplots().plot([0, 1, 2], [0, 1, 2**power])
     ...     return f"The curve ends at {2**power}."
     >>> experiment = explore(draw, stored={"power": [1, 2, 3]})
-    >>> experiment.page().count("<figure"), experiment.widgets.children[0].label
-    (3, '1')
+    >>> experiment.page().count("<figure"), experiment.widgets.children[0].index
+    (3, 0)
     >>> "The curve ends at 4." in experiment.figure([1])
     True
     """
