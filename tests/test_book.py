@@ -50,7 +50,8 @@ def prose_of(path):
 def toc_files():
     toc = yaml.safe_load((ROOT / "_toc.yml").read_text())
     listed = [chapter for part in toc["parts"] for chapter in part["chapters"]]
-    return [toc["root"]] + [page["file"] for chapter in listed for page in (chapter, *chapter.get("sections", ()))]
+    entries = [entry for chapter in listed for entry in (chapter, *chapter.get("sections", ()))]
+    return [toc["root"]] + [entry["file"] for entry in entries if "file" in entry]
 
 
 # Stored notebooks

@@ -1,34 +1,30 @@
-"""Write the two pages of the book that follow from something else: the ledger and the API reference."""
+"""Write the pages of the book that follow from something else: the ledger and the API reference."""
 
-import pkgutil
 from collections import Counter
+from importlib import import_module
 from pathlib import Path
 
 import nbformat
 import yaml
 
+import amptutorial
+
 ROOT = Path(__file__).parents[1]
 BOOK = ROOT / "book"
 STATUSES = ("as printed", "corrected", "stated")
-DATA_FLOW = (
-    *("laws", "model", "bias", "score", "denoisers", "amp", "state_evolution"),
-    *("metrics", "baselines", "spectrum", "bayes_optimal"),
-    *("corpus", "sampling", "poisson", "heldout", "reexpansion", "estimator"),
-    *("shards", "sharded", "sharded_embedding"),
-    *(
-        "experiments",
-        "neighbours",
-        "topic_models",
-        "minimisers",
-        "methods",
-        "comparison",
-        "race",
-        "reproduce",
-        "figures",
-        "widgets",
+DATA_FLOW = {
+    "The model, the algorithm, its prediction": (
+        *("laws", "model", "bias", "score", "denoisers", "amp", "state_evolution"),
+        *("metrics", "baselines", "spectrum", "bayes_optimal"),
     ),
-    *("beliefs", "checks", "assignments", "grading"),
-)
+    "Texts and real counts": (
+        *("corpus", "sampling", "poisson", "heldout", "reexpansion", "stopping", "channels", "estimator"),
+        *("neighbours", "rates", "topic_models", "minimisers", "methods", "comparison"),
+    ),
+    "Counts in files, on a cluster": ("shards", "sharded", "sharded_embedding"),
+    "Experiments and figures": ("experiments", "race", "reproduce", "figures", "widgets"),
+    "Teaching": ("beliefs", "checks", "assignments", "grading"),
+}
 GENERATED = "% Written by tools/render_pages.py.\n\n"
 
 LEDGER_HEAD = """(ledger)=
@@ -47,14 +43,28 @@ TABLE_HEAD = """| statement | status | taught in | computed by | verified by |
 API_HEAD = """(api)=
 # API reference
 
-Data flows one way through these modules, and they are listed in that order.
+## What `amptutorial` offers at its door
+
+{names}```{{eval-rst}}
+.. autoclass:: amptutorial.AMPWarning
+```
+
+Everything else stands in a module. Data flows one way through these modules, and they are listed in that order.
+"""
+
+SUMMARIES = """```{{eval-rst}}
+.. autosummary::
+   :nosignatures:
+
+   {names}
+```
 
 """
 
-API_SECTION = """## `{module}`
+MODULE = """# `amptutorial.{module}`
 
-```{{eval-rst}}
-.. automodule:: {module}
+{names}```{{eval-rst}}
+.. automodule:: amptutorial.{module}
    :members:
    :member-order: bysource
 ```
@@ -110,23 +120,53 @@ def ledger_page(entries):
     return f"{GENERATED}{LEDGER_HEAD}Of {len(entries)} statements: {shares}.\n\n{table}\n"
 
 
-def public_modules():
-    """Return the names of the package's public modules, in the order in which data flows."""
-    modules = pkgutil.iter_modules([ROOT / "amptutorial"])
-    names = {module.name for module in modules if not module.name.startswith("_")}
-    return [name for name in DATA_FLOW if name in names] + sorted(names.difference(DATA_FLOW))
+def public_names(module):
+    """Return the names that the reference of a module shows: its `__all__`, or what it defines with a docstring."""
+    defined = (
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_") and getattr(value, "__module__", None) == module.__name__ and value.__doc__
+    )
+    return getattr(module, "__all__", None) or list(defined)
 
 
-def api_page():
-    """Return the API reference as MyST text."""
-    sections = (API_SECTION.format(module=f"amptutorial.{name}") for name in public_modules())
-    return GENERATED + API_HEAD + "\n".join(sections)
+def place_of(value):
+    """Return the name of the module in whose reference a class or function stands."""
+    package, module, *_ = value.__module__.split(".")
+    return package if module.startswith("_") else f"{package}.{module}"
+
+
+def summaries(module):
+    """Return a table of the names of a module, each with the first line of its docstring; of one name, none."""
+    found = [(name, getattr(module, name)) for name in public_names(module)]
+    rows = [f"~{place_of(value)}.{name}" for name, value in found if callable(value)]
+    return SUMMARIES.format(names="\n   ".join(rows)) if len(rows) > 1 else ""
+
+
+def module_page(name):
+    """Return the reference of one module as MyST text."""
+    return GENERATED + MODULE.format(module=name, names=summaries(import_module(f"amptutorial.{name}")))
+
+
+def list_of_modules(title, names):
+    """Return a part of the reference's first page: each module with the first line of its docstring."""
+    first_lines = (import_module(f"amptutorial.{name}").__doc__.splitlines()[0] for name in names)
+    rows = (f"| [`{name}`](api/{name}) | {line} |" for name, line in zip(names, first_lines, strict=True))
+    return "\n".join([f"\n## {title}\n", "| module | what it does |", "|---|---|", *rows, ""])
+
+
+def api_pages():
+    """Return the path and the text of each page of the API reference."""
+    index = GENERATED + API_HEAD.format(names=summaries(amptutorial))
+    parts = "".join(list_of_modules(*part) for part in DATA_FLOW.items())
+    modules = {BOOK / f"api/{name}.md": module_page(name) for names in DATA_FLOW.values() for name in names}
+    return {BOOK / "api.md": index + parts} | modules
 
 
 def pages():
     """Return each generated page's path and text."""
     entries = yaml.safe_load((BOOK / "ledger.yml").read_text(encoding="utf-8"))
-    return {BOOK / "ledger.md": ledger_page(entries), BOOK / "api.md": api_page()}
+    return {BOOK / "ledger.md": ledger_page(entries)} | api_pages()
 
 
 if __name__ == "__main__":
