@@ -320,8 +320,8 @@ MALFORMED = {
 }
 
 
-def grade(text, rules):
-    return judge.grade_submission(text.encode(), rules)
+def grade(text, rules, isolate="none"):
+    return judge.grade_submission(text.encode(), rules, isolate)
 
 
 def passed(record):

@@ -1,5 +1,6 @@
 """A class: its rules and hidden settings, hostile neighbours, interruptions, the table of points."""
 
+import contextlib
 import csv
 import io
 import os
@@ -7,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +17,7 @@ import yaml
 from grading_samples import GRADING, HOSTILE, LIMITS, RIGHT, ROOT, WRONG
 
 from amptutorial.assignments import ASSIGNMENTS
-from amptutorial.grading import classroom, config, judge
+from amptutorial.grading import classroom, config, isolation, judge
 from amptutorial.grading.__main__ import main
 from amptutorial.grading.record import Record
 
@@ -221,35 +223,65 @@ def test_what_is_not_a_record_is_refused(text):
 
 
 def test_a_fault_of_the_grader_is_reported_and_tried_again(tmp_path, rules, monkeypatch):
-    monkeypatch.setattr(judge, "grade_submission", lambda source, rules: 1 / 0)
+    monkeypatch.setattr(judge, "grade_submission", lambda *arguments: 1 / 0)
     submission, path = classroom.Submission("student_01", b""), tmp_path / "student_01.json"
-    classroom._judge(submission, rules, rules.key(b""), path)
+    classroom._judge(submission, rules, rules.key(b""), path, "none")
     stored = Record.from_json(path.read_text())
     assert "the grader failed, not the submission" in stored.status and "ZeroDivisionError" in stored.traceback
     assert (stored.student, stored.key) == ("student_01", "")
 
 
-@pytest.mark.slow
-def test_an_interrupted_run_leaves_valid_files_and_goes_on(tmp_path):
-    data = yaml.safe_load(GRADING.read_text()) | {"limits": LIMITS | {"seconds_per_call": 60, "seconds": 60}}
+def descendants(number):
+    """Return the numbers of the processes that a process has started, directly or not."""
+    children = {}
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            parent = int(status.read_text().rpartition(")")[2].split()[1])
+            children.setdefault(parent, []).append(int(status.parent.name))
+    found = [number]
+    for each in found:
+        found.extend(children.get(each, []))
+    return found[1:]
+
+
+@pytest.mark.parametrize(
+    ("ending", "isolate"),
+    [(signal.SIGINT, "none"), (signal.SIGTERM, "bwrap"), (signal.SIGHUP, "none"), (signal.SIGKILL, "none")],
+)
+def test_an_interrupted_run_leaves_valid_files_and_goes_on(tmp_path, ending, isolate):
+    if isolate == "bwrap" and isolation.bwrap_problem():
+        pytest.skip(isolation.bwrap_problem())
+    data = yaml.safe_load(GRADING.read_text()) | {"limits": LIMITS | {"seconds_per_call": 500, "seconds": 500}}
     (tmp_path / "grading.yml").write_text(yaml.safe_dump(data, sort_keys=False))
     hand_in(tmp_path / "submissions", student_01="x = 1\n", student_02="while True:\n    pass\n", student_03=RIGHT)
     process = subprocess.Popen(
-        [sys.executable, "-m", "amptutorial.grading", *command(tmp_path, "--jobs", "1")],
+        [sys.executable, "-m", "amptutorial.grading", *command(tmp_path, "--jobs", "1", "--isolate", isolate)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | {"TMPDIR": str(tmp_path)},
     )  # fmt: skip
-    first = tmp_path / "grades_files/results/student_01.json"
-    while process.poll() is None and not (first.exists() and list(tmp_path.glob("submission_*/denoiser.py"))):
+    table = tmp_path / "grades.csv"
+    while process.poll() is None and not (table.exists() and len(descendants(process.pid)) > 3):
         time.sleep(0.1)
-    time.sleep(0.5)
-    process.send_signal(signal.SIGINT)
+    time.sleep(1)
+    started = descendants(process.pid)
+    process.send_signal(ending)
     errors = process.communicate(timeout=300)[1]  # a guard against hanging, not a measurement
-    assert process.returncode == 130 and "has 1 of 3 submissions" in errors
-    assert set(read(tmp_path / "grades.csv")) == {"student_01"}
+    if ending != signal.SIGKILL:
+        assert process.returncode == 130 and "has 1 of 3 submissions" in errors
+    wait_for(lambda: not any(Path(f"/proc/{number}").exists() for number in started))
+    assert set(read(table)) == {"student_01"}
     assert list(tmp_path.glob("submission_*")) == []
-    (tmp_path / "submissions/student_02/denoiser.py").unlink()
-    assert main(command(tmp_path)) == 0
-    assert set(read(tmp_path / "grades.csv")) == {"student_01", "student_02", "student_03"}
+    if ending == signal.SIGINT:
+        (tmp_path / "submissions/student_02/denoiser.py").unlink()
+        assert main(command(tmp_path)) == 0
+        assert set(read(table)) == {"student_01", "student_02", "student_03"}
+
+
+def wait_for(condition, seconds=60):
+    """Wait for what has to happen; the time is a guard against hanging, not a measurement."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.1)
 
 
 @needs_solutions

@@ -1,5 +1,6 @@
 """The judge's side: a right solution and a mistake are the same from afar."""
 
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -149,10 +150,10 @@ def test_the_time_for_a_submission_is_limited_as_a_whole():
 
 
 def test_nothing_is_left_behind(tmp_path, monkeypatch):
-    monkeypatch.setattr(remote.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with remote.Session(PROBE.encode(), LIMITS) as session:
         session.start()
-        process, folder = session.process, Path(session.folder.name)
+        process, folder = session.place.process, Path(session.place.folder.name)
         assert folder.parent == tmp_path and [path.name for path in folder.iterdir()] == ["denoiser.py"]
     assert process.poll() is not None and list(tmp_path.iterdir()) == []
 

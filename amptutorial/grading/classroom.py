@@ -10,6 +10,7 @@ import multiprocessing
 import os
 import signal
 import stat
+import threading
 import time
 import traceback
 from dataclasses import dataclass, replace
@@ -101,7 +102,7 @@ def _source(paths, kilobytes):
     return source
 
 
-def grade_class(submissions, rules, folder, jobs=2):
+def grade_class(submissions, rules, folder, jobs=2, isolate="none"):
     """Yield the `Record` of every submission as soon as it is known.
 
     Records that are stored and unchanged come first.
@@ -114,6 +115,8 @@ def grade_class(submissions, rules, folder, jobs=2):
         For the records, one JSON file a student.
     jobs : int
         Judges at work at the same time.
+    isolate : str
+        One of `isolation.KINDS`.
     """
     folder.mkdir(parents=True, exist_ok=True)
     rest = []
@@ -123,10 +126,10 @@ def grade_class(submissions, rules, folder, jobs=2):
             yield stored
         else:
             rest.append(submission)
-    yield from run_judges(rest, rules, folder, jobs)
+    yield from run_judges(rest, rules, folder, jobs, isolate)
 
 
-def run_judges(submissions, rules, folder, jobs):
+def run_judges(submissions, rules, folder, jobs, isolate="none"):
     """Yield records from processes, one for each submission.
 
     Nothing that happens to one of them concerns another.
@@ -139,7 +142,7 @@ def run_judges(submissions, rules, folder, jobs):
             while waiting and len(running) < jobs:
                 submission = waiting.pop(0)
                 deadline = time.monotonic() + rules.limits["seconds"] + JUDGE_SECONDS
-                process = _start_judge(context, submission, rules, folder)
+                process = _start_judge(context, submission, rules, folder, isolate)
                 running[process] = submission, deadline
             wait([process.sentinel for process in running], timeout=1.0)
             for process, (submission, deadline) in list(running.items()):
@@ -154,19 +157,21 @@ def run_judges(submissions, rules, folder, jobs):
             _stop_judge(process)
 
 
-def _start_judge(context, submission, rules, folder):
+def _start_judge(context, submission, rules, folder, isolate):
     path = _record_path(folder, submission.student)
     path.unlink(missing_ok=True)
-    task = (submission, rules, rules.key(submission.source), path)
+    task = (submission, rules, rules.key(submission.source), path, isolate)
     process = context.Process(target=_judge, args=task)
     process.start()
     return process
 
 
-def _judge(submission, rules, key, path):
+def _judge(submission, rules, key, path, isolate):
     """Grade a submission and store its record: the body of a judge's process."""
+    threading.Thread(target=_end_with_the_grader, daemon=True).start()
     try:
-        record = replace(judge.grade_submission(submission.source, rules), key=key)
+        found = judge.grade_submission(submission.source, rules, isolate)
+        record = replace(found, key=key)
     # nothing is stored; the worker has been killed on the way here
     except KeyboardInterrupt:
         return
@@ -175,6 +180,14 @@ def _judge(submission, rules, key, path):
         status = "the grader failed, not the submission: grade it again"
         record = make_record(rules, status, traceback=traceback.format_exc())
     write_atomically(path, replace(record, student=submission.student).to_json())
+
+
+def _end_with_the_grader():
+    """End this judge if the grader is killed: there is nobody left to stop it."""
+    multiprocessing.parent_process().join()
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(5)
+    os._exit(1)
 
 
 def _stop_judge(process):

@@ -94,7 +94,10 @@ def load_rules(path, number, seed=None):
         not sum to 100.
     """
     task = assignment(number)
-    data = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    try:
+        data = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        raise ValueError(f"{path} is not valid YAML: {error}") from None
     _same_names(data, ("seed", "limits", "essential", "weights"), str(path))
     _same_names(data["limits"], LIMITS, f"limits in {path}")
     weights = _weights(data["weights"] or {}, task, path)

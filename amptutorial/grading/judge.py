@@ -7,7 +7,7 @@ from .record import make_record
 from .remote import Session, StudentError, count_remote_lines, remote_class
 
 
-def grade_submission(source, rules):
+def grade_submission(source, rules, isolate="none"):
     """Return the `Record` of one submission, on hidden settings.
 
     Parameters
@@ -15,10 +15,12 @@ def grade_submission(source, rules):
     source : bytes or str
         Of denoiser.py; a text says why there is none.
     rules : Rules
+    isolate : str
+        One of `isolation.KINDS`.
     """
     if isinstance(source, str):
         return make_record(rules, source)
-    with Session(source, rules.limits) as session:
+    with Session(source, rules.limits, isolate) as session:
         try:
             session.start()
         except StudentError as error:

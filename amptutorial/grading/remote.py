@@ -1,28 +1,18 @@
 """The judge's side: a session with the worker, and denoisers that ask the worker."""
 
-import contextlib
 import os
-import signal
 import socket
-import subprocess
-import sys
 import tempfile
 import time
-from pathlib import Path
 
 import numpy as np
 
 from ..denoisers import Denoiser
-from . import protocol
+from . import isolation, protocol
 
 # for Python and its libraries, before any line of the submission; not counted
 START_SECONDS = 120
 RESTARTS = 2
-PACKAGE_FOLDER = Path(__file__).resolve().parents[2]
-START = (
-    "import sys; sys.path.insert(0, sys.argv[1]); "
-    "from amptutorial.grading.worker import main; "
-)
 
 
 class StudentError(Exception):
@@ -64,6 +54,8 @@ class Session:
         Of denoiser.py.
     limits : dict
         ``limits`` of grading.yml.
+    isolate : str
+        One of `isolation.KINDS`.
 
     Raises
     ------
@@ -71,10 +63,10 @@ class Session:
         From `ask`, if the submission does anything wrong.
     """
 
-    def __init__(self, source, limits):
-        self.source, self.limits = source, limits
+    def __init__(self, source, limits, isolate="none"):
+        self.source, self.limits, self.isolate = source, limits, isolate
         self.generation, self.seconds, self.over = 0, 0.0, None
-        self.prediction, self.process = None, None
+        self.prediction, self.place = None, None
         self.printed = tempfile.TemporaryFile()
 
     def __enter__(self):
@@ -92,7 +84,7 @@ class Session:
 
     def ask(self, ask, **question):
         """Return the worker's answer, a dict."""
-        if self.over is None and self.process is None:
+        if self.over is None and self.place is None:
             self.start()
         if self.over is not None:
             raise NotRun(self.over)
@@ -101,9 +93,16 @@ class Session:
     def start(self):
         """Start the worker and let it import the submission."""
         self.generation += 1
-        self._start_process()
+        self.channel, theirs = socket.socketpair()
+        with theirs:
+            self.place = isolation.Place(
+                self.isolate, self.limits, theirs, self.printed
+            )
         try:
-            protocol.receive(self.channel, time.monotonic() + START_SECONDS)
+            deadline = time.monotonic() + START_SECONDS
+            source = np.frombuffer(self.source, np.uint8)
+            protocol.send(self.channel, {"source": source}, deadline)
+            protocol.receive(self.channel, deadline)
         except (EOFError, OSError) as error:
             output = self.output()
             self.stop()
@@ -118,30 +117,6 @@ class Session:
         is_number = isinstance(prediction, np.ndarray) and prediction.ndim == 0
         self.prediction = prediction.item() if is_number else prediction
 
-    def _start_process(self):
-        """Start Python in a folder of its own, which holds the submission.
-
-        It inherits neither the environment nor the options of this process: under
-        ``python -O`` a submission would run without its own ``assert`` statements.
-        """
-        self.folder = tempfile.TemporaryDirectory(
-            prefix="submission_", ignore_cleanup_errors=True
-        )
-        Path(self.folder.name, "denoiser.py").write_bytes(self.source)
-        self.channel, theirs = socket.socketpair()
-        command = f"{START}main({theirs.fileno()}, {self.limits!r})"
-        with theirs:
-            self.process = subprocess.Popen(
-                [sys.executable, "-s", "-P", "-B", "-c", command, PACKAGE_FOLDER],
-                cwd=self.folder.name,
-                env=_environment(self.folder.name),
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                stdout=self.printed,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-
     def stop(self, patience=0.0):
         """Kill the worker and remove its folder.
 
@@ -150,17 +125,11 @@ class Session:
         patience : float
             Seconds in which the worker may end by itself; its exit code is known then.
         """
-        if self.process is None:
+        if self.place is None:
             return
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(patience)
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.kill()
-        self.status = self.process.wait()
-        self.process = None
+        self.status = self.place.end(patience)
+        self.place = None
         self.channel.close()
-        self.folder.cleanup()
 
     def _exchange(self, question):
         started, left = time.monotonic(), self.limits["seconds"] - self.seconds
@@ -202,18 +171,6 @@ class Session:
         return Crash(f"{name} ended Python itself ({ended})")
 
 
-def _environment(folder):
-    """Return the environment of a worker: one thread, the same hashes every time."""
-    threads = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
-    return {
-        "HOME": folder,
-        "TMPDIR": folder,
-        "LANG": "C.UTF-8",
-        "PYTHONHASHSEED": "0",
-        **dict.fromkeys(threads, "1"),
-    }
-
-
 def _student_error(reply):
     """Return the error of an answer, under its own name.
 
@@ -246,7 +203,7 @@ class RemoteDenoiser(Denoiser):
         The object is made if there is none, or if the worker has been restarted.
         """
         session = self._session
-        alive = session.process is not None
+        alive = session.place is not None
         if self._number is None or not alive or self._number[0] != session.generation:
             if self._params is None:
                 raise NotRun(

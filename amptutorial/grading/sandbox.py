@@ -99,6 +99,15 @@ def set_limits(limits):
             continue
 
 
+def end_with_parent():
+    """Let the system kill this process when its parent dies; only Linux can."""
+    if sys.platform == "linux":
+        import ctypes
+
+        set_parent_death_signal = 1  # PR_SET_PDEATHSIG
+        ctypes.CDLL(None).prctl(set_parent_death_signal, int(signal.SIGKILL))
+
+
 def _address_space():
     """Return how many bytes the process has mapped before the submission runs."""
     try:

@@ -1,9 +1,9 @@
 """The worker: holds a student's module and answers the judge's questions about it.
 
-It runs in a folder of its own that holds a copy of the submission, with a socket to the
-judge and a file for all that is printed. The judge takes from here only the numbers
-that a denoiser is asked for, and how many lines it took: anything that is not a valid
-answer fails the check.
+It runs in a folder of its own into which it writes the submission. Standard input and
+output lead to the judge, and all that is printed goes into a file. The judge takes from
+here only the numbers that a denoiser is asked for, and how many lines it took: anything
+that is not a valid answer fails the check.
 """
 
 import errno
@@ -155,34 +155,42 @@ def answer_question(worker, question):
         return protocol.pack(describe_failure(error))
 
 
-def main(channel, limits):
-    """Confine this process, then answer questions until the socket is closed.
+def main(limits):
+    """Confine this process, then answer questions until the judge is gone.
 
     Parameters
     ----------
-    channel : int
-        The file descriptor of the socket.
     limits : dict
         ``limits`` of grading.yml.
     """
+    questions, answers = os.dup(0), os.dup(1)
+
+    def receive():
+        frame = protocol.read_frame(lambda size: os.read(questions, size))
+        return protocol.unpack(*frame)
+
+    os.dup2(2, 1)  # whatever is printed, also by native code
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     printed = io.BufferedWriter(Printed(1, "w", closefd=False))
     sys.stdout = sys.stderr = io.TextIOWrapper(printed, "utf-8", "replace")
     sys.stdout.reconfigure(line_buffering=True)
     # the folder that holds the package, which the judge put first
     sys.path[:] = sys.path[1:]
     package = Path(amptutorial.__file__).parent
+    Path(FILE).write_bytes(receive()["source"].tobytes())
+    sandbox.end_with_parent()
     sandbox.close_doors()
     sandbox.set_limits(limits)
     sandbox.install_hooks(package, count_lines.__code__)
     _hide_the_grader()
     worker = Worker()
-    os.write(channel, protocol.pack({"ready": True}))
+    os.write(answers, protocol.pack({"ready": True}))
     while True:
         try:
-            frame = protocol.read_frame(lambda size: os.read(channel, size))
+            question = receive()
         except EOFError:
             return
-        _write_all(channel, answer_question(worker, protocol.unpack(*frame)))
+        _write_all(answers, answer_question(worker, question))
 
 
 def _hide_the_grader():
@@ -193,7 +201,7 @@ def _hide_the_grader():
             del sys.modules[name]
 
 
-def _write_all(channel, frame):
+def _write_all(answers, frame):
     view = memoryview(frame)
     while view:
-        view = view[os.write(channel, view) :]
+        view = view[os.write(answers, view) :]
