@@ -3,8 +3,6 @@
 import numbers
 from collections.abc import Iterable
 
-from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
-
 from .._validation import check_integer, check_positive
 from .words import lemma, words
 
@@ -58,6 +56,9 @@ def _check_stop_words(stop_words):
                 'stop_words must be "english", None or a list of words,'
                 f" got {stop_words!r}"
             )
+        # imported here: loading scikit-learn takes seconds in a reader's browser
+        from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
         return ENGLISH_STOP_WORDS
     texts = check_strings(stop_words, "stop_words")
     return frozenset(word for text in texts for word in words(text))

@@ -36,7 +36,7 @@ def stored(choices, compute):
     file = cache_folder() / f"{_key(choices)}.counts"
     if file.is_file():
         try:
-            return _load(file)
+            return load(file)
         except (OSError, ValueError) as error:
             warnings.warn(
                 f"{file} is damaged ({error}): the words are counted again",
@@ -44,7 +44,7 @@ def stored(choices, compute):
             )
     arrays = compute()
     try:
-        _save(file, arrays)
+        save(file, arrays)
     except OSError as error:
         warnings.warn(
             f"the counts cannot be kept in {file.parent} for the next time ({error})",
@@ -58,7 +58,8 @@ def _key(choices):
     return hashlib.sha256(json.dumps([choices, versions]).encode()).hexdigest()[:16]
 
 
-def _load(file):
+def load(file):
+    """Return the arrays of a file that `save` wrote; ValueError if it is damaged."""
     with open(file, "rb") as source:
         digest, data = source.read(32), source.read()
     # zip's own sums leave the names of the arrays unprotected
@@ -68,7 +69,8 @@ def _load(file):
         return dict(arrays)
 
 
-def _save(file, arrays):
+def save(file, arrays):
+    """Write arrays after their checksum."""
     data = io.BytesIO()
     np.savez_compressed(data, **arrays)
     digest = hashlib.sha256(data.getvalue()).digest()

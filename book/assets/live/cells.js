@@ -1,0 +1,149 @@
+/* The buttons of the cells, and the code between them as a field for editing. What runs the code is fetched at the
+   first press of a button. */
+
+const page = document.querySelector("script[data-page]").dataset.page;
+const cells = [...document.querySelectorAll("div.cell:has(.cell_input pre)")].map(equip);
+const bar = makeBar();
+let runner; // the module that runs cells, once somebody asked for it
+
+/* Experiments ask whether Python runs, and have it draw what the page does not store. */
+window.ampLive = { running: false, call: () => Promise.reject(new Error("Python does not run in this page yet")) };
+
+function make(tag, properties, ...children) {
+  const element = Object.assign(document.createElement(tag), properties);
+  element.append(...children);
+  return element;
+}
+
+function makeButton(text, title, press) {
+  const button = make("button", { type: "button", textContent: text, title });
+  button.addEventListener("click", press);
+  return button;
+}
+
+function equip(element, place) {
+  const code = element.querySelector(".cell_input pre");
+  const stored = { html: code.innerHTML, text: code.textContent };
+  const number = place + 1;
+  const cell = { element, code, number, stored, ran: null };
+  code.contentEditable = "plaintext-only";
+  code.spellcheck = false;
+  const described = { role: "textbox", "aria-multiline": "true", "aria-label": `Code of cell ${number}` };
+  Object.entries(described).forEach(([name, value]) => code.setAttribute(name, value));
+  cell.run = makeButton("Run", "Run this cell (Shift+Enter)", () => run(cell, false));
+  cell.above = makeButton("Run all above", "Run what has not run above, then this cell", () => run(cell, true));
+  cell.reset = makeButton("Reset", "Bring back the text of this cell", () => reset(cell));
+  cell.stop = makeButton("Stop", "End Python in this page", () => stop(cell));
+  cell.state = make("span", { className: "live-state" });
+  cell.above.hidden = place === 0;
+  cell.reset.hidden = cell.stop.hidden = true;
+  const tools = make("div", { className: "live-tools" }, cell.run, cell.above, cell.reset, cell.stop, cell.state);
+  tools.setAttribute("role", "toolbar");
+  tools.setAttribute("aria-label", `Cell ${number}`);
+  tools.addEventListener("keydown", (event) => move(tools, event));
+  settle(tools);
+  code.closest(".cell_input").append(tools);
+  code.addEventListener("input", () => { cell.reset.hidden = !isEdited(cell); });
+  code.addEventListener("keydown", (event) => press(cell, event));
+  return cell;
+}
+
+/* One button of a cell is a stop for the tabulator; the arrows lead to the others. */
+function settle(tools, current = tools.querySelector("button")) {
+  for (const button of tools.querySelectorAll("button")) button.tabIndex = button === current ? 0 : -1;
+}
+
+function move(tools, { key }) {
+  const step = { ArrowRight: 1, ArrowLeft: -1 }[key];
+  const buttons = [...tools.querySelectorAll("button:not([hidden])")];
+  const next = step && buttons[buttons.indexOf(document.activeElement) + step];
+  if (next) {
+    settle(tools, next);
+    next.focus();
+  }
+}
+
+/* Undo knows of what is inserted in this way. */
+function insert(text) {
+  document.execCommand("insertText", false, text);
+}
+
+function press(cell, event) {
+  if (event.key === "Enter" && event.shiftKey) {
+    event.preventDefault();
+    run(cell, false);
+    cells[cell.number]?.code.focus();
+  } else if (event.key === "Enter") {
+    event.preventDefault();
+    insert(`\n${indentation(cell.code)}`);
+  } else if (event.key === "Escape") {
+    cell.run.focus();
+  }
+}
+
+/* The spaces with which the line of the caret begins, and four more after a colon. */
+function indentation(code) {
+  const before = window.getSelection().getRangeAt(0).cloneRange();
+  before.setStart(code, 0);
+  const line = before.toString().split("\n").pop();
+  return line.match(/^ */)[0] + (line.trimEnd().endsWith(":") ? "    " : "");
+}
+
+function isEdited(cell) {
+  return cell.code.textContent !== cell.stored.text;
+}
+
+function reset(cell) {
+  cell.code.innerHTML = cell.stored.html;
+  cell.reset.hidden = true;
+  cell.run.focus();
+  bar.say(`Cell ${cell.number} has its own text again.`);
+}
+
+async function run(cell, withAbove) {
+  if (!cell.stop.hidden) return;
+  try {
+    runner ??= await import("./runner.js");
+    await runner.run({ cells, page, bar, isEdited }, cell, withAbove);
+  } catch (error) {
+    bar.say(`${error.message}. The stored outputs stay as they are.`);
+  }
+}
+
+function stop(cell) {
+  runner.stop({ cells, bar });
+  cell?.run.focus();
+}
+
+/* What Python does, at the lower edge of the window: a sentence that is read out, bytes, and the way to end it. */
+function makeBar() {
+  const said = make("span", { className: "live-said" });
+  said.setAttribute("role", "status");
+  const progress = make("progress", { hidden: true });
+  progress.setAttribute("aria-label", "Loading Python");
+  const bytes = make("span", { className: "live-bytes" });
+  const button = makeButton("Stop", "End Python in this page", () => stop());
+  button.setAttribute("aria-label", "Stop Python");
+  const element = make("section", { className: "live-bar", hidden: true, tabIndex: -1 }, said, progress, bytes, button);
+  element.setAttribute("aria-label", "Python in this page");
+  button.hidden = true;
+  document.querySelector("article").append(element);
+  return {
+    say(text) {
+      element.hidden = false;
+      said.textContent = text;
+    },
+    load(loaded, total) {
+      Object.assign(progress, { hidden: false, max: total, value: loaded });
+      bytes.textContent = `${Math.round(loaded)} of ${total} MB`;
+    },
+    loaded() {
+      progress.hidden = true;
+      bytes.textContent = "";
+    },
+    busy(yes) {
+      if (!yes && document.activeElement === button) element.focus();
+      button.hidden = !yes;
+    },
+  };
+}

@@ -1,0 +1,164 @@
+"""Sphinx extension: what the cells of a page need to run in the reader's browser.
+
+A page with code gets buttons. At the first press they fetch Python for WebAssembly (Pyodide), the cells of the page and
+this package, all of which lie in `_static/live` or, Pyodide, on another host. With OFFLINE=1 Pyodide lies beside the
+pages too, if `tools/fetch_wheels.py` could fetch all of it.
+"""
+
+import json
+import os
+import shutil
+from importlib.metadata import distribution
+from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+
+from fetch_wheels import LIBRARIES, RUNTIME, URL, WHEELS, wheels_of
+
+ROOT = Path(__file__).parents[1]
+SECONDS = ROOT / "tools/live_seconds.json"  # of each page as a whole, as tools/live_report.py measured them
+
+# What Pyodide fetches for every page, in megabytes; a test compares.
+MEGABYTES = 42
+RUNTIME_FILES = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
+
+# Pure Python that Pyodide does not have.
+DISTRIBUTIONS = ("platformdirs", "pooch", "simplemma", "tqdm")
+HIDDEN = {"remove-cell", "remove-input", "remove_cell", "remove_input"}
+
+
+def cells_of(notebook):
+    r"""Return the source of each code cell, and whether its code is on the page.
+
+    Cells that a tag removes run with the others.
+
+    Examples
+    --------
+    >>> cells = [
+    ...     {"cell_type": "markdown", "source": ["text"]},
+    ...     {"cell_type": "code", "source": ["x = 1\n", "x"], "metadata": {"tags": ["remove-cell"]}},
+    ... ]
+    >>> cells_of({"cells": cells})
+    [{'source': 'x = 1\nx', 'shown': False}]
+    """
+    return [
+        {"source": "".join(cell["source"]), "shown": HIDDEN.isdisjoint(cell["metadata"].get("tags", []))}
+        for cell in notebook["cells"]
+        if cell["cell_type"] == "code"
+    ]
+
+
+def packages_of(cells):
+    """Return the packages of Pyodide that a page loads: SymPy, a tenth of their bytes, only where a cell names it.
+
+    Examples
+    --------
+    >>> packages_of([{"source": "import sympy"}])[-1]
+    'sympy'
+    """
+    code = "\n".join(cell["source"] for cell in cells)
+    return [name for name in LIBRARIES if name != "sympy" or "sympy" in code]
+
+
+def notebooks(env):
+    """Return the notebook of each page that has code, by the name of the page."""
+    files = {name: Path(env.doc2path(name)) for name in env.found_docs}
+    found = {name: json.loads(file.read_text()) for name, file in files.items() if file.suffix == ".ipynb"}
+    return {name: notebook for name, notebook in found.items() if cells_of(notebook)}
+
+
+def archive_members():
+    """Yield the name and the path of each file that Python on a page reads: `lib` is where it looks for modules."""
+    for pattern in ("amptutorial/**/*.py", "amptutorial/results/*.json"):
+        for file in ROOT.glob(pattern):
+            yield f"lib/{file.relative_to(ROOT)}", file
+    for name in ("page_kernel.py", "page_figures.py"):
+        yield f"lib/{name}", ROOT / "tools" / name
+    for name in DISTRIBUTIONS:
+        for member in distribution(name).files:
+            if is_needed(member):
+                yield f"lib/{member}", member.locate()
+    for pattern in ("book/assets/shards.svg", "assignments/*/*.py", "assignments/*/*.md"):
+        for file in ROOT.glob(pattern):
+            yield str(file.relative_to(ROOT)), file
+
+
+def is_needed(member):
+    """Return whether Python on a page needs this file of a distribution: modules, licences, English."""
+    if ".." in member.parts or {"tests", "__pycache__"} & set(member.parts):
+        return False
+    about = ".dist-info" in member.parts[0] and (member.name == "METADATA" or "licenses" in member.parts)
+    return about or member.suffix == ".py" or member.name == "en.plzma"
+
+
+def write_archive(path):
+    """Write the archive of `archive_members`; the same files give the same bytes."""
+    with ZipFile(path, "w") as archive:
+        for name, file in sorted(archive_members()):
+            archive.writestr(ZipInfo(name), Path(file).read_bytes(), ZIP_DEFLATED)
+
+
+def write_counts(path):
+    """Write the counts of `load_docstrings`, which on a page would read docstrings of other versions."""
+    from amptutorial.corpus import load_docstrings
+    from amptutorial.corpus.loaders import to_arrays
+    from amptutorial.corpus.store import save
+
+    save(path, to_arrays(load_docstrings()))
+
+
+def copy_runtime(folder):
+    """Copy Pyodide and its wheels; return whether all of them were there."""
+    wheels = [WHEELS / name for name in wheels_of(LIBRARIES)] if RUNTIME.is_dir() else []
+    if not wheels or not all(wheel.is_file() for wheel in wheels):
+        return False
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in [*(RUNTIME / name for name in RUNTIME_FILES), *wheels]:
+        shutil.copyfile(file, folder / file.name)
+    return True
+
+
+def write_files(app, error):
+    """Write what the buttons fetch, beside the scripts that Sphinx has copied from book/assets/live."""
+    if error or app.builder.format != "html":
+        return
+    static = Path(app.outdir, "_static")
+    runtime = URL
+    if os.environ.get("OFFLINE") == "1":
+        runtime = "../offline/pyodide/" if copy_runtime(static / "offline/pyodide") else None
+    write_archive(static / "live/amptutorial.zip")
+    write_counts(static / "live/docstrings.counts")
+    seconds = json.loads(SECONDS.read_text())
+    for name, notebook in notebooks(app.env).items():
+        cells = cells_of(notebook)
+        settings = {
+            "runtime": runtime,
+            "megabytes": MEGABYTES,
+            "packages": packages_of(cells),
+            "folder": str(Path(name).parent),
+            "seconds": seconds.get(name),
+            "cells": cells,
+        }
+        file = static / f"live/cells/{name}.json"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(settings))
+
+
+def add_buttons(app, pagename, templatename, context, doctree):
+    """Load the buttons on a page that has cells."""
+    if doctree is not None and pagename in app.env.live_pages:
+        app.add_css_file("live/cells.css")
+        app.add_js_file("live/cells.js", type="module", **{"data-page": pagename})
+
+
+def find_pages(app, env):
+    """Remember which pages have cells."""
+    env.live_pages = set(notebooks(env))
+    return []
+
+
+def setup(app):
+    """Put buttons on the pages, and their files beside them."""
+    app.connect("env-updated", find_pages)
+    app.connect("html-page-context", add_buttons)
+    app.connect("build-finished", write_files)
+    return {"parallel_read_safe": True}

@@ -1,0 +1,191 @@
+"""What a notebook's kernel does, for a page: run its cells, and hand over what they print, show and raise.
+
+The worker of a page calls `run_cell` and `evaluate` in WebAssembly. Nothing here needs a browser: the tests call them
+in any Python. Cells share the namespace of ``__main__``, as they do in a notebook.
+
+An output is a dictionary with one kind of content: ``stdout`` or ``stderr``, text as it is printed; ``html``, ``svg``,
+``png`` (base64) or ``plain``, an object that is shown; ``error``, a short traceback.
+"""
+
+import ast
+import builtins
+import io
+import linecache
+import sys
+import time
+import traceback
+from base64 import b64encode
+from contextlib import redirect_stderr, redirect_stdout
+
+import __main__
+
+WAIT = 0.1  # seconds between two handovers of text: a loop may print thousands of lines
+
+# What an object offers of itself, the richest first, and the key of its type in a bundle of types.
+RICH = {
+    "html": ("_repr_html_", "text/html"),
+    "svg": ("_repr_svg_", "image/svg+xml"),
+    "png": ("_repr_png_", "image/png"),
+}
+
+
+class Printed(io.TextIOBase):
+    """A stream that hands over what is printed, in pieces, as outputs of one kind."""
+
+    def __init__(self, kind, emit):
+        self.kind, self.emit = kind, emit
+        self.pieces, self.handed = [], time.monotonic()
+
+    def write(self, text):
+        """Keep `text`, and hand everything over if the last time was long ago."""
+        self.pieces.append(text)
+        if time.monotonic() - self.handed > WAIT:
+            self.flush()
+        return len(text)
+
+    def flush(self):
+        """Hand over what is kept."""
+        text = "".join(self.pieces)
+        self.pieces, self.handed = [], time.monotonic()
+        if text:
+            self.emit({self.kind: text})
+
+
+def run_cell(source, name, emit):
+    r"""Run the cell `source` and show the value of its last expression, and its figures.
+
+    Parameters
+    ----------
+    source : str
+    name : str
+        What tracebacks call the cell.
+    emit : callable
+        Takes each output as soon as there is one.
+
+    Returns
+    -------
+    bool
+        Whether the cell ran to its end.
+
+    Examples
+    --------
+    >>> outputs = []
+    >>> run_cell("print('two'); 1 + 1", "cell 1", outputs.append), outputs
+    (True, [{'stdout': 'two\n'}, {'plain': '2'}])
+    """
+    streams = Printed("stdout", emit), Printed("stderr", emit)
+
+    def display(*values):
+        """Show objects as the last line of a cell is shown."""
+        for stream in streams:
+            stream.flush()
+        for value in values:
+            emit(shown(value))
+
+    def attempt(action):
+        """Return whether `action` ended without an error, which is shown."""
+        try:
+            action()
+        except BaseException as error:  # a cell may also exit: the page lives on
+            trouble = {"error": short_traceback(error, name)}
+        else:
+            trouble = None
+        for stream in streams:
+            stream.flush()
+        if trouble:
+            emit(trouble)
+        return not trouble
+
+    def run():
+        value = execute(source, name)
+        if value is not None:
+            display(value)
+
+    builtins.display = display
+    with redirect_stdout(streams[0]), redirect_stderr(streams[1]):
+        return all([attempt(run), attempt(show_figures)])
+
+
+def execute(source, name):
+    """Run `source` and return the value of its last line, if that is an expression without a semicolon."""
+    # where tracebacks and `inspect` look for the lines of a cell
+    linecache.cache[name] = len(source), None, source.splitlines(keepends=True), name
+    tree = ast.parse(source, name)
+    last = None
+    if tree.body and isinstance(tree.body[-1], ast.Expr) and not source.rstrip().endswith(";"):
+        last = ast.Expression(tree.body.pop().value)
+    exec(compile(tree, name, "exec"), vars(__main__))
+    return last and eval(compile(last, name, "eval"), vars(__main__))
+
+
+def shown(value):
+    """Return the output that shows `value`.
+
+    Examples
+    --------
+    >>> shown([1, 2])
+    {'plain': '[1, 2]'}
+    >>> class Heading:
+    ...     def _repr_html_(self):
+    ...         return "<h1>Title</h1>"
+    >>> shown(Heading())
+    {'html': '<h1>Title</h1>'}
+    """
+    if figure_type := getattr(sys.modules.get("matplotlib.figure"), "Figure", None):
+        if isinstance(value, figure_type):
+            return {"png": picture(value)}
+    bundle = value._repr_mimebundle_() if hasattr(value, "_repr_mimebundle_") else {}
+    for kind, (method, content_type) in RICH.items():
+        content = bundle.get(content_type)
+        if content is None and hasattr(value, method):
+            content = getattr(value, method)()
+        if content is not None:
+            return {kind: b64encode(content).decode() if isinstance(content, bytes) else content}
+    return {"plain": repr(value)}
+
+
+def picture(figure):
+    """Return a figure as Jupyter's inline backend draws it: PNG, cut to what is drawn, in base64."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=figure.dpi, bbox_inches="tight")
+    return b64encode(buffer.getvalue()).decode()
+
+
+def show_figures():
+    """Show and close the figures that a cell has left open."""
+    if pyplot := sys.modules.get("matplotlib.pyplot"):
+        pyplot.show()
+
+
+def short_traceback(error, name):
+    r"""Return what a reader needs of a traceback: the lines of cells, and the line that raised.
+
+    Examples
+    --------
+    >>> try:
+    ...     execute("import json\njson.loads('?')", "cell 3")
+    ... except ValueError as error:
+    ...     print(short_traceback(error, "cell 3"))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+      File "cell 3", line 2, in <module>
+        json.loads('?')
+      ...
+    json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)
+    """
+    short = traceback.TracebackException.from_exception(error)
+    first = next((k for k, frame in enumerate(short.stack) if frame.filename == name), len(short.stack))
+    frames = short.stack[first:]
+    kept = [frame for frame in frames[:-1] if frame.filename.startswith("cell ")] + frames[-1:]
+    short.stack = traceback.StackSummary.from_list(kept)
+    return "".join(short.format(chain=False)).rstrip()
+
+
+def evaluate(expression):
+    """Return the text of an expression's value, among the names of the cells.
+
+    Examples
+    --------
+    >>> evaluate("'a' * 3")
+    'aaa'
+    """
+    return str(eval(expression, vars(__main__)))
