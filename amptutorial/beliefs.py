@@ -35,6 +35,9 @@ class Penalty(ABC):
         With ``draw((N, d), rng)``: rows for which this penalty is meant.
     convex : bool
         Whether g is convex; a minimiser is then as regular as `eq:Gadef-row` promises.
+    convexity : float or None
+        The largest c for which g(u) - c |u|^2 / 2 is convex, if that is known. The
+        denoiser's `convexity(r)` is c / max(r).
 
     Examples
     --------
@@ -50,6 +53,7 @@ class Penalty(ABC):
 
     precision = "argmin"
     convex = True
+    convexity: float | None = None
 
     @abstractmethod
     def value(self, U):

@@ -1,6 +1,7 @@
 """What an assignment is: denoisers to write, their beliefs, an outcome to predict."""
 
 import importlib.util
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -310,8 +311,10 @@ def load_submission(path):
     spec = importlib.util.spec_from_loader("submission", loader=None, origin=str(path))
     module = importlib.util.module_from_spec(spec)
     module.__file__ = str(path)
-    # compiled here and not imported: no bytecode is kept, and the level is fixed
-    code = compile(path.read_text(encoding="utf-8"), str(path), "exec", optimize=0)
+    # compiled here and not imported: no bytecode is kept, and the level is fixed. The
+    # bytes say how they are encoded
+    code = compile(path.read_bytes(), str(path), "exec", optimize=0)
+    sys.modules[spec.name] = module  # where dataclasses look for names
     exec(code, vars(module))
     return module
 

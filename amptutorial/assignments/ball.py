@@ -57,6 +57,8 @@ class NotBeyond(Penalty):
 
     radius: float
 
+    convexity = 0.0
+
     @property
     def rows(self):
         """Rows uniform in the ball."""

@@ -20,6 +20,11 @@ class BothNorms(Penalty):
     # of 9, little survives the larger l1 and l2
     rows: RowLaw = field(default=SparseGaussianRows(18.0, density=1 / 3))
 
+    @property
+    def convexity(self):
+        """The curvature of the square."""
+        return self.l2
+
     def value(self, U):
         """Return g of each row."""
         return self.l1 * np.abs(U).sum(axis=1) + self.l2 / 2 * (U**2).sum(axis=1)

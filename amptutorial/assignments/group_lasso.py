@@ -29,7 +29,10 @@ class Norm(Penalty):
     """g(u) = strength |u|, the norm and not its square."""
 
     strength: float
-    rows: RowLaw = field(default=SilentRows(4.0, silent=0.4))
+    # of 4, little survives the largest strengths
+    rows: RowLaw = field(default=SilentRows(9.0, silent=0.4))
+
+    convexity = 0.0
 
     def value(self, U):
         """Return g of each row."""

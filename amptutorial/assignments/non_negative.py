@@ -42,6 +42,11 @@ class SquaresOfTopics(Penalty):
     strength: float
     rows: RowLaw = field(default=TopicRows(4.0, density=0.5))
 
+    @property
+    def convexity(self):
+        """The curvature of the square."""
+        return self.strength
+
     def value(self, U):
         """Return g of each row."""
         squares = self.strength / 2 * (U**2).sum(axis=1)

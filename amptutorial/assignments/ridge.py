@@ -17,6 +17,11 @@ class SquaredNorm(Penalty):
     strength: float
     rows: RowLaw = field(default=GaussianRows(3.0))
 
+    @property
+    def convexity(self):
+        """The curvature of the square."""
+        return self.strength
+
     def value(self, U):
         """Return g of each row."""
         return self.strength / 2 * (U**2).sum(axis=1)

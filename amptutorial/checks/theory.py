@@ -8,7 +8,7 @@ from ..beliefs import Penalty, Prior
 from ..denoisers import Denoiser
 from .contract import check
 from .trials import Problem
-from .verdict import require
+from .verdict import require, short
 
 
 def _has_penalty(trial):
@@ -40,37 +40,113 @@ def _penalties(trial, X, r):
     return np.array([trial.penalty(x, s) for x, s in rows])
 
 
-def _objectives(trial, X):
-    """Return `eq:Gadef-row` for each row of `X`."""
-    P, r, F = trial.problem.copies()
+def _terms(trial, problem, X):
+    """Return the three terms of `eq:Gadef-row` for each row of `X`, shape (3, N)."""
+    P, r, F = problem.copies()
     quadratic = np.einsum("ik,kl,il->i", X, F, X) / 2
-    return quadratic - (P * X).sum(axis=1) + _penalties(trial, X, r)
+    return np.array([quadratic, -(P * X).sum(axis=1), _penalties(trial, X, r)])
 
 
 @check("06_denoisers.html#denoisers-rows", _has_penalty)
 def promise_optimality(trial):
     """The estimate minimises x F x^T / 2 - p x^T + g(x / sqrt(r)).
 
-    No small step lowers it.
+    No small step lowers it, whatever r, and for every F for which there is a minimum.
     """
     P, r, _ = trial.problem.copies()
-    X = trial.estimate()
-    here = _objectives(trial, X)
+    slack = 1e-9 * _lengths(trial.estimate(), P) ** 2
+    _require_minima(trial, trial.problem, "", slack, 1e-9)
+    # a denoiser's own penalty is asked row by row, which takes time
+    few = trial.problem.rows(slice(12 if trial.belief else 3))
+    for text, problem in _questions(trial, few).items():
+        X, size = trial.estimate(problem), np.linalg.norm(problem.F)
+        # a solver may end when steps are small beside p
+        slack = 1e-12 * (problem.P**2).sum(axis=1) / size
+        _require_minima(trial, problem, f"{text}: ", slack, 1e-6, X)
+
+
+def _questions(trial, problem):
+    """Return problems made of this one that a right minimiser solves, by name."""
+    rates = {"r from 1e-6 to 1e6": problem.extreme_rates()}
+    other = {f"F {text}": problem.with_F(F) for text, F in problem.other_F().items()}
+    kinks, c = _near_kinks(trial), _convexity(trial)
+    near = {} if kinks is None else {"p near a kink of the estimate": kinks}
+    if trial.belief is None:
+        ill = "an F with the eigenvalue 1e-4"
+        return {ill: problem.hard()[ill]} | rates | _indefinite(problem, c)
+    return problem.hard() | rates | other | near | _indefinite(problem, c)
+
+
+def _indefinite(problem, c):
+    """Return a problem in which the penalty alone makes the minimum, if it can."""
+    if c == 0:
+        return {}
+    text = f"F with the eigenvalue {-c / 2:.2g}, convexity {c:.2g}"
+    return {text: problem.indefinite(c)}
+
+
+def _convexity(trial):
+    """Return the c of `Denoiser.convexity` that holds for the trial's rows.
+
+    The belief knows it; where there is none, or it does not say, the denoiser is asked.
+    """
+    r = trial.problem.r
+    stated = getattr(trial.belief, "convexity", None)
+    return trial.convexity(r) if stated is None else stated / r.max()
+
+
+def _near_kinks(trial):
+    """Return rows close to where an entry of the estimate, or a bound, sets in.
+
+    None where no row has such a place between 0 and 2 p, or on the way to the next row.
+    """
+    P, r, F = trial.problem.copies()
+    even = (np.arange(len(P)) % 2 == 0)[:, None]
+    start, end = np.where(even, 0, P), np.where(even, 2 * P, np.roll(P, 1, axis=0))
+
+    def kind(t):
+        X = trial.estimate(Problem(start + t[:, None] * (end - start), r, F))
+        # a bound is where a little more is not allowed
+        more = _penalties(trial, (1 + 1e-6) * X, r)
+        return np.column_stack([X != 0, np.isfinite(more)])
+
+    low, high = np.zeros(len(P)), np.ones(len(P))
+    first = kind(low)
+    found = (kind(high) != first).any(axis=1)
+    for _ in range(30 * found.any()):
+        middle = (low + high) / 2
+        same = (kind(middle) == first).all(axis=1)
+        low, high = np.where(same, middle, low), np.where(same, high, middle)
+    t = np.concatenate([high[found] + step for step in (-1e-2, 1e-3, 1e-2)])
+    index = np.tile(np.flatnonzero(found), 3)
+    rows = start[index] + t[:, None] * (end - start)[index]
+    return Problem(rows, r[index], F) if found.any() else None
+
+
+def _require_minima(trial, problem, where, slack, relative, X=None):
+    """Raise if some step lowers the objective of a row by more than the slack.
+
+    The slack is that given and a `relative` one of the terms of the objective.
+    """
+    P, r, _ = problem.copies()
+    X = trial.estimate(problem) if X is None else X
+    terms = _terms(trial, problem, X)
+    here = terms.sum(axis=0)
     i = np.argmin(np.isfinite(here))
     require(
         np.isfinite(here).all(),
-        f"row {i}: the penalty of the estimate {X[i].round(4)} is infinite: "
+        f"{where}row {i}: the penalty of the estimate {short(X[i])} is infinite: "
         "such a row is not allowed",
     )
-    slack = 1e-9 * (np.abs(here) + _lengths(X, P) ** 2)
-    for there in _neighbours(trial, X):
-        drop = here - _objectives(trial, there)
+    slack = slack + relative * np.abs(terms).sum(axis=0)
+    for there in _neighbours(trial, problem, X):
+        drop = here - _terms(trial, problem, there).sum(axis=0)
         i = np.argmax(drop - slack)
         require(
             drop[i] <= slack[i],
-            f"row {i}, p = {P[i].round(3)}, r = {r[i]:.3g}: the objective is "
-            f"{here[i]:.6g} at the estimate {X[i].round(4)}, but "
-            f"{here[i] - drop[i]:.6g} at {there[i].round(4)}. Is every factor of the "
+            f"{where}row {i}, p = {short(P[i])}, r = {r[i]:.3g}: the objective is "
+            f"{here[i]:.6g} at the estimate {short(X[i])}, but "
+            f"{here[i] - drop[i]:.6g} at {short(there[i])}. Is every factor of the "
             "penalty right, and does penalty() agree with estimate()?",
         )
 
@@ -80,16 +156,24 @@ def _lengths(X, P):
     return np.abs(X).max(axis=1) + np.abs(P).max(axis=1) + 1e-12
 
 
-def _neighbours(trial, X):
-    """Yield rows near the estimates `X`: a step along an axis, a diagonal, to zero."""
-    P, r, _ = trial.problem.copies()
+def _neighbours(trial, problem, X):
+    """Yield rows near the estimates `X`: along an axis, a diagonal, a mode, to zero."""
+    P, r, F = problem.copies()
     d = X.shape[1]
     root = np.sqrt(r)[:, None]
     signs = np.sign(np.random.default_rng(0).standard_normal((4, d)))
-    directions = np.vstack([np.eye(d), -np.eye(d), signs])
-    moves = [*(_lengths(X, P)[:, None] * direction for direction in directions), -X]
+    mode = np.linalg.eigh(F)[1][:, 0]  # the flattest
+    directions = np.vstack([np.eye(d), -np.eye(d), signs, mode, -mode])
+    # an estimate at a tiny r is much shorter than p
+    short_ones = np.abs(X).max(axis=1) < 0.01 * _lengths(X, P)
+    sizes = np.where(short_ones, np.abs(X).max(axis=1), _lengths(X, P))
+    moves = [
+        np.outer(size, direction)
+        for size in (_lengths(X, P), sizes)[: 1 + short_ones.any()]
+        for direction in directions
+    ]
     for step in (1e-4, 1e-3, 0.1):
-        for move in moves:
+        for move in (*moves, -X):
             U = (X + step * move) / root
             yield (U if trial.belief is None else trial.belief.project(U)) * root
 
@@ -110,15 +194,46 @@ def promise_penalty(trial):
 def _require_the_belief(trial):
     """Raise unless `penalty` is the g of the belief."""
     P, r, _ = trial.problem.copies()
+    extreme, many = trial.problem.extreme_rates(), trial.problem.many()
     # among the noisy rows, some are not allowed
-    for text, rows in (("the estimates", trial.estimate()), ("the noisy rows P", P)):
-        each = _penalties(trial, rows, r)
-        value, first = (trial.penalty(rows[:n], r[:n]) for n in (None, 1))
+    for text, rows, rates in (
+        ("the estimates", trial.estimate(), r),
+        ("the noisy rows P", P, r),
+        ("rows at r from 1e-6 to 1e6", extreme.P, extreme.r),
+        (f"the estimates of {len(many.r)} rows", trial.estimate(many), many.r),
+    ):
+        each = _penalties(trial, rows, rates)
+        value, first = (trial.penalty(rows[:n], rates[:n]) for n in (None, 1))
         require(
             np.isclose(value, each.sum(), rtol=1e-8, atol=1e-12),
             f"penalty is {value:.6g} for {text}, the sum of g(x_i / sqrt(r_i)) is "
-            f"{each.sum():.6g}; for the first row alone, x = {rows[0].round(4)}, "
-            f"r = {r[0]:.3g}, it is {first:.6g} and g = {each[0]:.6g}",
+            f"{each.sum():.6g}; for the first row alone, x = {short(rows[0])}, "
+            f"r = {rates[0]:.3g}, it is {first:.6g} and g = {each[0]:.6g}",
+        )
+    _require_a_sharp_bound(trial)
+
+
+def _require_a_sharp_bound(trial):
+    """Raise unless a single row just outside of what is allowed makes g infinite."""
+    P, r, _ = trial.problem.copies()
+    X, root = trial.estimate(), np.sqrt(r)[:, None]
+    far = P / root
+    nearest = trial.belief.project(far)
+    way = far - nearest
+    distance = np.linalg.norm(way, axis=1, keepdims=True)
+    size = np.linalg.norm(nearest, axis=1, keepdims=True)
+    outside = nearest + 1e-6 * size * way / np.maximum(distance, 1e-300)
+    beyond = np.flatnonzero(np.isinf(trial.belief.value(outside)))
+    for i in (0, len(P) // 2, len(P) - 1) if len(beyond) else ():
+        k = beyond[i % len(beyond)]
+        rows, rates = X.copy(), r.copy()
+        rows[i], rates[i] = outside[k] * root[k], r[k]
+        value = trial.penalty(rows, rates)
+        require(
+            value == np.inf,
+            f"penalty is {value:.6g} for rows of which row {i} alone, x = "
+            f"{np.array2string(rows[i], precision=9)}, r = {rates[i]:.3g}, is not "
+            "allowed, by a millionth of its length: it should be infinite",
         )
 
 
@@ -140,6 +255,24 @@ def _require_a_sum_over_rows(trial):
 
 
 def _require_convexity(trial):
+    """Raise unless convexity(r) is what the belief says, or at least not too large."""
+    problem = trial.problem
+    if getattr(trial.belief, "convexity", None) is None:
+        _require_no_larger_convexity(trial)
+        return
+    for r in (problem.r, problem.r[:1], problem.extreme_rates().r, problem.many().r):
+        given, right = trial.convexity(r), trial.belief.convexity / r.max()
+        what = "small" if given < right else "large"
+        require(
+            np.isclose(given, right, rtol=1e-6, atol=0),
+            f"convexity(r) = {given:.6g} is too {what} for {len(r)} rows with r from "
+            f"{r.min():.3g} to {r.max():.3g}: the largest c for which "
+            f"g(x / sqrt(r)) - c |x|^2 / 2 is convex in every row is {right:.6g}. AMP "
+            "lets eigenvalues of F fall to -c, and raises those below",
+        )
+
+
+def _require_no_larger_convexity(trial):
     """Raise if convexity(r) = c > 0 and g(x / sqrt(r)) - c |x|^2 / 2 is not convex.
 
     Each row is tried from p to 2p, where g is finite.
@@ -192,7 +325,8 @@ def _require_order_in_strength(trial):
     fits, values = [], []
     for factor in (1e-6, 1.0, 1e6):
         changed = copy.copy(trial.denoiser)
-        changed.strength = factor * trial.denoiser.strength
+        # past the setter of a frozen dataclass
+        vars(changed)["strength"] = factor * trial.denoiser.strength
         X = changed.estimate(*trial.problem.copies())
         values.append(trial.penalty(X, r))
         fits.append(np.vdot(X @ F, X) / 2 - np.vdot(P, X))
@@ -220,15 +354,64 @@ def _require_order_in_strength(trial):
 def promise_jacobian(trial):
     """mean_jacobian[k, l] is the mean of d estimate_l / d P_k.
 
-    Central differences of the estimate find the same.
+    Central differences of the estimate find the same, and the mean over many rows is
+    that over all blocks of them.
     """
-    fine, kinks = _difference_jacobian(trial, trial.problem)
-    tolerance = 1e-4 * (np.abs(fine).max() + 1e-12) + kinks
-    for name, answer in (
+    turned = list(trial.problem.other_F().values())[1]
+    problems = {"": trial.problem, "F turned: ": trial.problem.with_F(turned)}
+    if _has_penalty(trial):
+        kinks, c = _near_kinks(trial), _convexity(trial)
+        if kinks is not None:
+            problems["p near a kink of the estimate: "] = kinks
+        for text, problem in _indefinite(trial.problem, c).items():
+            problems[f"{text}: "] = problem
+    for where, problem in problems.items():
+        fine, kinks = _difference_jacobian(trial, problem)
+        tolerance = 1e-4 * (np.abs(fine).max() + 1e-12) + kinks
+        for name, answer in _jacobians(trial):
+            given = answer(problem)
+            _require_jacobian(where + name, given, fine, tolerance, len(problem.r))
+    _require_mean_over_blocks(trial)
+
+
+def _jacobians(trial):
+    """Return what gives the mean Jacobian of a problem, by its name."""
+    return (
         ("mean_jacobian", trial.mean_jacobian),
-        ("denoise(P, r, F)[1]", lambda: trial.denoise()[1]),
-    ):
-        _require_jacobian(name, answer(), fine, tolerance, len(trial.problem.r))
+        ("denoise(P, r, F)[1]", lambda problem: trial.denoise(problem)[1]),
+    )
+
+
+def _require_mean_over_blocks(trial):
+    """Raise unless the Jacobian of thousands of rows is the mean of those of blocks.
+
+    The rows of a block have the same r: what counts each r once, or takes the first
+    thousand rows for all, differs.
+    """
+    many = trial.problem.many()
+    rates, counts = np.unique(many.r, return_counts=True)
+    index = [np.flatnonzero(many.r == rate) for rate in rates]
+    pieces = [
+        piece for one in index for piece in np.array_split(one, len(one) // 400 + 1)
+    ]
+    blocks = [trial.mean_jacobian(many.rows(piece)) for piece in pieces]
+    mean = np.tensordot([len(piece) for piece in pieces], blocks, 1) / len(many.r)
+    # differences may be taken across the kinks of a few rows
+    tolerance = 1e-3 * np.abs(mean).max() + 1e-12
+    for name, answer in _jacobians(trial):
+        given = answer(many)
+        error = np.abs(given - mean)
+        entry = k, l = np.unravel_index(error.argmax(), error.shape)  # noqa: E741
+        shown = ", ".join(
+            f"{n} at {rate:.3g}" for rate, n in zip(rates, counts, strict=True)
+        )
+        require(
+            (error <= tolerance).all(),
+            f"{name}[{k}, {l}] is {given[entry]:.6g} for {len(many.r)} rows with few "
+            f"values of r ({shown}), and {mean[entry]:.6g} as the mean over "
+            f"{len(pieces)} blocks of them. Every row counts once, also where another "
+            "has the same r",
+        )
 
 
 def _require_jacobian(name, given, fine, tolerance, N):
@@ -365,25 +548,51 @@ def _bisect(change, low):
 def promise_tweedie(trial):
     """The estimate is the gradient by p of the log partition function of the prior.
 
-    This is Tweedie's formula for the posterior mean.
+    This is Tweedie's formula for the posterior mean. It holds for every r and F.
     """
-    P, r, F = trial.problem.copies()
-    X, step = trial.estimate(), 1e-5 * np.abs(P).max()
-    log_partition = trial.belief.log_partition
-    gradient = np.stack(
-        [
-            (log_partition(P + h, r, F) - log_partition(P - h, r, F)) / (2 * step)
-            for h in step * np.eye(P.shape[1])
-        ],
-        axis=1,
+    _require_tweedie(trial, trial.problem, "")
+    few = trial.problem.rows(slice(12))
+    hard, other = few.hard(), few.other_F()
+    extreme = few.extreme_rates()
+    moderate = (extreme.r > 1e-4) & (extreme.r < 1e4)  # where differences can tell
+    ill = "an F with the eigenvalue 1e-4"
+    problems = {ill: hard[ill], "P = 0": hard["P = 0"], "a single row": few.rows([0])}
+    problems["r from 1e-3 to 1e3"] = extreme.rows(moderate)
+    problems |= {f"F {text}": few.with_F(F) for text, F in other.items()}
+    for text, problem in problems.items():
+        _require_tweedie(trial, problem, f"{text}: ")
+
+
+def _require_tweedie(trial, problem, where):
+    """Raise unless the estimate of a problem is the gradient."""
+    P, r, _ = problem.copies()
+    X = trial.estimate(problem)
+    size = np.abs(P).max(axis=1) + np.sqrt(np.abs(problem.F).max())
+    gradient, coarse = (
+        _gradient(trial.belief.log_partition, problem, step * size)
+        for step in (1e-5, 1e-4)
     )
     error = np.abs(X - gradient).max(axis=1)
-    i = np.where(np.isfinite(error), error, np.inf).argmax()
+    # where differences disagree they cannot tell
+    tolerance = 1e-5 * (np.sqrt(r) + np.abs(gradient).max(axis=1))
+    tolerance += np.abs(gradient - coarse).max(axis=1)
+    i = np.where(np.isfinite(error), error / tolerance, np.inf).argmax()
     require(
-        error[i] <= 1e-5 * (1 + np.abs(gradient).max()),
-        f"row {i}, p = {P[i].round(3)}, r = {r[i]:.3g}: the estimate is "
-        f"{X[i].round(5)}, the posterior mean {gradient[i].round(5)}",
+        error[i] <= tolerance[i],
+        f"{where}row {i}, p = {short(P[i])}, r = {r[i]:.3g}: the estimate is "
+        f"{short(X[i])}, the posterior mean {short(gradient[i])}",
     )
+
+
+def _gradient(log_partition, problem, steps):
+    """Return the gradient by p of each row, by central differences with its step."""
+    P, r, F = problem.copies()
+    columns = [
+        log_partition(P + np.outer(steps, axis), r, F)
+        - log_partition(P - np.outer(steps, axis), r, F)
+        for axis in np.eye(P.shape[1])
+    ]
+    return np.stack(columns, axis=1) / (2 * steps[:, None])
 
 
 @check("17_the_posterior_mean.html#posterior-nishimori", _has_prior)

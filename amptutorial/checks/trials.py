@@ -1,8 +1,11 @@
 """What a check is given: a denoiser, rows to try it on, and its belief."""
 
+import itertools
 import sys
+import threading
 import time
 from collections.abc import Callable
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -37,6 +40,75 @@ class Problem:
         """Return the problem with the rows `index` alone."""
         return Problem(self.P[index], self.r[index], self.F)
 
+    def with_F(self, F):
+        """Return the problem with another F."""
+        return Problem(self.P, self.r, F)
+
+    def other_F(self):
+        """Return other matrices F, by how each is made of this one.
+
+        A cache that knows F by its shape, trace, determinant or corner takes some of
+        them for this one.
+        """
+        d = len(self.F)
+        turn = np.linalg.qr(np.random.default_rng(5).standard_normal((d, d)))[0]
+        turned = turn @ self.F @ turn.T
+        swap = [0, *range(1, d)[::-1]]
+        return {
+            "twice as large, and one more": 2 * self.F + np.eye(d),
+            "turned, with the same trace": (turned + turned.T) / 2,
+            "with axes exchanged, and the same corner": self.F[np.ix_(swap, swap)],
+        }
+
+    def many(self, n_rows=3000):
+        """Return many rows as AMP has them: few values of r, not all equally often.
+
+        The first row is one of this problem, the others are mixed from two of them.
+        """
+        rng, N = np.random.default_rng(6), len(self.r)
+        rates = self.r[rng.integers(N, size=min(N, 5))]
+        often = np.arange(1, len(rates) + 1) / np.arange(1, len(rates) + 1).sum()
+        P = self.P[rng.integers(N, size=n_rows)]
+        P += rng.random((n_rows, 1)) * self.P[rng.integers(N, size=n_rows)]
+        return Problem(P, rng.choice(rates, n_rows, p=often), self.F)
+
+    def hard(self):
+        """Return extreme problems made from this one, by what is extreme in each."""
+        P, r, F = self.copies()
+        d = len(F)
+        V = np.linalg.eigh(F)[1]
+        # not worse: coordinate descent, a right solution, needs as many steps as the
+        # condition number
+        ill = (V * np.geomspace(1e-4, 1, d)) @ V.T if d > 1 else 1e-4 * F
+        tiny, huge = np.array([1e-10]), np.array([1e10])
+        larger = np.vstack([1e6 * P[:1], P[1:]])
+        return {
+            "a tiny r = 1e-10": Problem(P[:1], tiny, F),
+            "a huge r = 1e10, and p 1e5 times as large": Problem(1e5 * P[:1], huge, F),
+            "an F with the eigenvalue 1e-4": Problem(P, r, (ill + ill.T) / 2),
+            "P = 0": Problem(0 * P, r, F),
+            "a row of P that is 1e6 times as large as others": Problem(larger, r, F),
+            "a single row": self.rows([0]),
+        }
+
+    def indefinite(self, convexity):
+        """Return the problem with an F whose least eigenvalue is half of -convexity."""
+        w, V = np.linalg.eigh(self.F)
+        F = (V * [-convexity / 2, *w[1:]]) @ V.T
+        return self.with_F((F + F.T) / 2)
+
+    def extreme_rates(self):
+        """Return rows at r = 1e-6, 1e-3, 1e3 and 1e6, of the size that they would have.
+
+        For a small r, noise alone is tried, and a signal as large as it would have to
+        be.
+        """
+        # typical u F
+        p = (self.P / np.sqrt(self.r)[:, None])[np.argsort(np.abs(np.log(self.r)))[:3]]
+        r = np.repeat([1e-6, 1e-6, 1e-3, 1e-3, 1e3, 1e6], len(p))
+        size = np.repeat([1.0, 1e3, 1.0, 1e3**0.5, 1e3**0.5, 1e3], len(p))
+        return Problem(size[:, None] * np.tile(p, (6, 1)), r, self.F)
+
 
 @dataclass(frozen=True)
 class Limit:
@@ -61,7 +133,7 @@ class Limit:
 
 
 def count_lines(denoiser, method, P, r, F):
-    """Count the lines of Python that a call of `method` executes.
+    """Count the lines of Python that a call of `method` executes, in all its threads.
 
     Returns
     -------
@@ -79,20 +151,40 @@ def count_lines(denoiser, method, P, r, F):
     >>> lines(1) == lines(50)
     True
     """
-    lines = 0
+    counter, start = itertools.count(), time.perf_counter()  # threads share it
+    with _threads_that_count(counter):
+        traced(counter, getattr(denoiser, method), P, r, F)
+    return next(counter), time.perf_counter() - start
+
+
+def traced(counter, function, *arguments):
+    """Call a function in this thread, and advance the counter by a step for each line.
+
+    Nothing else in the package sets a trace function.
+    """
 
     def trace(frame, event, argument):
-        nonlocal lines
-        lines += event == "line"
+        if event == "line":
+            next(counter)
         return trace
 
-    before, start = sys.gettrace(), time.perf_counter()
+    before = sys.gettrace()
     sys.settrace(trace)
     try:
-        getattr(denoiser, method)(P, r, F)
+        return function(*arguments)
     finally:
         sys.settrace(before)
-    return lines, time.perf_counter() - start
+
+
+@contextmanager
+def _threads_that_count(counter):
+    """Let threads that are started meanwhile advance the counter too."""
+    run = threading.Thread.run
+    threading.Thread.run = lambda thread: traced(counter, run, thread)
+    try:
+        yield
+    finally:
+        threading.Thread.run = run
 
 
 @dataclass(frozen=True)
@@ -127,6 +219,11 @@ class Trial:
         A denoiser that cannot be made fails the checks, and not the collection of them.
         """
         return self.make()
+
+    @cached_property
+    def first(self):
+        """Copies of the estimate and of the mean Jacobian, as they are given first."""
+        return self.estimate().copy(), self.mean_jacobian().copy()
 
     def estimate(self, problem=None):
         """Return the estimate for `problem`, or for the trial's own."""

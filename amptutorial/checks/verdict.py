@@ -31,3 +31,14 @@ def require_close(a, b, text, rtol=1e-6):
     """Raise unless `a` and `b` agree, relative to the largest entry of `b`."""
     scale = 1 + np.abs(b).max(initial=0.0)
     require(np.allclose(a, b, rtol=rtol, atol=rtol / 100 * scale), text)
+
+
+def short(row):
+    """Return a row as a text with four digits in every entry, however small.
+
+    Examples
+    --------
+    >>> short(np.array([1.23456e-7, -2.0]))
+    '[1.235e-07 -2]'
+    """
+    return np.array2string(np.asarray(row), formatter={"float": "{:.4g}".format})

@@ -21,6 +21,7 @@ import amptutorial.corpus
 import amptutorial.estimator  # now: later the sandbox refuses what scikit-learn loads
 
 from ..checks import count_lines
+from ..checks.trials import traced
 from ..denoisers import Denoiser
 from . import protocol, sandbox
 
@@ -181,7 +182,7 @@ def main(limits):
     sandbox.end_with_parent()
     sandbox.close_doors()
     sandbox.set_limits(limits)
-    sandbox.install_hooks(package, count_lines.__code__)
+    sandbox.install_hooks(package, traced.__code__)
     _hide_the_grader()
     worker = Worker()
     os.write(answers, protocol.pack({"ready": True}))
