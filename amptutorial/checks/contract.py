@@ -166,10 +166,7 @@ def _require_unchanged(method, name, before, after):
 
 @check("06_denoisers.html#denoisers-own", last=True)
 def promise_deterministic(trial):
-    """The same input gives the same output, after any other questions.
-
-    It does not matter how the input lies in memory.
-    """
+    """The same input gives the same output, after any other questions."""
     advice = (
         "no randomness, no state that is kept between calls, no cache that forgets "
         "what it was computed from"

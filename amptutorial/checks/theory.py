@@ -29,29 +29,18 @@ def _has_limits(trial):
     return bool(trial.limits) or (_has_penalty(trial) and is_number)
 
 
-def _penalties(trial, X, r):
-    """Return g(x_i / sqrt(r_i)) of each row, shape (N,).
-
-    The belief knows g; where there is none, the denoiser is asked.
-    """
-    if trial.belief is not None:
-        return np.asarray(trial.belief.value(X / np.sqrt(r)[:, None]))
-    rows = zip(X[:, None], r[:, None], strict=True)
-    return np.array([trial.penalty(x, s) for x, s in rows])
-
-
 def _terms(trial, problem, X):
     """Return the three terms of `eq:Gadef-row` for each row of `X`, shape (3, N)."""
     P, r, F = problem.copies()
     quadratic = np.einsum("ik,kl,il->i", X, F, X) / 2
-    return np.array([quadratic, -(P * X).sum(axis=1), _penalties(trial, X, r)])
+    return np.array([quadratic, -(P * X).sum(axis=1), trial.penalties(X, r)])
 
 
 @check("06_denoisers.html#denoisers-rows", _has_penalty)
 def promise_optimality(trial):
     """The estimate minimises x F x^T / 2 - p x^T + g(x / sqrt(r)).
 
-    No small step lowers it, whatever r, and for every F for which there is a minimum.
+    No small step lowers it.
     """
     P, r, _ = trial.problem.copies()
     slack = 1e-9 * _lengths(trial.estimate(), P) ** 2
@@ -69,7 +58,7 @@ def _questions(trial, problem):
     """Return problems made of this one that a right minimiser solves, by name."""
     rates = {"r from 1e-6 to 1e6": problem.extreme_rates()}
     other = {f"F {text}": problem.with_F(F) for text, F in problem.other_F().items()}
-    kinks, c = _near_kinks(trial), _convexity(trial)
+    kinks, c = trial.near_kinks, _convexity(trial)
     near = {} if kinks is None else {"p near a kink of the estimate": kinks}
     if trial.belief is None:
         ill = "an F with the eigenvalue 1e-4"
@@ -93,34 +82,6 @@ def _convexity(trial):
     r = trial.problem.r
     stated = getattr(trial.belief, "convexity", None)
     return trial.convexity(r) if stated is None else stated / r.max()
-
-
-def _near_kinks(trial):
-    """Return rows close to where an entry of the estimate, or a bound, sets in.
-
-    None where no row has such a place between 0 and 2 p, or on the way to the next row.
-    """
-    P, r, F = trial.problem.copies()
-    even = (np.arange(len(P)) % 2 == 0)[:, None]
-    start, end = np.where(even, 0, P), np.where(even, 2 * P, np.roll(P, 1, axis=0))
-
-    def kind(t):
-        X = trial.estimate(Problem(start + t[:, None] * (end - start), r, F))
-        # a bound is where a little more is not allowed
-        more = _penalties(trial, (1 + 1e-6) * X, r)
-        return np.column_stack([X != 0, np.isfinite(more)])
-
-    low, high = np.zeros(len(P)), np.ones(len(P))
-    first = kind(low)
-    found = (kind(high) != first).any(axis=1)
-    for _ in range(30 * found.any()):
-        middle = (low + high) / 2
-        same = (kind(middle) == first).all(axis=1)
-        low, high = np.where(same, middle, low), np.where(same, high, middle)
-    t = np.concatenate([high[found] + step for step in (-1e-2, 1e-3, 1e-2)])
-    index = np.tile(np.flatnonzero(found), 3)
-    rows = start[index] + t[:, None] * (end - start)[index]
-    return Problem(rows, r[index], F) if found.any() else None
 
 
 def _require_minima(trial, problem, where, slack, relative, X=None):
@@ -202,7 +163,7 @@ def _require_the_belief(trial):
         ("rows at r from 1e-6 to 1e6", extreme.P, extreme.r),
         (f"the estimates of {len(many.r)} rows", trial.estimate(many), many.r),
     ):
-        each = _penalties(trial, rows, rates)
+        each = trial.penalties(rows, rates)
         value, first = (trial.penalty(rows[:n], rates[:n]) for n in (None, 1))
         require(
             np.isclose(value, each.sum(), rtol=1e-8, atol=1e-12),
@@ -241,7 +202,7 @@ def _require_a_sum_over_rows(trial):
     """Raise unless `penalty` is a sum over rows u = x / sqrt(r)."""
     r, X = trial.problem.r, trial.estimate()
     value = trial.penalty(X, r)
-    alone = _penalties(trial, X, r).sum()
+    alone = trial.penalties(X, r).sum()
     require(
         np.isclose(value, alone),
         f"penalty is {value:.6g} for all rows, {alone:.6g} as the sum over single rows",
@@ -279,7 +240,7 @@ def _require_no_larger_convexity(trial):
     """
     P, r, _ = trial.problem.copies()
     c = trial.convexity(r)
-    start, middle, end = (_penalties(trial, t * P, r) for t in (1.0, 1.5, 2.0))
+    start, middle, end = (trial.penalties(t * P, r) for t in (1.0, 1.5, 2.0))
     bend = (start + end) / 2 - middle - c / 8 * (P**2).sum(axis=1)
     i = np.where(np.isfinite(bend), bend, 0).argmin()
     require(
@@ -354,13 +315,12 @@ def _require_order_in_strength(trial):
 def promise_jacobian(trial):
     """mean_jacobian[k, l] is the mean of d estimate_l / d P_k.
 
-    Central differences of the estimate find the same, and the mean over many rows is
-    that over all blocks of them.
+    Central differences of the estimate find the same.
     """
     turned = list(trial.problem.other_F().values())[1]
     problems = {"": trial.problem, "F turned: ": trial.problem.with_F(turned)}
     if _has_penalty(trial):
-        kinks, c = _near_kinks(trial), _convexity(trial)
+        kinks, c = trial.near_kinks, _convexity(trial)
         if kinks is not None:
             problems["p near a kink of the estimate: "] = kinks
         for text, problem in _indefinite(trial.problem, c).items():
@@ -548,7 +508,7 @@ def _bisect(change, low):
 def promise_tweedie(trial):
     """The estimate is the gradient by p of the log partition function of the prior.
 
-    This is Tweedie's formula for the posterior mean. It holds for every r and F.
+    This is Tweedie's formula for the posterior mean.
     """
     _require_tweedie(trial, trial.problem, "")
     few = trial.problem.rows(slice(12))

@@ -250,6 +250,45 @@ class Trial:
         """Return the denoiser's penalty of the rows `X`, a number."""
         return _number(self.denoiser.penalty(X.copy(), r.copy()), "penalty")
 
+    def penalties(self, X, r):
+        """Return g(x_i / sqrt(r_i)) of each row of `X`, shape (N,).
+
+        The belief knows g; where there is none, the denoiser is asked.
+        """
+        if self.belief is not None:
+            return np.asarray(self.belief.value(X / np.sqrt(r)[:, None]))
+        rows = zip(X[:, None], r[:, None], strict=True)
+        return np.array([self.penalty(x, s) for x, s in rows])
+
+    @cached_property
+    def near_kinks(self):
+        """Rows close to where an entry of the estimate sets in, or a bound; a Problem.
+
+        None where no row has such a place between 0 and 2 p, or on the way to the next.
+        """
+        P, r, F = self.problem.copies()
+        even = (np.arange(len(P)) % 2 == 0)[:, None]
+        start = np.where(even, 0, P)
+        way = np.where(even, 2 * P, np.roll(P, 1, axis=0)) - start
+
+        def kind(t):
+            X = self.estimate(Problem(start + t[:, None] * way, r, F))
+            # a bound is where a little more is not allowed
+            more = self.penalties((1 + 1e-6) * X, r)
+            return np.column_stack([X != 0, np.isfinite(more)])
+
+        low, high = np.zeros(len(P)), np.ones(len(P))
+        first = kind(low)
+        found = np.flatnonzero((kind(high) != first).any(axis=1))
+        for _ in range(30 if len(found) else 0):
+            middle = (low + high) / 2
+            same = (kind(middle) == first).all(axis=1)
+            low, high = np.where(same, middle, low), np.where(same, high, middle)
+        index = np.tile(found, 3)
+        t = high[index] + np.repeat([-1e-2, 1e-3, 1e-2], len(found))
+        rows = Problem(start[index] + t[:, None] * way[index], r[index], F)
+        return rows if len(found) else None
+
     def convexity(self, r):
         """Return the denoiser's convexity at the rates `r`, a number."""
         return _number(self.denoiser.convexity(r.copy()), "convexity")

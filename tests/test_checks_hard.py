@@ -1,0 +1,183 @@
+"""The kit against denoisers that are wrong where a usual problem does not look: other r, F, sizes, and memory."""
+
+import numpy as np
+import pytest
+
+from amptutorial.beliefs import Penalty
+from amptutorial.checks import CHECKS, Trial, draw_problem, run_checks
+from amptutorial.denoisers import Denoiser
+from amptutorial.laws import GaussianRows
+
+SHARED = {}
+
+
+class SquaredNorm(Penalty):
+    """The belief of `Right`."""
+
+    rows, convexity = GaussianRows(2.0), 1.0
+
+    def value(self, U):
+        return (U**2).sum(axis=1) / 2
+
+
+class InTheUnitBall(Penalty):
+    """The belief of `Ball`: its bound is round."""
+
+    rows, convexity = GaussianRows(2.0), 0.0
+
+    def value(self, U):
+        return np.where(np.linalg.norm(U, axis=1) <= 1 + 1e-9, 0.0, np.inf)
+
+    def project(self, U):
+        return U / np.maximum(np.linalg.norm(U, axis=1, keepdims=True), 1)
+
+
+class Right(Denoiser):
+    """Ridge of strength 1."""
+
+    def inverses(self, r, F):
+        return np.linalg.inv(F + np.eye(len(F)) / r[:, None, None])
+
+    def estimate(self, P, r, F):
+        return np.einsum("ik,ikl->il", P, self.inverses(r, F))
+
+    def mean_jacobian(self, P, r, F):
+        return self.inverses(r, F).mean(axis=0)
+
+    def penalty(self, X, r):
+        return float((X**2 / r[:, None]).sum() / 2)
+
+    def convexity(self, r):
+        return 1 / r.max()
+
+
+class Ball(Denoiser):
+    """The nearest row of a ball in the norm of F, by bisection of the multiplier."""
+
+    forgives = 1e-9
+
+    def estimate(self, P, r, F):
+        w, V = np.linalg.eigh(F)
+        q, length = P @ V, np.sqrt(r)
+        low, high = np.zeros(len(r)), np.linalg.norm(q, axis=1) / length
+        inside = np.linalg.norm(q / w, axis=1) <= length
+        for _ in range(100):
+            middle = (low + high) / 2
+            out = np.linalg.norm(q / (w + middle[:, None]), axis=1) > length
+            low, high = np.where(out, middle, low), np.where(out, high, middle)
+        return q / (w + np.where(inside, 0, high)[:, None]) @ V.T
+
+    def penalty(self, X, r):
+        return 0.0 if (np.linalg.norm(X, axis=1) <= (1 + self.forgives) * np.sqrt(r)).all() else np.inf
+
+
+def memory(key):
+    """Return methods of a `Right` that keeps its inverses under a key of the question."""
+
+    def inverses(self, r, F):
+        kept = self.__dict__.setdefault("kept", {})
+        if key(r, F) not in kept:
+            kept[key(r, F)] = Right.inverses(self, r, F)
+        return kept[key(r, F)]
+
+    return {"inverses": inverses}
+
+
+def shared(self, r, F):
+    """Keep inverses for all instances, under a key that a rotation of F does not change."""
+    key = r.tobytes(), round(np.trace(F), 9)
+    if key not in SHARED:
+        SHARED[key] = Right.inverses(self, r, F)
+    return SHARED[key]
+
+
+def handed_out_again(self, P, r, F):
+    buffer = self.__dict__.setdefault("buffers", {}).setdefault(P.shape, np.empty(P.shape))
+    buffer[...] = Right.estimate(self, P, r, F)
+    return buffer
+
+
+def tired(self, P, r, F):
+    self.calls = getattr(self, "calls", 0) + 1
+    return Right.estimate(self, P, r, F) * (self.calls < 60)
+
+
+def only_in_order(self, P, r, F):
+    return Right.estimate(self, np.frombuffer(P.tobytes("A"), float).reshape(P.shape), r, F)
+
+
+def writes_and_restores(self, P, r, F):
+    P *= 2
+    X = Right.estimate(self, P, r, F) / 2
+    P /= 2
+    return X
+
+
+def each_r_once(self, P, r, F):
+    return self.inverses(np.unique(r), F).mean(axis=0)
+
+
+def first_thousand(self, P, r, F):
+    return self.inverses(r[:1000], F).mean(axis=0)
+
+
+def mean_rate_of_many(self, P, r, F):
+    return Right.estimate(self, P, r if len(r) < 500 else np.full(len(r), r.mean()), F)
+
+
+def floor_of_F(self, r, F):
+    w, V = np.linalg.eigh(F)
+    return Right.inverses(self, r, (V * np.maximum(w, 1e-3)) @ V.T)
+
+
+def floor_of_r(self, r, F):
+    return Right.inverses(self, np.maximum(r, 1e-2), F)
+
+
+def iterated(self, P, r, F):
+    """A hundred steps of Richardson: enough for a usual F."""
+    X, step = 0 * P, 1 / (np.linalg.eigvalsh(F)[-1] + 1 / r)[:, None]
+    for _ in range(400):
+        X = X + step * (P - X @ F - X / r[:, None])
+    return X
+
+
+WRONG = {
+    "r is floored": ("frequency_scaling", Right, {"inverses": floor_of_r}),
+    "F is floored, and may not be indefinite": ("optimality", Right, {"inverses": floor_of_F}),
+    "iterations are cut short": ("optimality", Right, {"estimate": iterated}),
+    "the convexity is left out": ("penalty", Right, {"convexity": lambda self, r: 0.0}),
+    "the convexity is halved": ("penalty", Right, {"convexity": lambda self, r: 0.5 / r.max()}),
+    "the convexity is that of the first row": ("penalty", Right, {"convexity": lambda self, r: 1 / r[0]}),
+    "the penalty forgives": ("penalty", Ball, {"forgives": 1e-4}),
+    "each r counts once": ("jacobian", Right, {"mean_jacobian": each_r_once}),
+    "the Jacobian of the first thousand rows": ("jacobian", Right, {"mean_jacobian": first_thousand}),
+    "one r for many rows": ("row_independence", Right, {"estimate": mean_rate_of_many}),
+    "a cache by the trace": ("deterministic", Right, memory(lambda r, F: (len(r), np.trace(F).round(9)))),
+    "a cache by the corner": ("deterministic", Right, memory(lambda r, F: (r.tobytes(), F[0, 0].round(9)))),
+    "a cache by the array": ("deterministic", Right, memory(lambda r, F: (id(r), id(F)))),
+    "a cache of all instances": ("optimality", Right, {"inverses": shared}),
+    "a buffer handed out again": ("deterministic", Right, {"estimate": handed_out_again}),
+    "tired after many calls": ("deterministic", Right, {"estimate": tired}),
+    "rows in the order of C": ("deterministic", Right, {"estimate": only_in_order}),
+    "P is written and restored": ("deterministic", Right, {"estimate": writes_and_restores}),
+}
+
+
+def report_of(base, methods, belief):
+    cls = type("Wrong", (base,), methods)
+    trial = Trial(cls, draw_problem(40, 3, np.random.default_rng(0), belief.rows), belief)
+    return run_checks("wrong", [trial], [check for name, check in CHECKS.items() if name != "state_evolution"])
+
+
+@pytest.mark.parametrize("mistake", WRONG)
+def test_what_is_wrong_in_a_corner_fails_the_check_that_names_it(mistake):
+    name, base, methods = WRONG[mistake]
+    report = report_of(base, methods, InTheUnitBall() if base is Ball else SquaredNorm())
+    assert name in [failure.name for failure in report.failures], str(report)
+
+
+@pytest.mark.parametrize(("base", "belief"), [(Right, SquaredNorm()), (Ball, InTheUnitBall())])
+def test_what_is_right_passes(base, belief):
+    report = report_of(base, {}, belief)
+    assert report.passed, str(report)
