@@ -1,17 +1,29 @@
-"""What readers expect of an online book, besides its text: a reference by module."""
+"""What readers expect of an online book, besides its text: a reference by module, previews of links, a way back."""
 
+import json
 import pkgutil
 import re
+import tomllib
 from pathlib import Path
+from urllib.parse import urljoin
 
 import pytest
+import yaml
+from PIL import Image
+from playwright.sync_api import expect
 from render_pages import DATA_FLOW
-from test_browser import parse, site  # noqa: F401
+from test_browser import DESK, address, browser, parse, site
 
 import amptutorial
 
 ROOT = Path(__file__).parents[1]
 MODULES = [name for names in DATA_FLOW.values() for name in names]
+BRIEFS = sorted((ROOT / "assignments").glob("*/brief.ipynb"))
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+ENTRIES = re.findall(r"^@\w+\{(\w+),\n(.*?)^\}", (ROOT / "book/references.bib").read_text(), re.DOTALL | re.MULTILINE)
+
+
+# The reference
 
 
 def test_the_reference_has_a_page_for_every_public_module():
@@ -34,3 +46,219 @@ def test_the_reference_links_every_name_at_the_door(site):
     links = re.findall(r'href="([^"]*)#(amptutorial[\w.]*)"', table)
     assert sorted(name.rpartition(".")[2] for _, name in links) == sorted(amptutorial.__all__)
     assert all(not page or name in parse(site / "book" / page).names for page, name in links)
+
+
+# What other sites are told
+
+
+def meta(path):
+    return dict(re.findall(r'<meta (?:name|property)="([\w:]+)" content="([^"]*)"', path.read_text()))
+
+
+def pages_of_the_book(site):
+    return sorted((site / "book").rglob("*.html")) + sorted((site / "assignments").rglob("*.html"))
+
+
+def test_every_page_describes_itself(site):
+    said = {path: meta(path) for path in pages_of_the_book(site)}
+    wordless = [path.stem for path, tags in said.items() if not 20 < len(tags.get("description", "")) <= 200]
+    assert set(wordless) <= {"bibliography", *MODULES}  # a list has no text, a module may have a table alone
+    for path, tags in said.items():
+        assert tags["og:title"] and tags["og:url"].endswith(path.relative_to(site).as_posix())
+        root = tags["og:url"].removesuffix(path.relative_to(site).as_posix())
+        assert (site / tags["og:image"].removeprefix(root)).is_file()
+    chapters = [tags["description"] for path, tags in said.items() if re.match(r"\d\d_", path.stem)]
+    assert len(set(chapters)) == len(chapters)
+
+
+def test_the_card_and_the_icon_are_small(site):
+    card, icon = (ROOT / f"book/assets/{name}.png" for name in ("social", "icon"))
+    assert Image.open(card).size == (1200, 630) and card.stat().st_size < 100_000
+    assert Image.open(icon).size == (180, 180) and icon.stat().st_size < 10_000
+
+
+def test_the_sitemap_lists_the_pages_of_the_book(site):
+    root = f"{PROJECT['urls']['Homepage']}/"
+    listed = re.findall(r"<loc>(.*?)</loc>", (site / "sitemap.xml").read_text())
+    assert listed == sorted(urljoin(root, path.relative_to(site).as_posix()) for path in pages_of_the_book(site))
+    assert f"Sitemap: {root}sitemap.xml" in (site / "robots.txt").read_text()
+
+
+def test_the_first_address_has_a_title_and_leads_to_the_first_page(site):
+    text = (site / "index.html").read_text()
+    assert re.search(r"<title>How well can embeddings be learned\?</title>", text)
+    assert len(meta(site / "index.html")["description"]) > 50
+    assert (site / re.search(r'http-equiv="refresh" content="0; url=([^"]+)"', text)[1]).is_file()
+
+
+def test_a_missing_page_leads_back(site):
+    prefix = f"{PROJECT['urls']['Homepage'].partition('.io')[2]}/"
+    links = re.findall(r'(?:href|action)="([^"]+)"', (site / "404.html").read_text())
+    assert len(links) > 3
+    assert all(link.startswith(prefix) and (site / link.removeprefix(prefix)).is_file() for link in links)
+
+
+def test_every_page_names_the_version(site):
+    for path in pages_of_the_book(site):
+        assert f"Version {PROJECT['version']}." in path.read_text(), path
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / ".github/ISSUE_TEMPLATE").glob("*.yml")), ids=lambda path: path.stem)
+def test_a_template_for_issues_asks_few_questions(path):
+    form = yaml.safe_load(path.read_text())
+    assert form["name"] and form["description"]
+    assert 1 < len(form["body"]) < 4 and all(field["attributes"]["label"] for field in form["body"])
+
+
+# Briefs, which students read in Jupyter too
+
+
+@pytest.mark.parametrize("path", BRIEFS, ids=lambda path: path.parent.name)
+def test_a_brief_has_only_what_plain_jupyter_shows(path):
+    cells = json.loads(path.read_text())["cells"]
+    prose = "\n\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    assert not re.findall(r"\{[\w:]+\}`|^:{3,}.*|^`{3,}\{.*|^\([\w-]+\)=", prose, re.MULTILINE)
+    links = re.findall(r"\]\(([^)#]+)", prose)
+    assert len(links) > 2 and all((path.parent / link).is_file() for link in links)
+
+
+# References
+
+
+@pytest.mark.parametrize(("key", "fields"), ENTRIES, ids=[key for key, _ in ENTRIES])
+def test_a_reference_that_names_its_place_names_it_rightly(key, fields):
+    values = dict(re.findall(r"^ +(\w+) *= \{(.*)\},?$", fields, re.MULTILINE))
+    assert re.fullmatch(r"10\.\d{4,5}/[^\s{}]+", values.get("doi", "10.1000/none"))
+    assert values.get("url", "https://").startswith("https://")
+    if "eprint" in values and "journal" not in values and "booktitle" not in values:
+        assert values["doi"] == f"10.48550/arXiv.{values['eprint']}"
+
+
+def test_most_references_can_be_followed():
+    assert sum("doi" in fields or "url" in fields for _, fields in ENTRIES) > 0.9 * len(ENTRIES)
+
+
+# The ledger
+
+
+@pytest.fixture
+def open_page(browser, address):
+    """Return a function that opens a page of the book, at most one at a time, and closes it with the test."""
+    contexts = []
+
+    def open_page(name, **options):
+        contexts.append(browser.new_context(viewport=DESK, **options))
+        page = contexts[-1].new_page()
+        page.set_default_timeout(120_000)
+        page.goto(f"{address}/book/{name}.html")
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+
+
+def test_the_ledger_finds_and_orders(open_page):
+    page = open_page("ledger")
+    find = page.get_by_role("searchbox", name="Find", exact=True)
+    status, order = (page.get_by_role("combobox", name=name, exact=True) for name in ("Status", "Order"))
+    rows, count = page.locator("#the-ledger tbody tr:visible"), page.locator(".ledger-controls output")
+    expect(count).to_have_text("89 of 89 statements")
+    first = rows.first.inner_text()
+    status.select_option("stated")
+    expect(count).to_have_text("1 of 89 statements")
+    expect(rows).to_have_count(1)
+    status.select_option("any")
+    find.fill("regularis row")
+    expect(rows.first).to_contain_text(re.compile("regularis", re.IGNORECASE))
+    assert 0 < rows.count() < 20
+    find.fill("")
+    order.select_option("by “taught in”")
+    taught = page.locator("#the-ledger tbody td:nth-child(3)").all_inner_texts()
+    assert len(taught) == 89 and taught == sorted(taught, key=str.lower)
+    order.select_option("of the paper")
+    expect(rows.first).to_have_text(first, use_inner_text=True)
+
+
+def test_without_scripts_the_ledger_is_a_table(open_page):
+    page = open_page("ledger", java_script_enabled=False)
+    expect(page.locator("#the-ledger tbody tr:visible")).to_have_count(89)
+
+
+def test_the_ledger_links_each_test_to_its_line(site):
+    links = re.findall(r'href="[^"]*/blob/main/tests/(\w+\.py)#L(\d+)"><code[^>]*>(.*?)</code>',
+                       (site / "book/ledger.html").read_text())  # fmt: skip
+    assert len(links) > 89
+    for file, line, name in links:
+        text = re.sub("<.*?>", "", name)
+        stem, function = text.split("::")
+        assert file == f"test_{stem}.py"
+        assert f"def test_{function}(" in (ROOT / "tests" / file).read_text().splitlines()[int(line) - 1]
+
+
+# Previews of links
+
+
+@pytest.fixture(scope="module")
+def chapter(browser, address):
+    """Open a chapter once: its mathematics takes a while."""
+    page = browser.new_page(viewport=DESK)
+    page.set_default_timeout(120_000)
+    page.goto(f"{address}/book/10_state_evolution.html")
+    page.evaluate("window.MathJax.startup.promise")
+    yield page
+    page.close()
+
+
+@pytest.mark.parametrize(
+    ("link", "shown"),
+    [
+        ("a[href='08_biased_low_rank_amp.html#ch-amp']", re.compile(r"^\s*Biased low-rank AMP\s+\w+ \w+ \w+")),
+        ("a[href^='08_biased_low_rank_amp.html#prop-']", re.compile(r"^\s*Proposition 8\.\d+")),
+        ("a[href^='#equation-']", re.compile(r"^\s*\(10\.\d+\)")),
+        ("a[href^='bibliography.html#']", "20"),
+    ],
+)
+def test_a_link_shows_where_it_leads(chapter, link, shown):
+    rest_on(chapter, link, shown)
+
+
+def test_a_word_shows_what_it_means(open_page):
+    page = open_page("15_real_text")
+    page.evaluate("window.MathJax.startup.promise")
+    rest_on(page, "a[href^='glossary.html#term-']", re.compile(r"\w+ \w+ \w+"))
+
+
+def rest_on(page, link, shown):
+    """Let the mouse rest on the first such link, and take it away again."""
+    anchor, box = page.locator(f"article {link}:visible").first, page.locator("#preview")
+    expect(box).to_be_hidden()
+    anchor.hover()
+    expect(box).to_contain_text(shown)
+    expect(box).to_be_visible()
+    page.mouse.move(1, 1)
+    expect(box).to_be_hidden()
+
+
+def test_a_preview_answers_the_keyboard_and_sets_mathematics(chapter):
+    page = chapter
+    box = page.locator("#preview")
+    far = page.locator("article a[href*='.html#prop-'], article a[href*='.html#thm-']").first
+    far.scroll_into_view_if_needed()
+    far.focus()
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Tab")
+    expect(far).to_be_focused()
+    expect(box).to_be_visible()
+    expect(box.locator("mjx-container").first).to_be_visible()
+    assert not box.locator("mjx-merror, a, [id]").count()
+    page.keyboard.press("Escape")
+    expect(box).to_be_hidden()
+    expect(far).to_be_focused()
+
+
+def test_a_finger_follows_a_link_without_a_preview(open_page):
+    page = open_page("10_state_evolution", has_touch=True)
+    page.locator("article a[href='08_biased_low_rank_amp.html#ch-amp']:visible").first.tap()
+    page.wait_for_url("**/08_biased_low_rank_amp.html#ch-amp")
+    expect(page.locator("#preview")).to_be_hidden()

@@ -1,5 +1,7 @@
 """Draw the picture of README.md: the error of AMP, measured and predicted, against the strength of the signal.
 
+The same picture under the book's title is the card that other sites show beside a link to it.
+
 python tools/draw_prediction.py
 """
 
@@ -27,10 +29,11 @@ from amptutorial.baselines import BelowThresholdWarning, svd
 from amptutorial.figures import COLOURS, use_style
 
 PICTURE = Path(__file__).parents[1] / "book/assets/prediction.svg"
-DARK = PICTURE.with_name("prediction-dark.svg")
+DARK, CARD = PICTURE.with_name("prediction-dark.svg"), PICTURE.with_name("social.png")
 ON_DARK = ("#56B4E9", "#E69F00")  # of Okabe and Ito, too, and bright
 M, N, D, INSTANCES, ITERATIONS = 400, 600, 2, 10, 40
 MEASURED = np.array([0.5, 0.8, 1.2, 1.6, 2.0, 3.0, 4.0, 6.0])  # signal strength, in units of the spectral threshold
+STRENGTHS = np.linspace(0.4, 6.3, 120)
 ROWS, POSTERIOR, BETA = GaussianRows(1.0), GaussianPosterior(1.0), M / N
 
 
@@ -69,28 +72,44 @@ def measure(strength, seed):
     return [normalised_mse(truth.A, truth.B, *factors) for factors in ((run.A, run.B), svd(Y, D, rng=rng))]
 
 
-def draw(errors, ink, colours, picture):
-    """Draw the measured errors over the predicted line, on nothing, so that the page shows through."""
-    strengths = np.linspace(0.4, 6.3, 120)
+def plot(ax, predicted, errors, ink, colours):
+    """Draw the measured errors over the predicted line."""
+    ax.plot(STRENGTHS, predicted, color=ink, label="predicted, before any data is seen")
+    for k, (label, marker) in enumerate((("AMP, 10 instances", "o"), ("singular value decomposition", "s"))):
+        median, spread = np.median(errors[:, :, k], axis=1), errors[:, :, k].std(axis=1)
+        ax.errorbar(MEASURED, median, spread, fmt=marker, color=colours[k], capsize=3, label=label)
+    ax.set(xlabel="signal strength, in units of the spectral threshold", ylabel="normalised error", ylim=(0, 2.1))
+    ax.legend()
+
+
+def draw(predicted, errors, ink, colours, picture):
+    """Draw on nothing, so that the page shows through."""
     kinds = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
     with plt.rc_context(dict.fromkeys(kinds, ink) | {"svg.hashsalt": "prediction"}):
         fig, ax = plt.subplots(figsize=(7.2, 3.8))
-        ax.plot(strengths, [predict(x) for x in strengths], color=ink, label="predicted, before any data is seen")
-        for k, (label, marker) in enumerate((("AMP, 10 instances", "o"), ("singular value decomposition", "s"))):
-            median, spread = np.median(errors[:, :, k], axis=1), errors[:, :, k].std(axis=1)
-            ax.errorbar(MEASURED, median, spread, fmt=marker, color=colours[k], capsize=3, label=label)
-        ax.set(xlabel="signal strength, in units of the spectral threshold", ylabel="normalised error", ylim=(0, 2.1))
-        ax.legend()
+        plot(ax, predicted, errors, ink, colours)
         fig.savefig(picture, transparent=True, metadata={"Date": None, "Creator": None})
     print(f"Drawn: {picture}")
+
+
+def draw_card(predicted, errors):
+    """Draw 1200 x 630 pixels, the size that cards have."""
+    with plt.rc_context({"font.size": 20, "lines.markersize": 9, "lines.linewidth": 2.5}):
+        fig, ax = plt.subplots(figsize=(12, 6.3))
+        fig.suptitle("How well can embeddings be learned?", fontsize=34, fontweight="bold")
+        plot(ax, predicted, errors, "black", COLOURS)
+        fig.savefig(CARD, dpi=100, bbox_inches=None)
+    print(f"Drawn: {CARD}")
 
 
 def main():
     """Measure, predict and draw, for light and for dark ground."""
     use_style()
     errors = np.array([[measure(x, seed) for seed in range(INSTANCES)] for x in tqdm(MEASURED)])
-    draw(errors, "black", COLOURS, PICTURE)
-    draw(errors, "#E6E9EE", ON_DARK, DARK)
+    predicted = [predict(x) for x in STRENGTHS]
+    draw(predicted, errors, "black", COLOURS, PICTURE)
+    draw(predicted, errors, "#E6E9EE", ON_DARK, DARK)
+    draw_card(predicted, errors)
 
 
 if __name__ == "__main__":

@@ -40,6 +40,12 @@ Numbers and labels belong to the text that the {ref}`errata <errata>` name: (17)
 TABLE_HEAD = """| statement | status | taught in | computed by | verified by |
 |---|---|---|---|---|"""
 
+LEDGER_FOOT = """
+```{raw} html
+<script type="module" src="../_static/ledger.js"></script>
+```
+"""
+
 API_HEAD = """(api)=
 # API reference
 
@@ -93,9 +99,9 @@ def computed(entry):
 
 
 def verified(entry):
-    """Return the tests of `entry` as code, without what all their names share."""
+    """Return links to the tests of `entry`, without what all their names share."""
     tests = [test.removeprefix("tests/test_").split(".py::test_") for test in entry["tests"]]
-    return "<br>".join(f"`{file}::{name}`" for file, name in tests)
+    return "<br>".join(f"{{test}}`{file}::{name}`" for file, name in tests)
 
 
 def stands(entry):
@@ -117,7 +123,7 @@ def ledger_page(entries):
     counts = Counter(entry["status"] for entry in entries)
     shares = ", ".join(f"{counts[status]} {status}" for status in STATUSES if counts[status])
     table = "\n".join([TABLE_HEAD, *map(row, entries)])
-    return f"{GENERATED}{LEDGER_HEAD}Of {len(entries)} statements: {shares}.\n\n{table}\n"
+    return f"{GENERATED}{LEDGER_HEAD}Of {len(entries)} statements: {shares}.\n\n{table}\n{LEDGER_FOOT}"
 
 
 def public_names(module):

@@ -1,0 +1,76 @@
+"""Sphinx extension: what search engines and other sites are told of each page, and the version at its foot.
+
+The description of a page is its first paragraph without mathematics. `book/root` has the files that are copied as they
+are: the first page, which leads on, what is shown for a page that is missing, and what robots may read.
+"""
+
+from html import escape
+from pathlib import Path
+from textwrap import shorten
+from urllib.parse import urljoin
+
+from docutils import nodes
+
+from amptutorial import __version__
+
+LENGTH = 200  # letters of a description that search engines show
+PICTURE = "_static/social.png"
+
+
+def describe(page):
+    """Return the first paragraph that stands in the text itself and holds no formula, or nothing.
+
+    Examples
+    --------
+    >>> formula = nodes.paragraph("", "", nodes.Text("Let "), nodes.math("", "x"))
+    >>> describe(nodes.section("", formula, nodes.paragraph("", "Counts are small.")))
+    'Counts are small.'
+    """
+    paragraphs = (each for each in page.findall(nodes.paragraph) if isinstance(each.parent, nodes.section))
+    plain = (each.astext() for each in paragraphs if not any(each.findall(nodes.math)))
+    return shorten(next(plain, ""), LENGTH, placeholder=" …")
+
+
+def tags(address, title, description, root):
+    """Return the elements of the page's head, as HTML."""
+    said = {"og:title": title, "og:description": description, "og:url": address, "og:image": urljoin(root, PICTURE)}
+    said |= {"og:type": "website", "og:image:alt": "Predicted and measured errors against the strength of the signal."}
+    lines = [f'<meta property="{name}" content="{escape(text)}" />' for name, text in said.items() if text]
+    named = {"description": description, "twitter:card": "summary_large_image"}
+    return lines + [f'<meta name="{name}" content="{escape(text)}" />' for name, text in named.items() if text]
+
+
+def add_tags(app, name, template, context, page):
+    """Describe a page of the book; others, as the search, have no text of their own."""
+    icon = context["pathto"]("_static/icon.png", resource=True)
+    lines = [
+        f'<link rel="icon" type="image/png" sizes="180x180" href="{icon}" />',
+        f'<link rel="apple-touch-icon" href="{icon}" />',
+    ]
+    if page is not None:
+        root = app.config.html_baseurl.rstrip("/") + "/"
+        title = " – ".join(dict.fromkeys([app.env.titles[name].astext(), app.config.html_title]))
+        lines += tags(urljoin(root, f"{name}.html"), title, describe(page), root)
+    context["metatags"] = "\n".join([context.get("metatags", ""), *lines])
+
+
+def add_version(app, config):
+    """Say at the foot of every page which version it describes."""
+    config.html_theme_options["extra_footer"] += f" Version {__version__}."
+
+
+def write_sitemap(app, error):
+    """List the pages of the book for search engines."""
+    if error is None:
+        root = app.config.html_baseurl.rstrip("/") + "/"
+        rows = "".join(f"<url><loc>{root}{name}.html</loc></url>\n" for name in sorted(app.env.found_docs))
+        text = f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n{rows}</urlset>\n'
+        Path(app.outdir, "sitemap.xml").write_text(f'<?xml version="1.0" encoding="UTF-8"?>\n{text}', encoding="utf-8")
+
+
+def setup(app):
+    """Connect them."""
+    app.connect("config-inited", add_version)
+    app.connect("html-page-context", add_tags)
+    app.connect("build-finished", write_sitemap)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
