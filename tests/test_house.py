@@ -35,15 +35,15 @@ WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
 MAY_IMPORT = {
     "amptutorial": (),
     "amptutorial/_cluster.py": ("dask",),
-    "amptutorial/figures.py": ("book",),
+    "amptutorial/figures.py": ("run",),
     "amptutorial/minimisers.py": ("rivals",),
-    "amptutorial/widgets.py": ("book",),
+    "amptutorial/widgets.py": ("run",),
     "amptutorial/checks": ("test",),  # pytest, for tests of a denoiser
     "amptutorial/grading": ("course",),
-    "assignments": ("book", "test"),
+    "assignments": ("run", "test"),
     "benchmarks": (),
     "benchmarks/shards.py": ("dask",),
-    "book": ("book",),
+    "book": ("run",),
     "book/conftest.py": ("test",),
     "solutions": (),
     "tests": ("book", "course", "test"),
@@ -57,8 +57,12 @@ def load(name):
 
 
 def requirements(*extras):
+    """Return what the package and these extras need; an extra may bring another."""
     lines = [*PROJECT["dependencies"], *(line for extra in extras for line in EXTRAS[extra])]
-    return [Requirement(line) for line in lines]
+    found = [Requirement(line) for line in lines]
+    brought = {extra for each in found if each.name == PROJECT["name"] for extra in each.extras}
+    others = [each for each in found if each.name != PROJECT["name"]]
+    return others + (requirements(*brought) if brought else [])
 
 
 def steps(workflow):
@@ -124,11 +128,22 @@ def nearest(path):
     return next(place for place in (path, *path.parents) if place.as_posix() in MAY_IMPORT).as_posix()
 
 
-def test_binder_installs_the_book_with_the_tested_versions():
+def test_binder_installs_what_runs_the_book_in_the_tested_versions():
     python, pip, packages = load("environment.yml")["dependencies"]
     assert pip == "pip"
-    assert packages == {"pip": ["-c constraints.txt", "-e .[book]"]}
+    assert packages == {"pip": ["-c constraints.txt", "-e .[run]"]}
     assert Version(python.removeprefix("python=")) in Requirement(f"python{PROJECT['requires-python']}").specifier
+
+
+@pytest.mark.parametrize("page", ["README.md", "book/intro.md"])
+def test_links_to_binder_start_at_the_release(page):
+    links = re.findall(r"https://mybinder\.org/v2/gh/amptutorial/amptutorial/([^?]+)", (ROOT / page).read_text())
+    assert set(links) == {f"v{PROJECT['version']}"}
+
+
+def test_colab_is_told_to_install_the_release():
+    (tag,) = re.findall(r"%pip install .*amptutorial@(\S+)", (ROOT / "book/howto.md").read_text())
+    assert tag == f"v{PROJECT['version']}"
 
 
 def test_the_citation_names_this_version_and_licence():

@@ -103,6 +103,13 @@ def test_every_page_names_the_version(site):
         assert f"Version {PROJECT['version']}." in path.read_text(), path
 
 
+def test_chapters_start_at_the_release(site):
+    tag, chapter = f"v{PROJECT['version']}", "book/10_state_evolution"
+    text = (site / f"{chapter}.html").read_text()
+    assert f"https://mybinder.org/v2/gh/amptutorial/amptutorial/{tag}?urlpath=lab/tree/{chapter}.ipynb" in text
+    assert f"https://colab.research.google.com/github/amptutorial/amptutorial/blob/{tag}/{chapter}.ipynb" in text
+
+
 @pytest.mark.parametrize("path", sorted((ROOT / ".github/ISSUE_TEMPLATE").glob("*.yml")), ids=lambda path: path.stem)
 def test_a_template_for_issues_asks_few_questions(path):
     form = yaml.safe_load(path.read_text())

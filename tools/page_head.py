@@ -1,4 +1,4 @@
-"""Sphinx extension: what search engines and other sites are told of each page, and the version at its foot.
+"""Sphinx extension: what search engines and other sites are told of each page, and which version it is of.
 
 The description of a page is its first paragraph without mathematics. `book/root` has the files that are copied as they
 are: the first page, which leads on, what is shown for a page that is missing, and what robots may read.
@@ -54,6 +54,15 @@ def add_tags(app, name, template, context, page):
     context["metatags"] = "\n".join([context.get("metatags", ""), *lines])
 
 
+def start_at_release(app, name, template, context, page):
+    """Let Binder and Colab open the tag of the version: of a branch, Binder would make an image after every change."""
+    branch = app.config.html_theme_options["repository_branch"]
+    for group in context.get("header_buttons", ()):
+        if group.get("label") == "launch-buttons":
+            for button in group["buttons"]:
+                button["url"] = button["url"].replace(f"/{branch}", f"/v{__version__}", 1)
+
+
 def add_version(app, config):
     """Say at the foot of every page which version it describes."""
     config.html_theme_options["extra_footer"] += f" Version {__version__}."
@@ -72,5 +81,6 @@ def setup(app):
     """Connect them."""
     app.connect("config-inited", add_version)
     app.connect("html-page-context", add_tags)
+    app.connect("html-page-context", start_at_release, priority=900)  # after the theme, which makes the buttons
     app.connect("build-finished", write_sitemap)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
