@@ -8,6 +8,8 @@ OFFLINE ?=
 # What pages load from other hosts, fetched by npm.
 FETCHED := .offline/.fetched
 NPM := $(shell command -v npm)
+# How to install what typesets the book: stated in CONTRIBUTING.md.
+TEX := $(shell sed -n 's/^    sudo apt-get install/&/p' CONTRIBUTING.md)
 
 # One thread per process: the processes are what runs in parallel, and sums come out in the same order everywhere.
 export OPENBLAS_NUM_THREADS := 1
@@ -16,7 +18,7 @@ export OMP_NUM_THREADS := 1
 # Unit tests: neither the pages in a browser nor the notebooks.
 UNIT := $(BIN)/python -m pytest -n 2 --dist loadfile --ignore tests/test_browser.py amptutorial tools tests
 
-.PHONY: help setup check book site test unit mutants lint clean
+.PHONY: help setup check book site tex pdf epub test unit mutants lint clean
 
 help:
 	@echo "make setup   create .venv with the tested versions"
@@ -24,6 +26,9 @@ help:
 	@echo "make book    run every chapter and brief on this machine, then build the site"
 	@echo "make site    build the site from the stored outputs"
 	@echo "             OFFLINE=1 with book or site: no page loads anything from another host (npm is needed once)"
+	@echo "make pdf     typeset the book: dist/book.pdf, to which the next make site links"
+	@echo "make epub    pack the book for electronic readers: dist/book.epub"
+	@echo "make tex     install with apt-get what make pdf needs beside Python"
 	@echo "make test    lint, the site without a warning, tests, notebooks against their stored outputs, pages in a browser"
 	@echo "make unit    all unit tests, the slow ones too"
 	@echo "make mutants change the core's formulas one by one: some test must notice"
@@ -67,6 +72,26 @@ site: $(INSTALLED) $(if $(filter 1,$(OFFLINE)),$(FETCHED))
 	@$(BIN)/python tools/render_pages.py
 	$(call build_site,$(OFFLINE))
 	@echo "The book is built: open $(CURDIR)/$(SITE)/index.html"
+
+tex:
+	@sudo apt-get update --quiet && $(TEX) --yes
+
+# What is made lies in dist, which outlives _build: the site takes it from there.
+pdf: $(INSTALLED)
+	@for tool in latexmk xelatex rsvg-convert pdftotext; do command -v $$tool >/dev/null || \
+	  { echo "$$tool is missing. On Debian or Ubuntu: $(TEX)" >&2; exit 1; }; done
+	@echo "Typesetting the book: five minutes"
+	@rm -rf _build/latex
+	@$(BIN)/jupyter-book build . --builder latex -W -n --keep-going --quiet
+	@$(MAKE) --silent -C _build/latex all-pdf LATEXMKOPTS="-silent -halt-on-error" || { grep -A3 '^!' _build/latex/book.log; exit 1; }
+	@mkdir -p dist && cp _build/latex/book.pdf dist
+	@AMPTUTORIAL_PDF=dist/book.pdf $(BIN)/python -m pytest -q -n 0 tests/test_paper.py -k the_book
+	@echo "The book is typeset: $(CURDIR)/dist/book.pdf"
+
+epub: $(INSTALLED)
+	@$(BIN)/jupyter-book build . --builder custom --custom-builder epub -W -n --keep-going --quiet
+	@mkdir -p dist && cp _build/epub/book.epub dist
+	@echo "The book is packed: $(CURDIR)/dist/book.epub"
 
 # The pages are not rendered anew here: a test says when they should be.
 test: $(INSTALLED) $(if $(NPM),$(FETCHED)) lint

@@ -1,0 +1,216 @@
+"""The book on paper: a small book through the whole build, and the PDF of the true one where it was made."""
+
+import os
+import re
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from paper import first_frame, plainer
+from render_pages import title_of
+from sphinx.application import Sphinx
+from sphinx.util.docutils import docutils_namespace, patch_docutils
+
+ROOT = Path(__file__).parents[1]
+PDF = os.environ.get("AMPTUTORIAL_PDF")
+# one grey point
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGOoBwAAgQCB3vXRxgAAAABJRU5ErkJggg=="
+PICTURE = f"data:image/png;base64,{PNG}"
+
+EXPERIMENT = f"""<div class="amp-explore"><input type="range">
+<figure hidden><img src="data:image/png;base64,AAAA" alt="A dot."><figcaption>At 1 &lt; 2.</figcaption></figure>
+<figure><img src="{PICTURE}" alt="A dot."><figcaption>At 2 &lt; 3.</figcaption></figure></div>"""
+
+PYTHON = {"language_info": {"name": "python", "pygments_lexer": "ipython3"}}
+
+CONFIG = """
+project, author, copyright, language = "Small", "Nobody", "2026", "en"
+extensions = ["myst_nb", "sphinx_design", "sphinx_exercise", "sphinx_proof", "quiz", "paper"]
+nb_execution_mode = "off"
+myst_enable_extensions = ["colon_fence", "dollarmath"]
+latex_engine = "xelatex"
+latex_documents = [("index", "book.tex", "Small", "Nobody", "manual")]
+latex_elements = {}
+html_theme_options = {"extra_footer": "Free."}
+numfig = True
+"""
+
+INDEX = """# Small
+
+## What for
+
+For tests.
+
+```{toctree}
+:caption: The part
+:numbered:
+one
+```
+"""
+
+CHAPTER = """# Nobody's one
+
+{ref}`ex-one`, {ref}`an exercise <ex-one>`, and {prf:ref}`lem-one`.
+
+```{prf:lemma}
+:label: lem-one
+One is one.
+```
+
+:::{dropdown} Proof
+Because *so*.
+:::
+
+```{exercise} Add
+:label: ex-one
+One and one?
+```
+
+````{solution-start} ex-one
+:class: dropdown
+````
+
+Two it is.
+
+````{solution-end}
+````
+
+## Test yourself
+
+```{quiz}
+What is one?
+- [ ] Two.
+  Two is more.
+- [x] One.
+  One is one.
+```
+
+| wide | table |
+|---|---|
+| above<br>below | right |
+"""
+
+
+def code(source, tag=None, data=None):
+    """Return a code cell that was run."""
+    outputs = [new_output("display_data", data=data or {"text/plain": f"output of {source}"})]
+    return new_code_cell(source, metadata={"tags": [tag] if tag else []}, outputs=outputs, execution_count=1)
+
+
+@pytest.fixture(scope="module", params=["latex", "epub"])
+def written(request, tmp_path_factory):
+    """Return the text of the small book as LaTeX, or the page of its chapter in the ePub."""
+    source = tmp_path_factory.mktemp(request.param)
+    (source / "conf.py").write_text(CONFIG)
+    (source / "index.md").write_text(INDEX)
+    cells = [
+        code("shown = 1"),
+        code("drawing = 1", "hide-input"),
+        code("check = 1", "hide-cell"),
+        code("explore", data={"text/html": EXPERIMENT, "text/plain": "At 1.\nAt 2."}),
+    ]
+    nbformat.write(new_notebook(cells=[new_markdown_cell(CHAPTER), *cells], metadata=PYTHON), source / "one.ipynb")
+    out = source / "out"
+    with patch_docutils(), docutils_namespace():
+        Sphinx(source, source, out, source / "trees", request.param, status=None, warningiserror=True).build()
+    name = "book.tex" if request.param == "latex" else "one.xhtml"
+    return request.param, re.sub(r"\s+", " ", (out / name).read_text())
+
+
+def test_hidden_code_is_left_out(written):
+    builder, text = written
+    plain = re.sub(r"\\PYG\{\w+(\+\w+)*\}|<[^>]*>|[{}]", "", text)
+    assert "shown = 1" in plain and "output of shown" in plain and "output of drawing" in plain
+    assert "check" not in plain and plain.count("drawing = 1") == plain.count("output of drawing = 1") == 1
+
+
+def test_an_experiment_is_its_first_picture(written):
+    builder, text = written
+    pictures = re.findall(r"sphinxincludegraphics\S*\{+([\w.}]+)" if builder == "latex" else r"<img[^>]*>", text)
+    assert len(pictures) == 1 and "At 2 < 3." in text.replace("\\textless{}", "<").replace("&lt;", "<")
+    assert "At 1" not in text
+
+
+def test_folds_are_open(written):
+    builder, text = written
+    assert "<details" not in text
+    assert re.search(r"(\\sphinxstylestrong\{Proof\.\}|<strong>Proof\.</strong>) Because", text)
+
+
+def test_solutions_and_answers_end_the_chapter(written):
+    builder, text = written
+    body, end = text.split("Solutions and answers")[-2:]
+    assert "Two it is" in end and "Two it is" not in body
+    assert "Two is more" in end and "Question 1: (b)" in end and "Two is more" not in body
+    assert body.index("Question 1.") < body.index("Two.") < body.index("One.", body.index("Two."))
+
+
+def test_an_exercise_is_named_by_its_number(written):
+    builder, text = written
+    if builder == "latex":
+        assert r"\hyperref[exercise:ex-one]{Exercise 1.1}" in text and r"\label{exercise:ex-one}" in text
+        assert r"\hyperref[exercise:ex-one]{an exercise}" in text
+    else:
+        assert text.count('href="#ex-one"') >= 2
+
+
+def test_a_lemma_is_found_on_a_page_with_an_apostrophe_in_its_title(written):
+    builder, text = written
+    if builder == "latex":
+        assert r"\label{one:lem-one}" in text and "Lemma 1.1" in text and "None:" not in text
+
+
+def test_parts_and_lines_of_a_table_reach_latex(written):
+    builder, text = written
+    if builder == "latex":
+        assert r"\bookpart{The part}" in text and text.index(r"\bookpart") < text.index(r"\chapter{Nobody’s one}")
+        assert r"\chapter{What for}" not in text and r"above\newline below" in text
+
+
+def test_a_page_of_another_kind_has_no_first_frame():
+    assert first_frame("<figure><img src='a.png'></figure>") is None
+    assert first_frame('<div class="amp-explore"></div>') is None
+
+
+@pytest.mark.parametrize(
+    ("formula", "read"),
+    [
+        (r"\tfrac1m \bigl( x \bigr)", r"\tfrac{1}{m} ( x )"),
+        (r"\frac{12}{3} \dotsb", r"\frac{12}{3} \dotsb"),
+        (r"a \iff b", r"a \Leftrightarrow b"),
+    ],
+)
+def test_formulas_are_made_plainer(formula, read):
+    assert plainer(formula) == read
+
+
+# The true book, as `make pdf` has made it.
+typeset = pytest.mark.skipif(PDF is None, reason="AMPTUTORIAL_PDF names no PDF of the book")
+
+
+@cache
+def pages():
+    """Return the words of each page."""
+    text = subprocess.run(["pdftotext", PDF, "-"], capture_output=True, check=True, encoding="utf-8").stdout
+    return [re.sub(r"\s+", " ", page) for page in text.split("\f")[:-1]]
+
+
+@typeset
+def test_the_book_has_all_chapters_and_no_open_reference():
+    assert 400 < len(pages()) < 900
+    assert not [number for number, page in enumerate(pages(), 1) if "??" in page]
+    for chapter in sorted((ROOT / "book").glob("[0-9]*.ipynb")):
+        title = title_of(chapter).replace("'", "’")
+        assert any(re.match(rf"Chapter \d+ {re.escape(title)}", page) for page in pages()), title
+
+
+@typeset
+def test_the_book_shows_each_solution_once_and_no_hidden_code():
+    text = " ".join(pages())
+    solutions = re.findall(r"Solution to Exercise (\d+\.\d+) ", text)
+    exercises = sum(path.read_text().count("{exercise}") for path in (ROOT / "book").rglob("*.ipynb"))
+    assert len(solutions) == len(set(solutions)) == exercises
+    assert "assert predicted[0] > 1 and predicted.argmin() == 1" not in text
