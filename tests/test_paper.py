@@ -168,6 +168,8 @@ def test_parts_and_lines_of_a_table_reach_latex(written):
     if builder == "latex":
         assert r"\bookpart{The part}" in text and text.index(r"\bookpart") < text.index(r"\chapter{Nobody’s one}")
         assert r"\chapter{What for}" not in text and r"above\newline below" in text
+    else:
+        assert "above<br/>below" in text and "<br>" not in text
 
 
 def test_a_page_of_another_kind_has_no_first_frame():

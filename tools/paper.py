@@ -105,6 +105,9 @@ class Unfold(SphinxPostTransform):
         for box in list(self.document.findall(nodes.container)):
             if box.get("design_component") == "dropdown":
                 unfold(box)
+        for raw in list(self.document.findall(nodes.raw)):
+            if raw.astext() == "<br>":  # which an ePub wants closed
+                raw.replace_self([latex(r"\newline "), nodes.raw("", "<br/>", format="html")])
         chapters = {}
         for node in list(self.document.findall(is_answered)):
             chapters.setdefault(chapter_of(node), []).append(node)
@@ -202,9 +205,6 @@ class Typeset(SphinxPostTransform):
             page[0]["names"].append(self.env.titles[page["docname"]].astext().lower())
         for table in list(self.document.findall(nodes.table)):
             fit(table)
-        for raw in list(self.document.findall(nodes.raw)):
-            if raw.astext() == "<br>":
-                raw.replace_self(latex(r"\newline "))
         for image in self.document.findall(nodes.image):
             image.setdefault("width", SHARE_OF_A_DRAWING if image["uri"].endswith(".svg") else SHARE_OF_A_FIGURE)
 
