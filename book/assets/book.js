@@ -2,7 +2,9 @@
 
 /* A quiz is written as nested boxes. Its answers become buttons; what a button has to say appears in one live region,
    so that a screen reader reads it out. Formulas in a button would take the focus from it and be left out of its name:
-   they are inert, and the name is the source. */
+   they are inert, and the name is the source. An answer that was tried keeps its mark, and the first answers count. */
+const score = { tried: 0, right: 0 };
+
 function startQuiz(quiz, number) {
   const question = quiz.querySelector(".quiz-question");
   question.id = `quiz-${number}`;
@@ -28,13 +30,25 @@ function startQuiz(quiz, number) {
       }
       const word = document.createElement("strong");
       word.textContent = right ? "Right. " : "Not so. ";
-      verdict.dataset.right = right;
+      if (!verdict.dataset.right) {
+        score.tried += 1;
+        score.right += Number(right);
+      }
+      verdict.dataset.right = button.dataset.right = right;
+      document.querySelector(".quiz-score").textContent = `Right at the first try: ${score.right} of ${score.tried}.`;
       verdict.replaceChildren(word, ...reason.cloneNode(true).childNodes);
     });
     reason.hidden = true;
     answer.replaceWith(button);
   }
   quiz.append(verdict);
+}
+
+function startQuizzes(quizzes) {
+  quizzes.forEach(startQuiz);
+  const total = document.createElement("p");
+  total.className = "quiz-score";
+  quizzes.at(-1)?.after(total);
 }
 
 /* The theme binds its menus to the first button of their kind on the page, which is one of a header that is hidden. */
@@ -112,9 +126,34 @@ function startExperiments(part) {
 /* Whoever runs a cell in the page says that its output has come. */
 document.addEventListener("amp:output", (event) => startExperiments(event.target));
 
-/* The page is read, and MathJax does not run yet: answers still hold the source of their formulas. */
-document.addEventListener("readystatechange", () => {
-  dropHiddenMenus();
-  document.querySelectorAll(".quiz").forEach(startQuiz);
-  startExperiments(document);
-}, { once: true });
+/* What the themes tell screen readers, mended: what is written on a button begins its name, a list of references has no
+   items that are its own, the side bar is a region, and keys scroll what is wider than the page. */
+function mendRoles() {
+  document.querySelectorAll("summary[aria-label], .search-button-field[aria-label]").forEach((button) => {
+    button.removeAttribute("aria-label");
+  });
+  document.querySelectorAll(".citation-list").forEach((list) => list.removeAttribute("role"));
+  document.querySelectorAll(".cell_output pre").forEach((text) => {
+    if (text.scrollWidth > text.clientWidth) {
+      text.tabIndex = 0;
+    }
+  });
+  const bar = document.getElementById("pst-primary-sidebar");
+  bar?.setAttribute("role", "region");
+  bar?.setAttribute("aria-label", "The book");
+}
+
+/* The index of the search is larger than all other scripts, and few ask for it. */
+function readIndex() {
+  const script = document.createElement("script");
+  script.src = `${document.documentElement.dataset.content_root}searchindex.js`;
+  document.head.append(script);
+}
+
+/* The page is read, for the script is deferred, and MathJax does not run yet: answers still hold the source of their
+   formulas. */
+dropHiddenMenus();
+mendRoles();
+startQuizzes([...document.querySelectorAll(".quiz")]);
+startExperiments(document);
+document.getElementById("pst-search-dialog")?.addEventListener("focusin", readIndex, { once: true });

@@ -28,6 +28,7 @@ function equip(element, place) {
   const cell = { element, code, number, stored, ran: null };
   code.contentEditable = "plaintext-only";
   code.spellcheck = false;
+  code.tabIndex = 0; // as any field for editing; said for those who check
   const described = { role: "textbox", "aria-multiline": "true", "aria-label": `Code of cell ${number}` };
   Object.entries(described).forEach(([name, value]) => code.setAttribute(name, value));
   cell.run = makeButton("Run", "Run this cell (Shift+Enter)", () => run(cell, false));

@@ -1,0 +1,88 @@
+"""Pages made light: one style sheet and one script, which hold what their parts held, in their order."""
+
+import re
+
+import pytest
+from fontTools.fontBuilder import FontBuilder
+from fontTools.ttLib import TTFont
+from fontTools.ttLib.tables._g_l_y_f import Glyph
+from light_pages import Bundles
+
+PAGE = """<head>
+<link href="../_static/styles/theme.css?digest=1" rel="stylesheet" />
+<link rel="preload" as="script" href="../_static/late.js" />
+<link rel="icon" href="../_static/favicon.svg"/>
+<link rel="stylesheet" type="text/css" href="../_static/book.css?v=2" />
+<script src="../_static/documentation_options.js"></script>
+<script src="../_static/first.js?v=3"></script>
+<script>const THEBE_JS_URL = "a"</script>
+<script>let own = 1;</script>
+<script defer src="../_static/first.js"></script>
+<script type="module" src="../_static/cells.js"></script>
+<script defer="defer" src="https://cdn.example/mathjax@3/tex.js"></script>
+</head><body><i class="fa-used"></i>{}<script defer src="../_static/late.js"></script></body>"""
+THEME = """@import "../basic.css";
+@font-face{font-family:F;src:url(../fonts/f.woff2) format("woff2"),url(../fonts/f.ttf) format("truetype")}
+.fa-other:before,.fa-used:before{content:"\\f001"}.fa-unused:before{content:"\\f002"}"""
+
+
+def write_font(path):
+    """Write a font of two icons."""
+    names = [".notdef", "used", "unused"]
+    font = FontBuilder(1000)
+    font.setupGlyphOrder(names)
+    font.setupCharacterMap({0xF001: "used", 0xF002: "unused"})
+    font.setupGlyf(dict.fromkeys(names, Glyph()))
+    font.setupHorizontalMetrics(dict.fromkeys(names, (500, 0)))
+    font.setupHorizontalHeader()
+    font.setupNameTable({"familyName": "F", "styleName": "Regular"})
+    font.setupPost()
+    font.save(path)
+
+
+@pytest.fixture
+def static(tmp_path):
+    """Return a folder of the files that `PAGE` loads."""
+    for folder in ("styles", "fonts"):
+        (tmp_path / folder).mkdir()
+    texts = {
+        "styles/theme.css": THEME,
+        "basic.css": ".b{background:url(b.png)}",
+        "book.css": ".a{}",
+        "documentation_options.js": "const OPTIONS = 1",
+    }
+    texts |= {"first.js": "let first = 1", "late.js": "first += 1"}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    write_font(tmp_path / "fonts/f.ttf")
+    return tmp_path
+
+
+def read(static, page, kind):
+    """Return the text of the one bundle of a kind that a page loads."""
+    (name,) = re.findall(rf'="\.\./_static/(bundle\.\w+\.{kind})"', page)
+    return (static / name).read_text()
+
+
+def test_a_page_loads_one_file_of_each_kind_with_all_parts_in_order(static):
+    page = Bundles(static, {"fa-used"}).lighten(PAGE)
+    assert read(static, page, "js").split() == ";let first = 1; ;first += 1;".split()
+    style = read(static, page, "css")
+    assert style.startswith(".b{background:url(b.png)}") and style.endswith(".a{}")
+    for kept in ("favicon.svg", "let own = 1;", "const OPTIONS = 1", "cells.js"):
+        assert kept in page
+    for dropped in ("THEBE", "preload", "theme.css", "late.js"):
+        assert dropped not in page
+
+
+@pytest.mark.parametrize(("body", "times"), [("<p>Words.</p>", 0), ('<span class="math">x</span>', 1)])
+def test_mathjax_is_loaded_where_there_are_formulas(static, body, times):
+    assert Bundles(static, set()).lighten(PAGE.format(body)).count("mathjax") == times
+
+
+def test_of_the_icons_only_those_of_the_pages_are_left(static):
+    style = read(static, Bundles(static, {"fa-used"}).lighten(PAGE), "css")
+    assert r"\f001" in style and r"\f002" not in style
+    (place,) = re.findall(r"url\(([^)]*)\) format", style)
+    font = TTFont(static / place)
+    assert font.flavor == "woff" and set(font.getBestCmap()) == {0xF001}

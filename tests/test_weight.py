@@ -1,0 +1,43 @@
+"""What a page costs before any click, in bytes and files."""
+
+import gzip
+import re
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from test_browser import DESK, PAGES, address, browser, site
+
+__all__ = ["address", "browser", "site"]  # fixtures
+
+LANDING, PAGE, FILES = 250_000, 1_200_000, 25  # bytes, bytes, number
+
+
+@pytest.fixture(scope="module", params=PAGES, ids=lambda page: page.split("/")[-1])
+def opened(request, browser, address):
+    """Return the name of a page, the page, and the files that it asked for by itself."""
+    page = browser.new_page(viewport=DESK)
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(f"{address}/{request.param}.html", wait_until="networkidle")
+    page.evaluate("window.MathJax?.startup?.promise")
+    page.evaluate("document.fonts.ready")
+    yield request.param, page, [unquote(urlsplit(url).path) for url in asked if url.startswith(address)]
+    page.close()
+
+
+def weight(path):
+    """Return the bytes of a file as a server sends them."""
+    content = path.read_bytes()
+    return min(len(content), len(gzip.compress(content)))
+
+
+def test_a_page_is_light(site, opened):
+    name, _, files = opened
+    assert len(files) <= FILES
+    assert sum(weight(site / file[1:]) for file in set(files)) <= (LANDING if name == PAGES[0] else PAGE)
+
+
+def test_no_script_holds_up_a_page(site):
+    for path in site.rglob("*.html"):
+        loaded = re.findall(r"<script\b[^>]*\bsrc=[^>]*>", path.read_text())
+        assert not [tag for tag in loaded if not re.search(r"\b(defer|async|module)\b", tag)], path
