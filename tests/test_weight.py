@@ -1,15 +1,21 @@
-"""What a page costs before any click, in bytes and files."""
+"""What a page costs before any click, in bytes and files, and whether it can be used by all who read it."""
 
 import gzip
 import re
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from test_browser import DESK, PAGES, address, browser, site
+from test_browser import DESK, PAGES, ROOT, address, browser, dress, site
 
 __all__ = ["address", "browser", "site"]  # fixtures
 
 LANDING, PAGE, FILES = 250_000, 1_200_000, 25  # bytes, bytes, number
+AXE = ROOT / ".offline/node_modules/axe-core/axe.min.js"
+# Formulas are MathJax's, and contrast is measured elsewhere.
+VIOLATIONS = """async options => {
+    const { violations } = await axe.run({ exclude: [["mjx-container"]] }, { resultTypes: ["violations"], ...options });
+    return violations.filter(({ impact }) => impact !== "minor").map(({ id, nodes }) => `${id}: ${nodes[0].html}`);
+}"""
 
 
 @pytest.fixture(scope="module", params=PAGES, ids=lambda page: page.split("/")[-1])
@@ -35,6 +41,18 @@ def test_a_page_is_light(site, opened):
     name, _, files = opened
     assert len(files) <= FILES
     assert sum(weight(site / file[1:]) for file in set(files)) <= (LANDING if name == PAGES[0] else PAGE)
+
+
+def test_axe_finds_nothing_but_trifles(opened):
+    """In the dark, it is asked again what depends on colours."""
+    _, page, _ = opened
+    page.evaluate(AXE.read_text())
+    for theme, options in (
+        ("light", {"rules": {"color-contrast": {"enabled": False}}}),
+        ("dark", {"runOnly": {"type": "rule", "values": ["link-in-text-block"]}}),
+    ):
+        dress(page, theme, DESK)
+        assert not page.evaluate(VIOLATIONS, options)
 
 
 def test_no_script_holds_up_a_page(site):
