@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,9 +18,10 @@ import yaml
 from grading_samples import GRADING, HOSTILE, LIMITS, RIGHT, ROOT, WRONG
 
 from amptutorial.assignments import ASSIGNMENTS
-from amptutorial.grading import classroom, config, isolation, judge
+from amptutorial.grading import classroom, config, gradebook, isolation, judge
 from amptutorial.grading.__main__ import main
 from amptutorial.grading.record import Record
+from amptutorial.grading.submissions import Submission, collect_submissions
 
 pytestmark = pytest.mark.slow
 needs_solutions = pytest.mark.skipif(not (ROOT / "solutions").is_dir(), reason="the reference solutions are elsewhere")
@@ -58,6 +60,12 @@ def test_the_rules_cover_every_assignment(task):
         (lambda data: data["limits"].update(seconds=0), "limit seconds must be positive"),
         (lambda data: data.update(seed="secret"), "seed must be an integer"),
         (lambda data: data.pop("essential"), "missing essential"),
+        (lambda data: data.pop("seed"), "has no seed: name a seed_file"),
+        (lambda data: data.update(seed_file="none.txt"), "seed_file in .* cannot be read"),
+        (lambda data: data.update(attempts="first"), "attempts in .* is 'first', expected best or last"),
+        (lambda data: data.update(by_hand={"report": -1}), "the points of report"),
+        (lambda data: data.update(lateness={"deadline": 1}), "lateness in .* has deadline; expected are deadlines"),
+        (lambda data: data.update(lateness={"deadlines": {1: "soon"}}), "is 'soon': write a time as"),
     ],
 )
 def test_rules_that_cannot_be_followed_are_refused(tmp_path, change, text):
@@ -84,31 +92,6 @@ def hand_in(folder, **texts):
         place.mkdir(parents=True, exist_ok=True)
         (place / "denoiser.py").write_text(text, encoding="utf-8")
     return folder
-
-
-def test_what_cannot_be_read_is_no_reason_to_stop(tmp_path):
-    hand_in(tmp_path, good=RIGHT, large="#" * 3000, twice="")
-    (tmp_path / "alone.py").write_text("x = 1")
-    (tmp_path / "twice.py").write_text("x = 1")
-    for name in ("empty", "latin", "linked", "pipe", "folder/denoiser.py", ".hidden", "__pycache__"):
-        (tmp_path / name).mkdir(parents=True)
-    (tmp_path / "latin/denoiser.py").write_bytes("# café".encode("latin-1"))
-    (tmp_path / "linked/denoiser.py").symlink_to(tmp_path / "good/denoiser.py")
-    (tmp_path / "friend").symlink_to(tmp_path / "good")
-    os.mkfifo(tmp_path / "pipe/denoiser.py")
-    (tmp_path / "notes.txt").touch()
-    found = {each.student: each.source for each in classroom.collect_submissions(tmp_path, 2)}
-    assert found.pop("good") == RIGHT.encode() and found.pop("alone") == b"x = 1"
-    assert {name: text.split(":")[0] for name, text in found.items()} == {
-        "empty": "no file denoiser.py was handed in",
-        "folder": "cannot be read",
-        "friend": "the folder is a symbolic link",
-        "large": "the file is larger than 2 kB",
-        "latin": "the file is not encoded in UTF-8",
-        "linked": "the file is a symbolic link",
-        "pipe": "denoiser.py is not a regular file",
-        "twice": "handed in twice, as a folder and as a file",
-    }
 
 
 def test_a_folder_without_submissions_is_an_error(tmp_path, capsys):
@@ -162,10 +145,10 @@ def test_points_of_the_others_do_not_depend_on_a_hostile_neighbour(graded, rules
 
 def test_the_csv_has_a_column_for_every_check_and_no_formula(graded, rules):
     table = read(graded / "grades.csv")
-    assert list(table["student_01"]) == ["student", *rules.weights, "total", "status"]
+    assert list(table["student_01"]) == ["student", "attempt", *rules.weights, "late", "total", "status"]
     assert "'=student<b>" in table
     assert "no file denoiser.py" in table["student_06"]["status"]
-    assert [classroom.csv_cell(text)[0] for text in ("=1", "+1", "-1", "@a", "\t=1", "a")] == ["'"] * 5 + ["a"]
+    assert [gradebook.csv_cell(text)[0] for text in ("=1", "+1", "-1", "@a", "\t=1", "a")] == ["'"] * 5 + ["a"]
     text = (graded / "grades.csv").read_text()
     assert not any(cell.startswith(("=", "+", "-", "@")) for row in csv.reader(io.StringIO(text)) for cell in row)
 
@@ -203,14 +186,16 @@ def test_a_second_run_grades_only_what_has_changed(graded, judged):
 
 
 def test_a_result_belongs_to_its_rules(rules):
-    other = config.Rules(1, rules.seed + 1, rules.weights, rules.essential, rules.limits)
-    keys = {rules.key(b"a"), rules.key(b"b"), other.key(b"a"), rules.key("b'a'")}
-    assert len(keys) == 4 and rules.key(b"a") in keys
+    others = [replace(rules, seed=rules.seed + 1), rules.for_student("student_01"), rules.for_student("student_02")]
+    keys = {rules.key(b"a"), rules.key(b"b"), rules.key("b'a'"), rules.key(b"a", {"helper.py": b""})}
+    keys |= {other.key(b"a") for other in others}
+    assert len(keys) == 7 and rules.key(b"a") in keys
+    assert replace(rules, weights={}, essential=()).key(b"a") == rules.key(b"a")
 
 
 def test_a_judge_that_dies_costs_nobody_else(tmp_path, rules, monkeypatch):
     monkeypatch.setattr(classroom, "_judge", len)  # takes other arguments: the process ends at once
-    submissions = [classroom.Submission(name, b"") for name in ("student_01", "student_02")]
+    submissions = [Submission(name, b"") for name in ("student_01", "student_02")]
     found = list(classroom.grade_class(submissions, rules, tmp_path))
     assert [each.status for each in found] == ["the judge ended with exit code 1: grade the submission again"] * 2
     assert list(tmp_path.iterdir()) == []
@@ -224,11 +209,12 @@ def test_what_is_not_a_record_is_refused(text):
 
 def test_a_fault_of_the_grader_is_reported_and_tried_again(tmp_path, rules, monkeypatch):
     monkeypatch.setattr(judge, "grade_submission", lambda *arguments: 1 / 0)
-    submission, path = classroom.Submission("student_01", b""), tmp_path / "student_01.json"
+    submission, path = Submission("student_01", b""), tmp_path / "student_01.json"
     classroom._judge(submission, rules, rules.key(b""), path, "none")
     stored = Record.from_json(path.read_text())
     assert "the grader failed, not the submission" in stored.status and "ZeroDivisionError" in stored.traceback
     assert (stored.student, stored.key) == ("student_01", "")
+    assert "seed" not in stored.log and stored.log["numpy"] == np.__version__
 
 
 def descendants(number):
@@ -268,7 +254,9 @@ def test_an_interrupted_run_leaves_valid_files_and_goes_on(tmp_path, ending, iso
     if ending != signal.SIGKILL:
         assert process.returncode == 130 and "has 1 of 3 submissions" in errors
     wait_for(lambda: not any(Path(f"/proc/{number}").exists() for number in started))
-    assert set(read(table)) == {"student_01"}
+    rows = read(table)
+    assert set(rows) == {"student_01", "student_02", "student_03"}
+    assert "not graded yet" not in rows["student_01"]["status"] and "not graded yet" in rows["student_03"]["status"]
     assert list(tmp_path.glob("submission_*")) == []
     if ending == signal.SIGINT:
         (tmp_path / "submissions/student_02/denoiser.py").unlink()
@@ -291,7 +279,7 @@ def test_the_sample_class_is_right_wrong_and_hostile(number, tmp_path):
     assert len(handed_in) >= sample_class.SIZE
     assert len({*handed_in.values()}) == len(handed_in)
     assert sum(name.startswith("right") for name in handed_in.values()) >= 4
-    assert len(classroom.collect_submissions(tmp_path, 64)) == len(handed_in)
+    assert len(collect_submissions(tmp_path, 64)) == len(handed_in)
 
 
 def test_a_change_that_does_not_fit_is_refused():

@@ -9,6 +9,7 @@ from contrast import luminance
 
 from amptutorial.checks import CHECKS, CheckResult
 from amptutorial.grading import feedback
+from amptutorial.grading.gradebook import Row
 from amptutorial.grading.record import Mark, Record, make_record
 
 NOT_ESSENTIAL = {"jacobian", "state_evolution", "prediction"}
@@ -43,6 +44,10 @@ def promise(name):
     return (CHECKS[name].contract, CHECKS[name].read) if name in CHECKS else ("", "")
 
 
+def row(record):
+    return Row(record.student, record.student, record)
+
+
 @pytest.fixture
 def records(rules):
     """Return seven records by student: two cannot be checked, three earn nothing, one has mistakes, one has none."""
@@ -64,8 +69,8 @@ def records(rules):
 def pages(records, rules, tmp_path):
     """Return the folder of all pages of the class."""
     for record in records:
-        feedback.write_feedback(tmp_path / "feedback", record, rules)
-    feedback.write_summary(tmp_path, records, rules)
+        feedback.write_feedback(tmp_path / "feedback", row(record), rules)
+    feedback.write_summary(tmp_path, list(map(row, records)), rules)
     return tmp_path
 
 
@@ -121,7 +126,7 @@ def test_colours_have_contrast_in_both_themes():
 
 
 def test_the_summary_counts_failures_and_names_nobody(pages, records):
-    shown = feedback.summarise_class(records)
+    shown = feedback.summarise_class(list(map(row, records)))
     assert shown["size"] == 7 and dict(shown["histogram"])["0 to under 10"] == 5
     assert sum(count for _, count in shown["histogram"]) == 7
     assert shown["checked"] == 5 and sum(count for _, count in shown["unchecked"]) == 2
@@ -138,5 +143,5 @@ def test_the_same_mistake_with_other_numbers_is_the_same():
         return Record("graded", (Mark("jacobian", 0.0, 4.0, False, message, "", ""),))
 
     records = [found(message) for message in ("is 0.25", "other", "is 1e-3")]
-    (failure,) = feedback.summarise_class(records)["failures"]
+    (failure,) = feedback.summarise_class(list(map(row, records)))["failures"]
     assert (failure["count"], failure["times"], failure["message"]) == (3, 2, "is 0.25")

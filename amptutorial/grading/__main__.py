@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import importlib
 import os
 import signal
 import sys
@@ -16,16 +17,20 @@ from tqdm import tqdm  # noqa: E402
 
 from .._files import write_atomically  # noqa: E402
 from .._validation import check_integer  # noqa: E402
-from . import classroom, config, feedback, isolation  # noqa: E402
+from ..assignments import assignment  # noqa: E402
+from . import classroom, config, course, exports, isolation, judge  # noqa: E402
+from .gradebook import class_table  # noqa: E402
+from .submissions import single_submission  # noqa: E402
+
+COMMANDS = {"export-nbgrader": "nbgrader", "students-branch": "students_branch"}
 
 
 def main(arguments=None):
     """Run the grader and return its exit status."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    if arguments[:1] == ["export-nbgrader"]:
-        from .nbgrader import main as export_nbgrader
-
-        return export_nbgrader(arguments[1:])
+    if arguments and arguments[0] in COMMANDS:
+        module = importlib.import_module(f".{COMMANDS[arguments[0]]}", __package__)
+        return module.main(arguments[1:])
     options = _parser().parse_args(arguments)
     if not hasattr(os, "killpg"):
         print(
@@ -34,20 +39,31 @@ def main(arguments=None):
         )
         return 1
     try:
+        if options.dry_run:
+            return _dry_run(options)
         check_integer(options.jobs, "--jobs", minimum=1)
+        if not (options.submissions and options.out):
+            raise ValueError("name the folder of the submissions, and --out grades.csv")
+        for folder in options.submissions:
+            _check_place(options.out, folder)
+        isolate, warning = isolation.choose(options.isolate)
         path = options.config or config.default_path()
         rules = config.load_rules(path, options.assignment, options.seed)
-        kilobytes = rules.limits["file_kilobytes"]
-        submissions = classroom.collect_submissions(options.submissions, kilobytes)
-        _check_place(options.out, options.submissions)
-        isolate, warning = isolation.choose(options.isolate)
+        found = course.load_course(
+            options.submissions, rules, options.roster, options.marks, options.anonymous
+        )
+        if options.format == "canvas":
+            options.column = exports.canvas_column(found.people, options.column)
+        if options.format == "moodle":
+            exports.check_moodle(found.people)
+        folder = options.out.parent / f"{options.out.stem}_files"
+        n_similar = course.write_similar(found, options.earlier, path, folder)
     except (OSError, ValueError, TypeError) as error:
         print(error, file=sys.stderr)
         return 1
-    if warning:
-        print(warning, file=sys.stderr)
+    _warn(found, path, warning)
     try:
-        return _grade(submissions, rules, options.out, options.jobs, isolate)
+        return _grade(found, folder, n_similar, options, isolate)
     except OSError as error:
         print(
             f"the results cannot be written: {error}. What is graded is kept: the same "
@@ -66,31 +82,69 @@ def _check_place(out, submissions):
         )
 
 
-def _grade(submissions, rules, out, jobs, isolate):
+def _dry_run(options):
+    """Print the report of one file on the public settings, run as the grader does."""
+    number = options.assignment
+    rules = config.public_rules(number)
+    submission = single_submission(options.dry_run, rules.limits["file_kilobytes"])
+    isolate, warning = isolation.choose(options.isolate)
+    if warning:
+        print(warning, file=sys.stderr)
+    record = judge.grade_submission(
+        submission.source, rules, isolate, submission.helpers
+    )
+    if submission.note:
+        print(submission.note)
+    print(judge.as_report(record, f"Assignment {number}, {assignment(number).title}"))
+    if record.printed:
+        print(f"The end of what was printed:\n{record.printed}")
+    return 0 if all(mark.passed for mark in record.marks) else 1
+
+
+def _warn(found, path, warning):
+    """Say what the lecturer should know before anything is graded."""
+    if warning:
+        print(warning, file=sys.stderr)
+    if found.rules.seed_is_public:
+        print(
+            f"the seed in {path} is public, and students can try the hidden settings: "
+            "write a secret into a file and name it there as seed_file, or set "
+            f"{config.SEED_VARIABLE}",
+            file=sys.stderr,
+        )
+    if found.strangers:
+        print(
+            f"not on the roster, and graded all the same: {', '.join(found.strangers)}",
+            file=sys.stderr,
+        )
+
+
+def _grade(found, folder, n_similar, options, isolate):
     """Grade the class and write all files, also those of an unfinished run.
 
     The table is written anew after each submission.
     """
-    folder = out.parent / f"{out.stem}_files"
+    out, to_grade = options.out, found.to_grade
     isolation.sweep()
     graded = classroom.grade_class(
-        submissions, rules, folder / "results", jobs, isolate
+        to_grade, found.rules, folder / "results", options.jobs, isolate
     )
     records, interrupted = [], False
     # closing ends the judges that are still at work
     with contextlib.closing(graded), _signals_interrupt():
         try:
             for record in tqdm(
-                graded, total=len(submissions), unit="submission", disable=None
+                graded, total=len(to_grade), unit="submission", disable=None
             ):
                 records.append(record)
-                feedback.write_feedback(folder / "feedback", record, rules)
-                write_atomically(out, classroom.class_table(records, rules))
+                write_atomically(out, class_table(found.rows(records), found.rules))
         except KeyboardInterrupt:
             interrupted = True
-    write_atomically(out, classroom.class_table(records, rules))
-    feedback.write_summary(folder, records, rules)
-    done = f"{len(records)} of {len(submissions)} submissions"
+    course.write_course(found, records, out, folder)
+    exported = course.write_exports(
+        found, records, options.format, options.column, out, folder
+    )
+    done = f"{len(records)} of {len(to_grade)} submissions"
     if interrupted:
         print(
             f"Interrupted: {out} has {done}. The same command goes on from here.",
@@ -100,6 +154,9 @@ def _grade(submissions, rules, out, jobs, isolate):
     print(f"{done} graded: {out}")
     print(f"feedback: {folder / 'feedback'}")
     print(f"the class: {folder / 'summary.html'}")
+    print(f"{n_similar} pairs to look at: {folder / 'similarity.csv'}")
+    for path in exported:
+        print(f"for {options.format.capitalize()}: {path}")
     return 0
 
 
@@ -120,32 +177,39 @@ def _parser():
         prog="python -m amptutorial.grading",
         description="Grade a class. Stored results are kept, and only what has changed "
         "is graded again.",
-        epilog="python -m amptutorial.grading export-nbgrader --help: the assignments "
-        "as an nbgrader course.",
+        epilog="Other commands, each with --help: export-nbgrader, the assignments as "
+        "an nbgrader course; students-branch, a repository without solutions.",
     )
     parser.add_argument(
         "submissions",
         type=Path,
-        help="folder with <student>/denoiser.py or <student>.py",
+        nargs="*",
+        help="folder with <student>/denoiser.py or <student>.py, or as Canvas, Moodle "
+        "or Gradescope hands it out; several folders are attempts, the first one first",
     )
     parser.add_argument(
         "--assignment", type=int, required=True, metavar="N", help="its number"
     )
     parser.add_argument(
+        "--dry-run",
+        type=Path,
+        metavar="FILE",
+        help="for students: report on one file, with the public settings",
+    )
+    parser.add_argument(
         "--out",
         type=Path,
-        required=True,
-        help="the CSV; <out>_files/ beside it holds the rest",
+        metavar="CSV",
+        help="the table; <out>_files/ beside it holds the rest",
     )
     parser.add_argument(
         "--config",
         type=Path,
+        metavar="YML",
         help="points, limits and seed (default: assignments/grading.yml)",
     )
     parser.add_argument(
-        "--seed",
-        type=int,
-        help="of the hidden settings, instead of the one in the configuration",
+        "--seed", help="of the hidden settings, instead of the one in the configuration"
     )
     parser.add_argument(
         "--jobs",
@@ -159,7 +223,39 @@ def _parser():
         help="a machine of its own for each submission (default: bwrap, if bubblewrap "
         "works here, or else none)",
     )
+    _add_tables(parser.add_argument_group("the class"))
     return parser
+
+
+def _add_tables(group):
+    """Add the options about the class as a whole."""
+    group.add_argument(
+        "--roster",
+        type=Path,
+        metavar="CSV",
+        help="of your own with a column student, or from the platform",
+    )
+    group.add_argument(
+        "--marks", type=Path, metavar="CSV", help="points for what is marked by hand"
+    )
+    group.add_argument(
+        "--format",
+        choices=exports.FORMATS,
+        default="csv",
+        help="write the file of a platform too",
+    )
+    group.add_argument("--column", help="of the assignment in Canvas: 'Ridge (1234)'")
+    group.add_argument(
+        "--earlier",
+        type=Path,
+        nargs="+",
+        default=[],
+        metavar="FOLDER",
+        help="submissions of other years, for the list of similar files",
+    )
+    group.add_argument(
+        "--anonymous", action="store_true", help="pseudonyms in tables and on pages"
+    )
 
 
 if __name__ == "__main__":

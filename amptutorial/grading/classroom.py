@@ -1,111 +1,35 @@
-"""Walk through a class: collect the submissions, grade each, keep what is done.
+"""Grade the submissions of a class and keep what is done.
 
 Each submission is graded in a process of its own.
 """
 
-import csv
-import errno
-import io
+import hashlib
+import importlib.metadata
 import multiprocessing
 import os
+import platform
 import signal
-import stat
 import threading
 import time
 import traceback
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from datetime import datetime
 from multiprocessing.connection import wait
 
 from .._files import write_atomically
 from . import judge
-from .record import Record, make_record
+from .record import Record, make_record, settle
 
 # beyond the submission's own: for a judge that hangs although it should not
 JUDGE_SECONDS = 300
-
-
-@dataclass(frozen=True)
-class Submission:
-    """What a student handed in.
-
-    Attributes
-    ----------
-    student : str
-    source : bytes or str
-        The bytes of denoiser.py, or a text that says why there are none.
-    """
-
-    student: str
-    source: bytes | str
-
-
-def collect_submissions(folder, kilobytes):
-    """Return the `Submission` of every student in a folder.
-
-    Students hand in ``folder/<student>/denoiser.py`` or ``folder/<student>.py``.
-
-    Parameters
-    ----------
-    folder : Path
-    kilobytes : float
-        The largest file that is accepted.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the folder has no submission at all.
-    """
-    places = {}
-    for entry in sorted(folder.iterdir()):
-        if entry.name.startswith((".", "__")):
-            continue
-        if entry.is_dir():
-            places.setdefault(entry.name, []).append(entry / "denoiser.py")
-        elif entry.suffix == ".py":
-            places.setdefault(entry.stem, []).append(entry)
-    if not places:
-        raise FileNotFoundError(
-            f"no submissions in {folder}: expected <student>/denoiser.py or "
-            "<student>.py there"
-        )
-    return [
-        Submission(student, _source(paths, kilobytes))
-        for student, paths in sorted(places.items())
-    ]
-
-
-def _source(paths, kilobytes):
-    """Return the bytes of a submission, or why it cannot be graded."""
-    if len(paths) > 1:
-        return "handed in twice, as a folder and as a file: keep one"
-    if paths[0].name == "denoiser.py" and paths[0].parent.is_symlink():
-        return "the folder is a symbolic link: hand in a folder"
-    # without following links, and without waiting for the other end of a named pipe
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
-    try:
-        with open(os.open(paths[0], flags), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                return "denoiser.py is not a regular file"
-            source = file.read(int(kilobytes * 1024) + 1)
-    except FileNotFoundError:
-        return "no file denoiser.py was handed in"
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            return "the file is a symbolic link: hand in the file itself"
-        return f"cannot be read: {error.strerror}"
-    if len(source) > kilobytes * 1024:
-        return f"the file is larger than {kilobytes:g} kB"
-    try:
-        source.decode("utf-8")
-    except UnicodeDecodeError:
-        return "the file is not encoded in UTF-8: save it with that encoding"
-    return source
+VERSIONS = ("amptutorial", "numpy", "scipy")
 
 
 def grade_class(submissions, rules, folder, jobs=2, isolate="none"):
     """Yield the `Record` of every submission as soon as it is known.
 
-    Records that are stored and unchanged come first.
+    Records that are stored and unchanged come first, with the points of `rules`: other
+    weights need no other run.
 
     Parameters
     ----------
@@ -121,9 +45,9 @@ def grade_class(submissions, rules, folder, jobs=2, isolate="none"):
     folder.mkdir(parents=True, exist_ok=True)
     rest = []
     for submission in submissions:
-        stored = _stored(folder, submission.student)
-        if stored is not None and stored.key == rules.key(submission.source):
-            yield stored
+        stored = _stored(folder, submission)
+        if stored is not None and stored.key == _key(submission, rules):
+            yield settle(stored, rules)
         else:
             rest.append(submission)
     yield from run_judges(rest, rules, folder, jobs, isolate)
@@ -150,7 +74,7 @@ def run_judges(submissions, rules, folder, jobs, isolate="none"):
                     continue
                 _stop_judge(process)
                 del running[process]
-                stored = _stored(folder, submission.student)
+                stored = _stored(folder, submission)
                 yield stored or _lost_record(submission, rules, process)
     finally:
         for process in running:
@@ -158,9 +82,9 @@ def run_judges(submissions, rules, folder, jobs, isolate="none"):
 
 
 def _start_judge(context, submission, rules, folder, isolate):
-    path = _record_path(folder, submission.student)
+    path = _record_path(folder, submission)
     path.unlink(missing_ok=True)
-    task = (submission, rules, rules.key(submission.source), path, isolate)
+    task = (submission, rules, _key(submission, rules), path, isolate)
     process = context.Process(target=_judge, args=task)
     process.start()
     return process
@@ -169,9 +93,12 @@ def _start_judge(context, submission, rules, folder, isolate):
 def _judge(submission, rules, key, path, isolate):
     """Grade a submission and store its record: the body of a judge's process."""
     threading.Thread(target=_end_with_the_grader, daemon=True).start()
+    own, started = rules.for_student(submission.student), time.monotonic()
     try:
-        found = judge.grade_submission(submission.source, rules, isolate)
-        record = replace(found, key=key)
+        record = judge.grade_submission(
+            submission.source, own, isolate, submission.helpers
+        )
+        record = replace(record, key=key)
     # nothing is stored; the worker has been killed on the way here
     except KeyboardInterrupt:
         return
@@ -179,7 +106,28 @@ def _judge(submission, rules, key, path, isolate):
     except Exception:  # noqa: BLE001
         status = "the grader failed, not the submission: grade it again"
         record = make_record(rules, status, traceback=traceback.format_exc())
-    write_atomically(path, replace(record, student=submission.student).to_json())
+    log = _log(own, time.monotonic() - started)
+    write_atomically(path, replace(_named(record, submission), log=log).to_json())
+
+
+def _key(submission, rules):
+    own = rules.for_student(submission.student)
+    return own.key(submission.source, submission.helpers)
+
+
+def _named(record, submission):
+    return replace(record, student=submission.student, attempt=submission.attempt)
+
+
+def _log(rules, seconds):
+    """Return when and with what a submission has been graded."""
+    return {
+        "date": datetime.now().astimezone().isoformat(timespec="seconds"),
+        "seconds": round(seconds, 1),
+        "seed fingerprint": rules.fingerprint(),
+        "python": platform.python_version(),
+        **{name: importlib.metadata.version(name) for name in VERSIONS},
+    }
 
 
 def _end_with_the_grader():
@@ -210,41 +158,33 @@ def _lost_record(submission, rules, process):
     """
     code = process.exitcode
     status = f"the judge ended with exit code {code}: grade the submission again"
-    return replace(make_record(rules, status), student=submission.student)
+    return _named(make_record(rules, status), submission)
 
 
-def _record_path(folder, student):
-    return folder / f"{student}.json"
-
-
-def _stored(folder, student):
-    """Return the stored record of a student, or None."""
-    try:
-        return Record.from_json(_record_path(folder, student).read_text("utf-8"))
-    except (FileNotFoundError, ValueError):
-        return None
-
-
-def class_table(records, rules):
-    """Return the CSV of a class: student, points of every check, total, status."""
-    table = io.StringIO()
-    writer = csv.writer(table)
-    writer.writerow(["student", *rules.weights, "total", "status"])
-    for record in sorted(records, key=lambda record: record.student):
-        points = {mark.name: mark.points for mark in record.marks}
-        values = [*(points[name] for name in rules.weights), record.total]
-        numbers = [f"{value:.2f}" for value in values]
-        writer.writerow([csv_cell(record.student), *numbers, csv_cell(record.status)])
-    return table.getvalue()
-
-
-def csv_cell(text):
-    """Return a text as one line that no spreadsheet takes for a formula.
+def file_name(student):
+    """Return a name for a student's files, whatever the student is called.
 
     Examples
     --------
-    >>> csv_cell("=1+1")
-    "'=1+1"
+    >>> file_name("ada"), len(file_name("a" * 300)), file_name("a/b")[:4]
+    ('ada', 57, 'a_b-')
     """
-    line = " ".join(text.split())[:300]
-    return f"'{line}" if line.startswith(("=", "+", "-", "@")) else line
+    safe = student.replace("/", "_").replace("\0", "_")
+    while len(os.fsencode(safe)) > 100:
+        safe = safe[: min(48, len(safe) - 1)] if len(safe) > 48 else safe[:-1]
+    if safe == student and student not in ("", ".", ".."):
+        return student
+    return f"{safe}-{hashlib.sha256(os.fsencode(student)).hexdigest()[:8]}"
+
+
+def _record_path(folder, submission):
+    again = f".attempt_{submission.attempt}" if submission.attempt > 1 else ""
+    return folder / f"{file_name(submission.student)}{again}.json"
+
+
+def _stored(folder, submission):
+    """Return the stored record of a submission, or None."""
+    try:
+        return Record.from_json(_record_path(folder, submission).read_text("utf-8"))
+    except (FileNotFoundError, ValueError):
+        return None

@@ -3,21 +3,28 @@
 import functools
 import hashlib
 import json
-from dataclasses import asdict, dataclass
+import os
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import yaml
 
 from .._validation import check_integer, check_positive
 from ..assignments import assignment
+from .lateness import Lateness, read_lateness
 
-LIMITS = (
-    "seconds",
-    "seconds_per_call",
-    "megabytes",
-    "file_kilobytes",
-    "output_kilobytes",
-)
+# of a dry run where there is no grading.yml; that of the course has the same
+PUBLIC_LIMITS = {
+    "seconds": 180,
+    "seconds_per_call": 15,
+    "megabytes": 1024,
+    "file_kilobytes": 256,
+    "output_kilobytes": 256,
+}
+LIMITS = tuple(PUBLIC_LIMITS)
+PUBLIC_SEED = "20240"
+SEED_VARIABLE = "AMPTUTORIAL_SEED"
+ATTEMPTS = ("best", "last")
 PACKAGE = Path(__file__).parents[1]
 
 
@@ -29,8 +36,8 @@ class Rules:
     ----------
     number : int
         Of the assignment.
-    seed : int
-        Of the hidden settings: what students never see.
+    seed : int or None
+        Of the hidden settings, which students never see; None for the public ones.
     weights : dict
         Points for each check; 100 in all.
     essential : tuple of str
@@ -38,20 +45,56 @@ class Rules:
         most promises.
     limits : dict
         See `LIMITS`; seconds, megabytes and kilobytes.
+    attempts : str
+        Which attempt counts, "best" or "last".
+    lateness : Lateness
+    by_hand : dict
+        The most points for each part that is marked by hand.
+    seed_is_public : bool
+        Whether the seed is the one that comes with the kit.
     """
 
     number: int
-    seed: int
+    seed: int | None
     weights: dict
     essential: tuple
     limits: dict
+    attempts: str = "last"
+    lateness: Lateness = Lateness()
+    by_hand: dict = field(default_factory=dict)
+    seed_is_public: bool = False
 
-    def key(self, source):
-        """Return what the points of a submission depend on, as a hash.
+    def key(self, source, helpers=None):
+        """Return, as a hash, what the checks of a submission depend on.
 
-        They depend on the file, these rules, and the package.
+        It depends on the files, the seed, the limits, and the package. Points do not
+        come in: other weights need no other run.
         """
-        return _digest(json.dumps(asdict(self)), repr(source), _package())
+        rules = json.dumps([self.number, self.seed, self.limits])
+        return _digest(rules, repr(source), repr(helpers or {}), _package())
+
+    def for_student(self, student):
+        """Return these rules with the seed of one student."""
+        return replace(self, seed=derive_seed(self.seed, student))
+
+    def pseudonym(self, student):
+        """Return a name that does not tell who it is without the seed."""
+        return f"anonymous_{_digest('name', str(self.seed), student)[:8]}"
+
+    def fingerprint(self):
+        """Return what tells two seeds apart and does not tell the seed."""
+        return _digest("fingerprint", str(self.seed))[:8]
+
+
+def derive_seed(secret, *parts):
+    """Return the seed of a part of the course, a number from which no other follows.
+
+    Examples
+    --------
+    >>> derive_seed("secret", 1) == derive_seed("secret", 2)
+    False
+    """
+    return int(_digest("seed", str(secret), *map(str, parts))[:15], 16)
 
 
 @functools.cache
@@ -85,7 +128,11 @@ def default_path():
 
 
 def load_rules(path, number, seed=None):
-    """Return the `Rules` for assignment `number`; `seed` replaces the one of the file.
+    """Return the `Rules` for assignment `number`.
+
+    The secret that all seeds are derived from is `seed`, or else what the environment
+    has as AMPTUTORIAL_SEED, or else the text of the ``seed_file`` that the file names,
+    or else its ``seed``.
 
     Raises
     ------
@@ -98,7 +145,8 @@ def load_rules(path, number, seed=None):
         data = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
     except yaml.YAMLError as error:
         raise ValueError(f"{path} is not valid YAML: {error}") from None
-    _same_names(data, ("seed", "limits", "essential", "weights"), str(path))
+    optional = ("seed", "seed_file", "attempts", "lateness", "by_hand")
+    _same_names(data, ("limits", "essential", "weights"), str(path), optional)
     _same_names(data["limits"], LIMITS, f"limits in {path}")
     weights = _weights(data["weights"] or {}, task, path)
     limits = {
@@ -106,8 +154,67 @@ def load_rules(path, number, seed=None):
         for name, value in data["limits"].items()
     }
     essential = tuple(name for name in data["essential"] if name in weights)
-    seed = check_integer(data["seed"] if seed is None else seed, "seed")
-    return Rules(number, seed, weights, essential, limits)
+    secret = _secret(data, path) if seed is None else str(seed)
+    attempts = data.get("attempts", "last")
+    if attempts not in ATTEMPTS:
+        raise ValueError(f"attempts in {path} is {attempts!r}, expected best or last")
+    return Rules(
+        number,
+        derive_seed(secret, number),
+        weights,
+        essential,
+        limits,
+        attempts,
+        read_lateness(data.get("lateness"), number, path),
+        _by_hand(data.get("by_hand"), path),
+        secret == PUBLIC_SEED,
+    )
+
+
+def public_rules(number):
+    """Return the `Rules` of a dry run: public settings, and the limits of the course.
+
+    Where there is no ``grading.yml``, as on the students' side, the limits are those of
+    the kit.
+    """
+    try:
+        limits = load_rules(default_path(), number).limits
+    except FileNotFoundError:
+        limits = PUBLIC_LIMITS
+    names = assignment(number).check_names()
+    return Rules(number, None, dict.fromkeys(names, 0.0), (), limits)
+
+
+def _secret(data, path):
+    """Return the secret of the course as a text."""
+    from_environment = os.environ.get(SEED_VARIABLE, "").strip()
+    if from_environment:
+        return from_environment
+    if data.get("seed_file"):
+        file = Path(path).parent / str(data["seed_file"])
+        try:
+            secret = file.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise ValueError(
+                f"seed_file in {path} cannot be read ({error}): write a secret into it"
+            ) from None
+        if secret:
+            return secret
+        raise ValueError(f"{file} is empty: write a secret into it")
+    if "seed" not in data:
+        raise ValueError(f"{path} has no seed: name a seed_file that holds a secret")
+    return str(check_integer(data["seed"], "seed"))
+
+
+def _by_hand(parts, path):
+    if parts is None:
+        return {}
+    if not isinstance(parts, dict):
+        raise ValueError(f"by_hand in {path}: expected names, each with its points")
+    return {
+        str(name): check_positive(most, f"the points of {name} in {path}")
+        for name, most in parts.items()
+    }
 
 
 def _weights(every, task, path):
@@ -129,11 +236,12 @@ def _weights(every, task, path):
     return weights
 
 
-def _same_names(given, expected, where):
+def _same_names(given, expected, where, optional=()):
     listed = ", ".join(expected)
     if not isinstance(given, dict):
         raise ValueError(f"{where}: expected the names {listed}, each with a value")
-    unknown, missing = set(given) - set(expected), set(expected) - set(given)
+    unknown = set(given) - {*expected, *optional}
+    missing = set(expected) - set(given)
     for names, word in ((unknown, "unknown"), (missing, "missing")):
         if names:
             found = ", ".join(sorted(map(str, names)))

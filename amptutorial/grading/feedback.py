@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from .._files import write_atomically
 from ..assignments import assignment
+from .classroom import file_name
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1b1b1b; --paper: #ffffff; --rule: #8a8a8a;
@@ -55,9 +56,10 @@ STUDENT_HTML = """{% extends "page" %}
 {% block title %}{{ heading }}: {{ student }}{% endblock %}
 {% block body %}
 <h1>{{ heading }}</h1>
-<p>{{ student }}: <strong>{{ points(total) }} of 100 points</strong>.</p>
+<p>{{ student }}: <strong>{{ points(total) }} of {{ points(most) }} points</strong>.</p>
 {% if status != "graded" %}<p class="bad">{{ status }}</p>{% endif %}
-<table class="stacked"><caption>What was checked</caption>
+{% for other in others %}<p>{{ other }}</p>
+{% endfor %}<table class="stacked"><caption>What was checked</caption>
 <thead><tr><th scope="col">check</th><th scope="col">points</th>
 <th scope="col">found</th></tr></thead><tbody>
 {% for mark in marks %}<tr>
@@ -78,8 +80,10 @@ STUDENT_HTML = """{% extends "page" %}
 
 STUDENT_MD = """# {{ heading }}
 
-{{ student | escaped }}: **{{ points(total) }} of 100 points**
-{% if status != "graded" %}
+{{ student | escaped }}: **{{ points(total) }} of {{ points(most) }} points**
+{% for other in others %}
+{{ other | escaped }}
+{% endfor %}{% if status != "graded" %}
 {{ status | fenced }}
 {% endif %}
 | check | points | |
@@ -225,29 +229,53 @@ def _heading(rules):
     return f"Assignment {rules.number}: {assignment(rules.number).title}"
 
 
-def write_feedback(folder, record, rules):
+def write_feedback(folder, row, rules):
     """Write the page of one student, ``<student>.html`` and ``<student>.md``."""
-    shown = vars(record) | {"total": record.total, "heading": _heading(rules)}
     for suffix in ("html", "md"):
-        text = PAGES.get_template(f"student.{suffix}").render(shown)
-        write_atomically(folder / f"{record.student}.{suffix}", text)
+        text = student_page(row, rules, suffix)
+        write_atomically(folder / f"{file_name(row.shown)}.{suffix}", text)
 
 
-def write_summary(folder, records, rules):
+def student_page(row, rules, suffix="html"):
+    """Return the page of one student as a text."""
+    shown = vars(row.record) | {
+        "student": row.shown,
+        "total": row.total,
+        "most": 100 + sum(rules.by_hand[part] for part in row.marks),
+        "status": row.status,
+        "others": list(_others(row, rules)),
+        "heading": _heading(rules),
+    }
+    return PAGES.get_template(f"student.{suffix}").render(shown)
+
+
+def _others(row, rules):
+    """Yield a line for every reason why the total is not the sum of the checks."""
+    for part, value in row.marks.items():
+        most = points(rules.by_hand[part])
+        yield f"{part}, marked by hand: {points(value)} of {most}"
+    if row.late:
+        yield f"late: {points(row.late)} points subtracted"
+    if row.record.attempt > 1:
+        yield f"attempt {row.record.attempt} counts"
+
+
+def write_summary(folder, rows, rules):
     """Write the page of the class, ``summary.html`` and ``summary.md``.
 
     It names no student, and there is none of a class without records.
     """
-    if not records:
+    if not rows:
         return
-    shown = summarise_class(records) | {"heading": _heading(rules)}
+    shown = summarise_class(rows) | {"heading": _heading(rules)}
     for suffix in ("html", "md"):
         text = PAGES.get_template(f"summary.{suffix}").render(shown)
         write_atomically(folder / f"summary.{suffix}", text)
 
 
-def summarise_class(records):
+def summarise_class(rows):
     """Return what the page of the class shows, a dict."""
+    records = [row.record for row in rows]
     totals = [record.total for record in records]
     bins = Counter(min(int(total // 10), 9) for total in totals)
     checked = [record for record in records if record.status.startswith("graded")]

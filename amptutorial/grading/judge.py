@@ -3,11 +3,12 @@
 import functools
 
 from ..assignments import assignment
+from ..checks import CheckReport, CheckResult
 from .record import make_record
 from .remote import Session, StudentError, count_remote_lines, remote_class
 
 
-def grade_submission(source, rules, isolate="none"):
+def grade_submission(source, rules, isolate="none", helpers=None):
     """Return the `Record` of one submission, on hidden settings.
 
     Parameters
@@ -15,18 +16,40 @@ def grade_submission(source, rules, isolate="none"):
     source : bytes or str
         Of denoiser.py; a text says why there is none.
     rules : Rules
+        Without a seed the settings are the public ones.
     isolate : str
         One of `isolation.KINDS`.
+    helpers : dict, optional
+        The modules beside it, bytes by their path.
     """
     if isinstance(source, str):
         return make_record(rules, source)
-    with Session(source, rules.limits, isolate) as session:
+    with Session(source, rules.limits, isolate, helpers) as session:
         try:
             session.start()
         except StudentError as error:
             printed, lines = session.output(), error.traceback
             return make_record(rules, session.over, printed=printed, traceback=lines)
         return _check_session(session, rules)
+
+
+def as_report(record, title):
+    """Return what was found as the report that students know from their notebooks.
+
+    Where nothing could be checked it says so once.
+    """
+    if not record.status.startswith("graded"):
+        checks = f"{len(record.marks)} checks wait"
+        lines = f"{title}: {record.status}; {checks}", record.traceback.strip()
+        return "\n".join(filter(None, lines))
+    fields = ("name", "passed", "message", "contract", "read")
+    return CheckReport(
+        title,
+        tuple(
+            CheckResult(*(getattr(mark, name) for name in fields))
+            for mark in record.marks
+        ),
+    )
 
 
 def _check_session(session, rules):
@@ -40,7 +63,8 @@ def _check_session(session, rules):
         return student_class(name)(session, params)
 
     task = assignment(rules.number)
-    names = {setting.class_name for setting in task.hidden(rules.seed)}
+    settings = task.public() if rules.seed is None else task.hidden(rules.seed)
+    names = {setting.class_name for setting in settings}
     missing = [_error(student_class, name) for name in names]
     if all(missing):
         return make_record(rules, str(missing[0]), printed=session.output())

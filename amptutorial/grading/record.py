@@ -1,7 +1,9 @@
 """The record of a graded submission, which judge, classroom and feedback hand on."""
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
+
+NOT_RUN = "not run"
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,10 @@ class Record:
     key : str
         What the record depends on, as a hash (`config.Rules.key`); empty if the grading
         has to be repeated.
+    attempt : int
+    log : dict
+        When it was graded, in how many seconds, with which versions and which seed; the
+        seed as a fingerprint.
     """
 
     status: str
@@ -52,6 +58,8 @@ class Record:
     traceback: str = ""
     student: str = ""
     key: str = ""
+    attempt: int = 1
+    log: dict = field(default_factory=dict)
 
     @property
     def total(self):
@@ -108,9 +116,25 @@ def make_record(rules, status, results=(), printed="", traceback=""):
     return Record(status, marks, printed, traceback)
 
 
+def settle(record, rules):
+    """Return the record with the points of `rules`, from what its checks have found.
+
+    Examples
+    --------
+    >>> from .config import Rules
+    >>> record = Record("graded", (Mark("shapes", 4.0, 4.0, True, "", "", ""),))
+    >>> settle(record, Rules(1, 0, {"shapes": 7.0}, (), {})).total
+    7.0
+    """
+    graded = record.status.startswith("graded")
+    run = [mark for mark in record.marks if graded and mark.message != NOT_RUN]
+    new = make_record(rules, "graded" if graded else record.status, run)
+    return replace(record, status=new.status, marks=new.marks)
+
+
 def _mark(name, points, most, result):
     if result is None:
-        return Mark(name, points, most, False, "not run", "", "")
+        return Mark(name, points, most, False, NOT_RUN, "", "")
     message = result.message[:4000]
     return Mark(
         name, points, most, result.passed, message, result.contract, result.read

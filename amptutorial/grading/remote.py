@@ -56,6 +56,8 @@ class Session:
         ``limits`` of grading.yml.
     isolate : str
         One of `isolation.KINDS`.
+    helpers : dict, optional
+        The modules beside it, bytes by their path.
 
     Raises
     ------
@@ -63,8 +65,9 @@ class Session:
         From `ask`, if the submission does anything wrong.
     """
 
-    def __init__(self, source, limits, isolate="none"):
-        self.source, self.limits, self.isolate = source, limits, isolate
+    def __init__(self, source, limits, isolate="none", helpers=None):
+        self.files = {**(helpers or {}), "denoiser.py": source}
+        self.limits, self.isolate = limits, isolate
         self.generation, self.seconds, self.over = 0, 0.0, None
         self.prediction, self.place = None, None
         self.printed = tempfile.TemporaryFile()
@@ -100,8 +103,8 @@ class Session:
             )
         try:
             deadline = time.monotonic() + START_SECONDS
-            source = np.frombuffer(self.source, np.uint8)
-            protocol.send(self.channel, {"source": source}, deadline)
+            files = {n: np.frombuffer(data, np.uint8) for n, data in self.files.items()}
+            protocol.send(self.channel, {"files": files}, deadline)
             protocol.receive(self.channel, deadline)
         except (EOFError, OSError) as error:
             output = self.output()

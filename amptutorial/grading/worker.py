@@ -175,10 +175,11 @@ def main(limits):
     printed = io.BufferedWriter(Printed(1, "w", closefd=False))
     sys.stdout = sys.stderr = io.TextIOWrapper(printed, "utf-8", "replace")
     sys.stdout.reconfigure(line_buffering=True)
-    # the folder that holds the package, which the judge put first
-    sys.path[:] = sys.path[1:]
+    # without the folder that holds the package, which the judge put first; the modules
+    # beside denoiser.py come last, so that none of them replaces a library
+    sys.path[:] = [*sys.path[1:], os.getcwd()]
     package = Path(amptutorial.__file__).parent
-    Path(FILE).write_bytes(receive()["source"].tobytes())
+    _write_files(receive()["files"])
     sandbox.end_with_parent()
     sandbox.close_doors()
     sandbox.set_limits(limits)
@@ -192,6 +193,14 @@ def main(limits):
         except EOFError:
             return
         _write_all(answers, answer_question(worker, question))
+
+
+def _write_files(files):
+    """Write the submission into this folder, arrays of bytes by their path."""
+    for name, data in files.items():
+        path = Path(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data.tobytes())
 
 
 def _hide_the_grader():
