@@ -1,10 +1,7 @@
 """The assignments as a course for nbgrader, a notebook each.
 
-The graded cells are the checks, with hidden settings.
-
-nbgrader runs a submission and its checks in one process. That is convenient, but does
-not protect against a student who tampers with the checks; the grader of this package
-does.
+The graded cells are the checks. What runs them is `nbgrader_run`, with hidden settings
+and in a process apart from the submission.
 """
 
 import argparse
@@ -19,17 +16,20 @@ from ..assignments import ASSIGNMENTS
 from . import config
 
 CONFIGURATION = """# How nbgrader treats this course; see the README beside it.
+from amptutorial.grading.nbgrader_run import PREPROCESSORS
+
 c = get_config()
 c.CourseDirectory.course_id = "amptutorial"
-c.ClearSolutions.code_stub = {"python": "# complete the class above"}
-c.ExecutePreprocessor.timeout = 300
-c.ExecutePreprocessor.interrupt_on_timeout = True
+c.ClearSolutions.code_stub = {{"python": "# complete the class above"}}
+# No cell of a student runs in a kernel: the grader reads the denoiser out of the cells.
+c.Autograde.autograde_preprocessors = PREPROCESSORS
+c.Sandboxed.rules = {rules!r}
 """
 
 README = """# A course for nbgrader
 
-The notebooks in `source` hold the solutions and the seed of the hidden settings:
-keep this folder to yourself.
+The notebooks in `source` hold the solutions: keep this folder to yourself. The seed of
+the hidden settings stays in the file that `nbgrader_config.py` names.
 
     nbgrader generate_assignment {example}
     nbgrader autograde {example} --create
@@ -89,7 +89,8 @@ def export_course(course, path):
         _write_assignment(task, course / "source" / task.folder, briefs, rules)
     names = [task.folder for task in ASSIGNMENTS.values()]
     readme = README.format(example=names[0], derivation=DERIVATION_POINTS)
-    (course / "nbgrader_config.py").write_text(CONFIGURATION, encoding="utf-8")
+    configuration = CONFIGURATION.format(rules=str(Path(path).resolve()))
+    (course / "nbgrader_config.py").write_text(configuration, encoding="utf-8")
     (course / "README.md").write_text(readme, encoding="utf-8")
     return names
 
@@ -110,7 +111,7 @@ def _write_assignment(task, target, briefs, rules):
         if is_check:
             cells.append(_solution_cell(starter, reference))
         cells.append(_public_check(task.number) if is_check else _plain(cell))
-    notebook.cells = [*cells, _derivation_cell(), *_graded_cells(task, rules)]
+    notebook.cells = [*cells, _derivation_cell(), *_graded_cells(rules)]
     nbformat.write(notebook, target / "brief.ipynb")
 
 
@@ -159,22 +160,19 @@ def _derivation_cell():
     )
 
 
-def _graded_cells(task, rules):
-    """Return a cell for each check.
-
-    The first one replaces the public report by one with hidden settings.
-    """
-    hidden = (
-        "### BEGIN HIDDEN TESTS\n"
-        f'report = check_assignment({task.number}, "denoiser.py", seed={rules.seed})\n'
-        "### END HIDDEN TESTS\n"
-    )
+def _graded_cells(rules):
+    """Return a cell for each check; at the desk the public report answers."""
     gate = list(rules.essential)
-    sources = [f"report.require({name!r}, gate={gate})" for name in rules.weights]
-    sources[0] = hidden + sources[0]
     return [
-        _cell("code", f"check-{name}", source, points, grade=True, locked=True)
-        for source, (name, points) in zip(sources, rules.weights.items(), strict=True)
+        _cell(
+            "code",
+            f"check-{name}",
+            f"report.require({name!r}, gate={gate})",
+            points,
+            grade=True,
+            locked=True,
+        )
+        for name, points in rules.weights.items()
     ]
 
 
