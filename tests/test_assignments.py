@@ -137,6 +137,7 @@ def test_the_starter_has_every_class_that_is_graded_and_no_answer(task):
                 assert ast.get_docstring(method)
 
 
+@needs_solutions
 @every_assignment
 def test_the_points_in_the_brief_are_those_of_the_grader(task):
     weights = config.load_rules(GRADING, task.number).weights

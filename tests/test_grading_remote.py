@@ -41,7 +41,7 @@ def test_a_mistake_costs_the_points_of_its_checks(rules):
 
 
 def test_without_an_essential_check_nothing_else_earns_points(rules):
-    found = grade(RIGHT.replace('np.einsum("ik,ikl->il", P, self.inverses(r, F))', "0 * P"), rules)
+    found = grade(RIGHT.replace('np.einsum("ik,ikl->il", P, self._inverses(r, F))', "0 * P"), rules)
     assert passed(found) and found.total == 0
     assert "optimality or limits" in found.status
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+import yaml
 
 from amptutorial.assignments import ASSIGNMENTS
 from amptutorial.grading import config, nbgrader
@@ -17,22 +18,35 @@ from amptutorial.grading import config, nbgrader
 pytest.importorskip("nbgrader")
 ROOT = Path(__file__).parents[1]
 GRADING = ROOT / "assignments" / "grading.yml"
+if not ((ROOT / "solutions").is_dir() and GRADING.is_file()):
+    pytest.skip("the solutions and the rules of the grader are elsewhere", allow_module_level=True)
 TASK = ASSIGNMENTS[1]
 
 
 @pytest.fixture(scope="module")
 def course(tmp_path_factory):
-    """A course after the whole way: student_01 hands in the solution, student_02 what was released."""
-    if not (ROOT / "solutions").is_dir():
-        pytest.skip("the reference solutions are not here")
+    """A course after the whole way: one hands in the solution, one what was released, one tampers, one loops."""
     course = tmp_path_factory.mktemp("nbgrader") / "course"
     nbgrader.export_course(course, GRADING)
     run(course, "generate_assignment", TASK.folder)
     shutil.copytree(course / "source" / TASK.folder, course / "submitted" / "student_01" / TASK.folder)
     shutil.copytree(course / "release" / TASK.folder, course / "submitted" / "student_02" / TASK.folder)
+    for student, cell in {"student_03": TAMPERS, "student_04": LOOPS}.items():
+        hand_in(course, student, cell)
     run(course, "autograde", TASK.folder, "--create")
     run(course, "generate_feedback", TASK.folder)
     return course
+
+
+def hand_in(course, student, text):
+    """Hand in what was released, with another cell for the denoiser and the same code at the end."""
+    folder = course / "submitted" / student / TASK.folder
+    shutil.copytree(course / "release" / TASK.folder, folder)
+    notebook = nbformat.read(folder / "brief.ipynb", as_version=4)
+    (cell,) = (cell for cell in notebook.cells if cell.metadata.get("nbgrader", {}).get("grade_id") == "denoiser")
+    cell.source = text.format(mark=course / "ran")
+    notebook.cells.insert(-16, nbformat.v4.new_code_cell(cell.source.partition("\n")[2]))
+    nbformat.write(notebook, folder / "brief.ipynb")
 
 
 def run(course, *command):
@@ -42,6 +56,22 @@ def run(course, *command):
         [sys.executable, "-m", "nbgrader", *command], cwd=course, env=environment, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
+
+
+# This once earned all points: the checks ran in the kernel of the student.
+TAMPERS = """%%writefile denoiser.py
+import pathlib
+import amptutorial.assignments
+from amptutorial import checks
+
+pathlib.Path({mark!r}).touch()
+checks.CheckReport.require = lambda *args, **kwargs: None
+amptutorial.assignments.check_assignment = lambda *args, **kwargs: checks.CheckReport("", ())
+"""
+LOOPS = """%%writefile denoiser.py
+while True:
+    pass
+"""
 
 
 def points(course, student):
@@ -56,14 +86,37 @@ def points(course, student):
 
 
 @pytest.mark.slow
-def test_what_students_get_has_neither_solution_nor_seed(course):
+def test_what_students_get_has_no_solution(course):
     released = (course / "release" / TASK.folder / "brief.ipynb").read_text()
     source = (course / "source" / TASK.folder / "brief.ipynb").read_text()
-    seed = f"seed={config.load_rules(GRADING, 1).seed}"
     body = "np.linalg.inv(shifted)"
-    assert seed in source and body in source
-    assert seed not in released and body not in released
+    assert body in source and body not in released
     assert "raise NotImplementedError" in released and "class RidgeByHand" in released
+
+
+@pytest.mark.slow
+def test_no_notebook_and_no_page_has_the_seed(course):
+    rules = config.load_rules(GRADING, 1)
+    secrets = {str(yaml.safe_load(GRADING.read_text())["seed"]), str(rules.seed)}
+    secrets |= {str(rules.for_student(f"student_0{k}").seed) for k in range(1, 5)}
+    files = [path for path in course.rglob("*") if path.suffix in {".ipynb", ".html", ".py", ".md"}]
+    assert len(files) > 20
+    assert not [path for path in files if any(f"seed={each}" in path.read_text() for each in secrets)]
+    for student in range(1, 5):
+        page = (course / f"feedback/student_0{student}" / TASK.folder / "brief.html").read_text()
+        assert not any(secret in page for secret in secrets)
+
+
+@pytest.mark.slow
+def test_code_in_a_notebook_neither_runs_nor_pays_nor_holds_the_class_up(course):
+    assert not (course / "ran").exists()
+    for student in ("student_03", "student_04"):
+        scores = points(course, student)
+        assert len(scores) == 16 and all(not score for score in scores.values())
+    page = (course / "feedback/student_04" / TASK.folder / "brief.html").read_text()
+    # one limit for one call, and not one for each of the checks
+    limit = config.load_rules(GRADING, 1).limits["seconds_per_call"]
+    assert f"the import gave no answer within {limit:g} s: an endless loop?" in page
 
 
 @pytest.mark.slow

@@ -157,6 +157,8 @@ def main():
     parser.add_argument("folder", type=Path)
     parser.add_argument("--assignment", type=int, default=2, metavar="N")
     options = parser.parse_args()
+    if not (ROOT / "solutions").is_dir():
+        parser.error("the class is made of solutions/, which are elsewhere: run this in the lecturer's clone")
     for student, name in write_class(options.folder, options.assignment).items():
         print(f"{student}  {name}")
 
