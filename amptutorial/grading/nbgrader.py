@@ -16,14 +16,14 @@ from ..assignments import ASSIGNMENTS
 from . import config
 
 CONFIGURATION = """# How nbgrader treats this course; see the README beside it.
-from amptutorial.grading.nbgrader_run import PREPROCESSORS
+from amptutorial.grading.nbgrader_run import PREPROCESSORS, Sandboxed
 
 c = get_config()
 c.CourseDirectory.course_id = "amptutorial"
 c.ClearSolutions.code_stub = {{"python": "# complete the class above"}}
 # No cell of a student runs in a kernel: the grader reads the denoiser out of the cells.
 c.Autograde.autograde_preprocessors = PREPROCESSORS
-c.Sandboxed.rules = {rules!r}
+Sandboxed.rules = {rules!r}
 """
 
 README = """# A course for nbgrader

@@ -5,7 +5,6 @@ import json
 from nbformat.v4 import new_output
 from nbgrader.converters import Autograde
 from nbgrader.preprocessors import Execute, NbGraderPreprocessor
-from traitlets import Unicode
 
 from ..assignments import ASSIGNMENTS
 from . import config, isolation, judge
@@ -21,7 +20,7 @@ class Sandboxed(NbGraderPreprocessor):
     grader gives it, and the seed stands in no notebook.
     """
 
-    rules = Unicode(help="the file grading.yml").tag(config=True)
+    rules = ""  # the file grading.yml: nbgrader_config.py says where it is
 
     def preprocess(self, nb, resources):
         """Return the notebook with the error of every check that earns nothing."""
