@@ -18,10 +18,11 @@ export OMP_NUM_THREADS := 1
 # Unit tests: neither the pages in a browser nor the notebooks.
 UNIT := $(BIN)/python -m pytest -n 2 --dist loadfile --ignore tests/test_browser.py amptutorial tools tests
 
-.PHONY: help setup check book site tex pdf epub test unit mutants lint clean
+.PHONY: help setup bubblewrap tex check book site pdf epub test unit mutants lint clean
 
 help:
 	@echo "make setup   create .venv with the tested versions"
+	@echo "make bubblewrap  Debian, Ubuntu: the containers in which the grader runs submissions; asks for sudo"
 	@echo "make check   lint and the fast unit tests: three minutes, before every commit"
 	@echo "make book    run every chapter and brief on this machine, then build the site"
 	@echo "make site    build the site from the stored outputs"
@@ -50,12 +51,18 @@ lowest.txt: pyproject.toml
 	@sed -nE 's/^ +"([A-Za-z0-9_.-]+)>=([0-9.]+).*/\1==\2/p' $< > $@
 
 $(FETCHED): tools/offline/package.json tools/offline/package-lock.json tools/offline/.npmrc
-	@$(if $(NPM),,echo "OFFLINE=1 needs npm to fetch MathJax: install Node.js" >&2; exit 1)
-	@echo "Fetching MathJax into .offline: a minute, once"
+	@$(if $(NPM),,echo "OFFLINE=1 needs npm to fetch MathJax and the widgets: install Node.js" >&2; exit 1)
+	@echo "Fetching MathJax and the widgets into .offline: a minute, once"
 	@mkdir -p .offline
 	@cp $^ .offline
 	@npm ci --prefix .offline --loglevel error
 	@touch $@
+
+# Ubuntu's AppArmor leaves namespaces to programs that have a profile of their own.
+bubblewrap:
+	@sudo apt-get update -qq && sudo apt-get install -qq -y bubblewrap
+	@if [ -e /proc/sys/kernel/apparmor_restrict_unprivileged_userns ]; then \
+	  sudo sysctl -q kernel.apparmor_restrict_unprivileged_userns=0; fi
 
 book: $(INSTALLED)
 	@$(BIN)/python tools/execute_book.py

@@ -17,11 +17,12 @@ from datetime import datetime
 from multiprocessing.connection import wait
 
 from .._files import write_atomically
-from . import judge
+from . import judge, sandbox
 from .record import Record, make_record, settle
 
 # beyond the submission's own: for a judge that hangs although it should not
 JUDGE_SECONDS = 300
+JUDGE_MEGABYTES = 1024
 VERSIONS = ("amptutorial", "numpy", "scipy")
 
 
@@ -93,6 +94,7 @@ def _start_judge(context, submission, rules, folder, isolate):
 def _judge(submission, rules, key, path, isolate):
     """Grade a submission and store its record: the body of a judge's process."""
     threading.Thread(target=_end_with_the_grader, daemon=True).start()
+    sandbox.limit_memory(JUDGE_MEGABYTES)
     own, started = rules.for_student(submission.student), time.monotonic()
     try:
         record = judge.grade_submission(

@@ -58,7 +58,7 @@ def _statements(cell):
     text = re.sub(r"^[%!?].*$", "", cell, flags=re.MULTILINE)
     try:
         body = ast.parse(text).body
-    except (SyntaxError, ValueError, RecursionError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         whole = ast.ClassDef("", [], [], [], [])
         return [(whole, cell)] if re.search(r"^class ", cell, re.MULTILINE) else []
     lines = text.split("\n")

@@ -3,9 +3,11 @@
 Nothing in a message could run code.
 
 A frame is two lengths, the header, the body. In the header an array is ``{"__array__":
-[dtype, shape, order, writeable, offset]}``; its bytes lie in the body.
+[dtype, shape, order, writeable]}``. The body holds the bytes of the arrays in the order
+in which the header names them, and nothing else: no byte is named twice.
 """
 
+import io
 import json
 import math
 import re
@@ -15,8 +17,8 @@ import time
 import numpy as np
 
 LENGTHS = struct.Struct(">II")
-HEADER_LIMIT = 2**20
-BODY_LIMIT = 64 * 2**20
+HEADER_LIMIT = 2**17
+BODY_LIMIT = 16 * 2**20
 NUMBERS = re.compile(r"[<>|][biuf]\d{1,2}")
 
 
@@ -54,9 +56,8 @@ def pack(message):
         # whether a check hands over a Fortran-ordered or a read-only array is part of
         # the question
         order, writeable = "F" if value.flags.fnc else "C", bool(value.flags.writeable)
-        entry = [value.dtype.str, value.shape, order, writeable, len(body)]
         body.extend(value.tobytes(order))
-        return {"__array__": entry}
+        return {"__array__": [value.dtype.str, value.shape, order, writeable]}
 
     header = json.dumps(message, default=plain).encode()
     return LENGTHS.pack(len(header), len(body)) + header + body
@@ -77,9 +78,10 @@ def unpack(header, body):
     Malformed
         If anything is wrong with it.
     """
+    rest = io.BytesIO(body)
 
     def restore(value):
-        return _array(value["__array__"], body) if "__array__" in value else value
+        return _array(value["__array__"], rest) if "__array__" in value else value
 
     try:
         message = json.loads(bytes(header).decode(), object_hook=restore)
@@ -87,33 +89,35 @@ def unpack(header, body):
         raise Malformed(f"not a JSON header: {error}") from None
     if not isinstance(message, dict):
         raise Malformed("the header is not a JSON object")
+    if rest.read(1):
+        raise Malformed("the header does not name all bytes of the body")
     return message
 
 
-def _array(entry, body):
-    """Return the array of an entry of the header, without trusting any part of it."""
+def _array(entry, rest):
+    """Return the array of an entry of the header, without trusting any part of it.
+
+    Its bytes are the next ones of `rest`.
+    """
     try:
-        dtype, shape, order, writeable, offset = entry
-        numbers = [*shape, offset]
+        dtype, shape, order, writeable = entry
+        shape = [*shape]
     except (TypeError, ValueError):
-        raise Malformed("an array must be described by five values") from None
+        raise Malformed("an array must be described by four values") from None
     if not (isinstance(dtype, str) and NUMBERS.fullmatch(dtype)):
         raise Malformed(f"not an array of numbers: dtype {str(dtype)[:20]}")
-    if len(numbers) > 9 or not all(
-        type(n) is int and 0 <= n <= BODY_LIMIT for n in numbers
+    if len(shape) > 8 or not all(
+        type(n) is int and 0 <= n <= BODY_LIMIT for n in shape
     ):
-        raise Malformed(
-            "the shape and the offset of an array must be small non-negative integers"
-        )
+        raise Malformed("the shape of an array must be small non-negative integers")
     try:
         kind = np.dtype(dtype)
     except TypeError as error:
         raise Malformed(str(error)) from None
-    size = math.prod(numbers[:-1])
-    if offset + size * kind.itemsize > len(body):
+    n_bytes = math.prod(shape) * kind.itemsize
+    if n_bytes > BODY_LIMIT or len(data := bytearray(rest.read(n_bytes))) < n_bytes:
         raise Malformed("an array reaches beyond the end of the message")
-    flat = np.frombuffer(body, kind, size, offset).copy() if size else np.empty(0, kind)
-    array = flat.reshape(numbers[:-1], order="F" if order == "F" else "C")
+    array = np.frombuffer(data, kind).reshape(shape, order="F" if order == "F" else "C")
     array.flags.writeable = writeable is True
     return array
 

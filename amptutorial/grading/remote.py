@@ -140,7 +140,7 @@ class Session:
         try:
             protocol.send(self.channel, question, deadline)
             reply = protocol.receive(self.channel, deadline)
-        except (OSError, EOFError, protocol.Malformed) as error:
+        except (OSError, EOFError, MemoryError, protocol.Malformed) as error:
             raise self._lost(question, error, time.monotonic() - started) from None
         finally:
             self.seconds += time.monotonic() - started
@@ -167,7 +167,7 @@ class Session:
         if isinstance(error, TimeoutError):
             waited = f"{name} gave no answer within {seconds:.2g} s"
             return TimeLimit(f"{waited}: an endless loop?")
-        if isinstance(error, protocol.Malformed):
+        if isinstance(error, protocol.Malformed | MemoryError):
             return BadAnswer(f"{name} gave no valid answer: {error}")
         code = self.status
         ended = f"exit code {code}" if code >= 0 else f"signal {-code}"
@@ -239,18 +239,32 @@ class RemoteDenoiser(Denoiser):
 
     def estimate(self, P, r, F):
         """Return the student's estimate."""
-        return _array(self._call("estimate", P, r, F), "estimate")
+        return _array(self._call("estimate", P, r, F), "estimate", np.shape(P))
 
 
-def _array(value, method):
+def _array(value, method, shape):
+    """Return an answer if it has the shape that it must have.
+
+    A larger one could be too much for what the checks do with it.
+    """
     if not isinstance(value, np.ndarray):
         raise BadAnswer(f"{method} did not return an array")
-    return value if value.ndim else value.item()
+    if value.shape != shape:
+        raise BadAnswer(f"{method} has shape {value.shape}, expected {shape}")
+    return value
 
 
-def _single(method):
+def _mean_jacobian(self, P, r, F):
+    value = self._call("mean_jacobian", P, r, F)
+    return _array(value, "mean_jacobian", np.shape(F))
+
+
+def _number(method):
     def call(self, *arguments):
-        return _array(self._call(method, *arguments), method)
+        value = self._call(method, *arguments)
+        if not isinstance(value, np.ndarray) or value.size != 1:
+            raise BadAnswer(f"{method} did not return a number")
+        return value.item()
 
     return call
 
@@ -259,7 +273,13 @@ def _denoise(self, P, r, F):
     pair = self._call("denoise", P, r, F)
     if not (isinstance(pair, list) and len(pair) == 2):
         raise BadAnswer("denoise did not return a pair (estimate, mean Jacobian)")
-    return tuple(_array(value, "denoise") for value in pair)
+    shapes = np.shape(P), np.shape(F)
+    return tuple(
+        _array(value, f"{name} of denoise", shape)
+        for value, name, shape in zip(
+            pair, ("the estimate", "the Jacobian"), shapes, strict=True
+        )
+    )
 
 
 def _derived(method):
@@ -280,10 +300,10 @@ def _derived(method):
 
 
 PROXIES = {
-    "mean_jacobian": _single("mean_jacobian"),
+    "mean_jacobian": _mean_jacobian,
     "denoise": _denoise,
-    "penalty": _single("penalty"),
-    "convexity": _single("convexity"),
+    "penalty": _number("penalty"),
+    "convexity": _number("convexity"),
     "refit": _derived("refit"),
     "frozen": _derived("frozen"),
 }

@@ -12,6 +12,8 @@ class that may hold an attacker belongs in a container without network, the solu
 outside it.
 """
 
+import _multiprocessing
+import contextlib
 import itertools
 import os
 import signal
@@ -52,13 +54,14 @@ NATIVE = (
     "contourpy",
     "kiwisolver",
 )
-# Doors of the standard library that open without an event: other shells, other
-# interpreters, second copies of modules.
+# Doors that open without an event: other shells, other interpreters, second copies of
+# modules, shared memory, writers of SciPy in other languages.
 CLOSED = frozenset(
     """
-    _ctypes _curses _curses_panel _dbm _gdbm _interpchannels _interpqueues
-    _interpreters _posixsubprocess _signal _testcapi _testinternalcapi _tkinter
-    _xxinterpchannels _xxsubinterpreters ossaudiodev posix readline spwd
+    __odrpack _ctypes _curses _curses_panel _dbm _fmm_core _gdbm _interpchannels
+    _interpqueues _interpreters _posixshmem _posixsubprocess _signal _testcapi
+    _testinternalcapi _tkinter _xxinterpchannels _xxsubinterpreters ossaudiodev posix
+    readline spwd
     """.split()
 )
 SILENT = {  # functions that raise no event
@@ -66,37 +69,47 @@ SILENT = {  # functions that raise no event
         "chroot",
         "mkfifo",
         "mknod",
+        "nice",
         "pidfd_open",
+        "sched_setaffinity",
+        "sched_setparam",
+        "sched_setscheduler",
         "setns",
         "setpgid",
+        "setpriority",
         "setsid",
         "unshare",
     ),
     signal: ("pidfd_send_signal",),
     subprocess: ("_fork_exec",),
+    _multiprocessing: ("SemLock",),
 }
 
 
 def set_limits(limits):
     """Set limits of the operating system, as far as this platform has them.
 
-    They are processor time, memory, file size, and the number of open files.
+    They are processor time, file size, the number of open files, and memory.
     """
+    # the judge's deadline comes first; this one outlives the judge
+    _limit("RLIMIT_CPU", int(limits["seconds"]) + 5)
+    _limit("RLIMIT_FSIZE", int(limits["output_kilobytes"] * 2**10))
+    _limit("RLIMIT_CORE", 0)
+    _limit("RLIMIT_NOFILE", 64)
+    limit_memory(limits["megabytes"])
+
+
+def limit_memory(megabytes):
+    """Limit what this process may take from now on; macOS does not."""
+    _limit("RLIMIT_AS", _address_space() + int(megabytes * 2**20))
+
+
+def _limit(name, value):
     import resource
 
-    for name, value in (
-        # the judge's deadline comes first; this one outlives the judge
-        ("RLIMIT_CPU", int(limits["seconds"]) + 5),
-        ("RLIMIT_AS", _address_space() + int(limits["megabytes"] * 2**20)),
-        ("RLIMIT_FSIZE", int(limits["output_kilobytes"] * 2**10)),
-        ("RLIMIT_CORE", 0),
-        ("RLIMIT_NOFILE", 64),
-    ):
-        try:
-            resource.setrlimit(getattr(resource, name), (value, value))
-        # no such limit here, or a lower one already
-        except (AttributeError, ValueError, OSError):
-            continue
+    # no such limit here, or a lower one already
+    with contextlib.suppress(AttributeError, ValueError, OSError):
+        resource.setrlimit(getattr(resource, name), (value, value))
 
 
 def end_with_parent():

@@ -17,8 +17,6 @@ from pathlib import Path
 import numpy as np
 
 import amptutorial
-import amptutorial.corpus
-import amptutorial.estimator  # now: later the sandbox refuses what scikit-learn loads
 
 from ..checks import count_lines
 from ..checks.trials import traced
@@ -26,6 +24,16 @@ from ..denoisers import Denoiser
 from . import protocol, sandbox
 
 FILE = "denoiser.py"
+# The sandbox refuses what scikit-learn does when it is loaded, and loading it takes
+# longer than all else: it is loaded before, for those who name it.
+LOADED_EARLY = (
+    b"sklearn",
+    b"joblib",
+    b"AMPEmbedding",
+    b"orpus",
+    b"estimator",
+    b"_texts",
+)
 METHODS = ("mean_jacobian", "denoise", "penalty", "convexity", "refit", "frozen")
 
 
@@ -179,7 +187,11 @@ def main(limits):
     # beside denoiser.py come last, so that none of them replaces a library
     sys.path[:] = [*sys.path[1:], os.getcwd()]
     package = Path(amptutorial.__file__).parent
-    _write_files(receive()["files"])
+    files = {name: data.tobytes() for name, data in receive()["files"].items()}
+    _write_files(files)
+    if any(name in data for name in LOADED_EARLY for data in files.values()):
+        importlib.import_module("amptutorial.corpus")
+        importlib.import_module("amptutorial.estimator")
     sandbox.end_with_parent()
     sandbox.close_doors()
     sandbox.set_limits(limits)
@@ -196,11 +208,11 @@ def main(limits):
 
 
 def _write_files(files):
-    """Write the submission into this folder, arrays of bytes by their path."""
+    """Write the submission into this folder, bytes by their path."""
     for name, data in files.items():
         path = Path(name)
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data.tobytes())
+        path.write_bytes(data)
 
 
 def _hide_the_grader():
