@@ -16,9 +16,9 @@ export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS := 1
 
 # Unit tests: neither the pages in a browser nor the notebooks.
-UNIT := $(BIN)/python -m pytest -n 2 --dist loadfile --ignore tests/test_browser.py amptutorial tools tests
+UNIT := $(BIN)/python -m pytest -n 2 --dist loadfile --ignore tests/test_browser.py --ignore tests/test_live.py amptutorial tools tests
 
-.PHONY: help setup bubblewrap tex check book site pdf epub test unit mutants lint clean
+.PHONY: help setup bubblewrap tex wheels check book site pdf epub test unit mutants live-test lint clean
 
 help:
 	@echo "make setup   create .venv with the tested versions"
@@ -33,6 +33,7 @@ help:
 	@echo "make test    lint, the site without a warning, tests, notebooks against their stored outputs, pages in a browser"
 	@echo "make unit    all unit tests, the slow ones too"
 	@echo "make mutants change the core's formulas one by one: some test must notice"
+	@echo "make live-test  run every page in a browser, as its reader may, and report: hours"
 	@echo "make lint    style of code and notebooks, types of contracts, workflows"
 	@echo "make clean   remove what was built"
 
@@ -64,6 +65,10 @@ bubblewrap:
 	@if [ -e /proc/sys/kernel/apparmor_restrict_unprivileged_userns ]; then \
 	  sudo sysctl -q kernel.apparmor_restrict_unprivileged_userns=0; fi
 
+# The wheels of Pyodide, with which cells run in pages that ask no other host.
+wheels: $(INSTALLED) $(FETCHED)
+	@$(BIN)/python tools/fetch_wheels.py
+
 book: $(INSTALLED)
 	@$(BIN)/python tools/execute_book.py
 	@$(MAKE) --no-print-directory site
@@ -75,7 +80,7 @@ define build_site
 @OFFLINE=$(1) $(BIN)/jupyter-book build . -W -n --keep-going --quiet
 endef
 
-site: $(INSTALLED) $(if $(filter 1,$(OFFLINE)),$(FETCHED))
+site: $(INSTALLED) $(if $(filter 1,$(OFFLINE)),wheels)
 	@$(BIN)/python tools/render_pages.py
 	$(call build_site,$(OFFLINE))
 	@echo "The book is built: open $(CURDIR)/$(SITE)/index.html"
@@ -101,7 +106,7 @@ epub: $(INSTALLED)
 	@echo "The book is packed: $(CURDIR)/dist/book.epub"
 
 # The pages are not rendered anew here: a test says when they should be.
-test: $(INSTALLED) $(if $(NPM),$(FETCHED)) lint
+test: $(INSTALLED) $(if $(NPM),wheels) lint
 	$(call build_site,$(if $(NPM),1))
 	@$(if $(NPM),AMPTUTORIAL_SITE=$(SITE)) $(BIN)/python -m pytest -n 2 --dist loadfile --nbval amptutorial tools tests book $(wildcard assignments/*/brief.ipynb)
 	@cat _build/browser.txt 2>/dev/null || echo "No page was opened in a browser: see the tests that were skipped"
@@ -116,6 +121,10 @@ unit: $(INSTALLED)
 
 mutants: $(INSTALLED)
 	@$(BIN)/python tools/mutate.py
+
+live-test:
+	@$(MAKE) --no-print-directory site OFFLINE=1
+	@$(BIN)/python tools/live_report.py
 
 lint: $(INSTALLED)
 	@$(BIN)/ruff check .

@@ -15,10 +15,10 @@ import sys
 import time
 import traceback
 from base64 import b64encode
+from collections import ChainMap
 from contextlib import redirect_stderr, redirect_stdout
 
-import __main__
-
+NAMES = vars(sys.modules["__main__"])  # of all cells
 WAIT = 0.1  # seconds between two handovers of text: a loop may print thousands of lines
 
 # What an object offers of itself, the richest first, and the key of its type in a bundle of types.
@@ -114,8 +114,8 @@ def execute(source, name):
     last = None
     if tree.body and isinstance(tree.body[-1], ast.Expr) and not source.rstrip().endswith(";"):
         last = ast.Expression(tree.body.pop().value)
-    exec(compile(tree, name, "exec"), vars(__main__))
-    return last and eval(compile(last, name, "eval"), vars(__main__))
+    exec(compile(tree, name, "exec"), NAMES)
+    return last and eval(compile(last, name, "eval"), NAMES)
 
 
 def shown(value):
@@ -181,11 +181,11 @@ def short_traceback(error, name):
 
 
 def evaluate(expression):
-    """Return the text of an expression's value, among the names of the cells.
+    """Return the text of an expression's value, among the names of the cells and of loaded modules.
 
     Examples
     --------
-    >>> evaluate("'a' * 3")
-    'aaa'
+    >>> evaluate("sys.maxsize > 0")
+    'True'
     """
-    return str(eval(expression, vars(__main__)))
+    return str(eval(expression, NAMES, ChainMap(NAMES, sys.modules)))

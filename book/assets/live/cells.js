@@ -23,7 +23,7 @@ function makeButton(text, title, press) {
 
 function equip(element, place) {
   const code = element.querySelector(".cell_input pre");
-  const stored = { html: code.innerHTML, text: code.textContent };
+  const stored = { html: code.innerHTML, text: textIn(code) };
   const number = place + 1;
   const cell = { element, code, number, stored, ran: null };
   code.contentEditable = "plaintext-only";
@@ -44,7 +44,12 @@ function equip(element, place) {
   tools.addEventListener("keydown", (event) => move(tools, event));
   settle(tools);
   code.closest(".cell_input").append(tools);
-  code.addEventListener("input", () => { cell.reset.hidden = !isEdited(cell); });
+  code.addEventListener("input", () => {
+    // a browser would keep the colours of what was replaced, in either theme
+    code.querySelectorAll("[style]").forEach((part) => part.removeAttribute("style"));
+    code.querySelectorAll("font").forEach((part) => part.removeAttribute("color"));
+    cell.reset.hidden = editedText(cell) === null;
+  });
   code.addEventListener("keydown", (event) => press(cell, event));
   return cell;
 }
@@ -73,7 +78,7 @@ function press(cell, event) {
   if (event.key === "Enter" && event.shiftKey) {
     event.preventDefault();
     run(cell, false);
-    cells[cell.number]?.code.focus();
+    cells.slice(cell.number).find(({ code }) => code.checkVisibility())?.code.focus();
   } else if (event.key === "Enter") {
     event.preventDefault();
     insert(`\n${indentation(cell.code)}`);
@@ -86,12 +91,21 @@ function press(cell, event) {
 function indentation(code) {
   const before = window.getSelection().getRangeAt(0).cloneRange();
   before.setStart(code, 0);
-  const line = before.toString().split("\n").pop();
+  const line = textIn(before.cloneContents()).split("\n").pop();
   return line.match(/^ */)[0] + (line.trimEnd().endsWith(":") ? "    " : "");
 }
 
-function isEdited(cell) {
-  return cell.code.textContent !== cell.stored.text;
+/* New lines may be elements. */
+function textIn(code) {
+  const copy = code.cloneNode(true);
+  copy.querySelectorAll("br").forEach((line) => line.replaceWith("\n"));
+  return copy.textContent;
+}
+
+/* The text of an edited cell, or null. */
+function editedText({ code, stored }) {
+  const text = textIn(code);
+  return text === stored.text ? null : text;
 }
 
 function reset(cell) {
@@ -105,7 +119,7 @@ async function run(cell, withAbove) {
   if (!cell.stop.hidden) return;
   try {
     runner ??= await import("./runner.js");
-    await runner.run({ cells, page, bar, isEdited }, cell, withAbove);
+    await runner.run({ cells, page, bar, editedText }, cell, withAbove);
   } catch (error) {
     bar.say(`${error.message}. The stored outputs stay as they are.`);
   }

@@ -7,15 +7,20 @@ let settings; // of the page, with the cells as its notebook has them
 let entries; // a cell of the page for each of these; a cell that the page hides has neither buttons nor outputs
 let kernel = null;
 let queue = Promise.resolve();
+let era = 0; // counts how often Python was stopped: what was asked for before does not run after
 let clock = 0; // counts runs: a cell is as it should be if it ran after all above it
 
 /* Runs a cell, after those above it that are not up to date if `withAbove`. Each press is served in its turn. */
 export function run(site, cell, withAbove) {
-  const asked = kernel;
+  const asked = era;
   mark(cell, "waits", true);
   const turn = queue.then(async () => {
     try {
-      if (asked === kernel) await serve(site, cell, withAbove);
+      if (asked === era) await serve(site, cell, withAbove);
+    } catch (error) {
+      if (error.stopped) return;
+      end();
+      throw error;
     } finally {
       if (cell.state.textContent === "waits") mark(cell, "", false);
       site.bar.busy(false);
@@ -29,12 +34,11 @@ export function run(site, cell, withAbove) {
 export function stop({ cells, bar }) {
   end();
   for (const cell of cells) mark(cell, "", false);
-  bar.loaded();
-  bar.busy(false);
   bar.say("Stopped. All variables are lost: “Run all above” computes them again.");
 }
 
 function end() {
+  era += 1;
   kernel?.end();
   kernel = null;
   window.ampLive.running = false;
@@ -44,12 +48,10 @@ function end() {
 async function serve(site, cell, withAbove) {
   site.bar.busy(true);
   await start(site);
-  const current = kernel;
   const above = entries.slice(0, entries.indexOf(cell));
   const late = outdated(site, above);
   for (const entry of withAbove ? [...late, cell] : [cell]) {
     const fine = await runEntry(site, entry, !withAbove && late.length > 0);
-    if (current !== kernel) return; // stopped
     if (!fine) {
       const rest = entry === cell ? "" : ": the cells below it did not run";
       site.bar.say(`Cell ${entry.number} failed${rest}.`);
@@ -69,14 +71,7 @@ async function start({ cells, page, bar }) {
   bar.say(`Python is loading: ${megabytes} MB, once.${whole}`);
   const started = new Kernel(settings, (bytes) => bar.load(Math.min(bytes / 1e6, megabytes), megabytes));
   kernel = started;
-  try {
-    await started.ready;
-  } catch (error) {
-    if (kernel === started) end();
-    throw error;
-  } finally {
-    bar.loaded();
-  }
+  await started.ready.finally(bar.loaded);
   window.ampLive.running = true;
   window.ampLive.call = (expression) => started.ask("call", { expression });
 }
@@ -94,8 +89,8 @@ function arrange(cells) {
   return settings.cells.map((stored) => (stored.shown ? cells[shown.indexOf(stored)] : { ...stored, ran: null }));
 }
 
-function textOf({ isEdited }, entry) {
-  return entry.code && isEdited(entry) ? entry.code.textContent : entry.source;
+function textOf({ editedText }, entry) {
+  return (entry.code && editedText(entry)) ?? entry.source;
 }
 
 /* The cells from the first on that did not run as it stands, or ran before one above it. */
@@ -118,7 +113,9 @@ async function runEntry(site, entry, lacksAbove) {
   }
   const began = performance.now();
   const details = { source, name: `cell ${entry.number ?? "that the page hides"}` };
-  const fine = await kernel.ask("run", details, (part) => output.add(part));
+  const fine = await kernel.ask("run", details, (part) => output.add(part)).catch((error) => {
+    throw error.stopped ? error : new Error(`Python ended in cell ${entry.number}, and its variables with it (${error.message})`);
+  });
   output.finish();
   Object.assign(entry, { ran: fine ? source : null, order: ++clock });
   const seconds = ((performance.now() - began) / 1000).toFixed(1);

@@ -1,0 +1,183 @@
+"""Cells that run in the page, in a browser that reaches no other host.
+
+The wheels of Pyodide are large and lie outside the repository: without them these tests are skipped, and fail in
+continuous integration. `make live-test` runs every page in this way.
+"""
+
+import os
+import re
+
+import pytest
+from live_cells import MEGABYTES, SYMPY_MEGABYTES
+from live_report import run_page
+from playwright.sync_api import expect
+from test_browser import CONTRAST, DESK, TEXTS, address, browser, dress, every_theme, site  # noqa: F401
+
+WHOLE = ("book/more/05_spectrum", "book/more/07_onsager")
+SMALL = "book/more/07_onsager"
+SLOW = 600_000  # milliseconds that Python may take to load where much else runs
+
+
+@pytest.fixture(scope="module")
+def live_site(site):  # noqa: F811
+    """Return the folder of the pages, if Python lies beside them."""
+    if not (site / "_static/offline/pyodide").is_dir():
+        reason = "the site has no Pyodide: AMPTUTORIAL_WHEELS names no folder of its wheels"
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
+    return site
+
+
+@pytest.fixture
+def open_page(live_site, browser, address):  # noqa: F811
+    """Return a function that opens a page in a context of its own, and the addresses it asks for."""
+    contexts = []
+
+    def open_page(name, **options):
+        contexts.append(browser.new_context(viewport=DESK, **options))
+        page = contexts[-1].new_page()
+        page.set_default_timeout(SLOW)
+        asked = []
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(f"{address}/{name}.html")
+        expect(page.locator(".live-tools").first).to_be_attached()
+        page.evaluate("document.querySelectorAll('details').forEach(fold => { fold.open = true; })")
+        return page, asked
+
+    yield open_page
+    for context in contexts:
+        context.close()
+
+
+def parts(page, number):
+    """Return the code of a cell, its buttons by name, its state and its outputs."""
+    cell = page.locator("div.cell:has(.live-tools)").nth(number - 1)
+    tools = cell.locator(".live-tools")
+    return cell.locator(".cell_input pre"), tools, cell.locator(".live-state"), cell.locator(".cell_output")
+
+
+def write(code, text):
+    """Put `text` in place of the code of a cell, as a reader types."""
+    code.focus()
+    code.press("ControlOrMeta+a")
+    code.page.keyboard.insert_text(text)
+
+
+def press(tools, name):
+    tools.get_by_role("button", name=name, exact=True).press("Enter")
+
+
+def said(page, pattern):
+    """Wait until the live region says something."""
+    expect(page.get_by_role("status")).to_have_text(re.compile(pattern), timeout=SLOW)
+
+
+def test_nothing_is_loaded_before_the_first_press(open_page):
+    page, asked = open_page(SMALL)
+    page.wait_for_load_state("networkidle")
+    live = [url.split("/_static/")[-1].split("?")[0] for url in asked if "pyodide" in url or "/live/" in url]
+    assert sorted(live) == ["live/cells.css", "live/cells.js"]
+
+
+def test_the_page_says_how_much_it_loads(live_site):
+    runtime, own = live_site / "_static/offline/pyodide", live_site / "_static/live"
+    sizes = {file.name: file.stat().st_size / 1e6 for file in runtime.iterdir()}
+    sympy = sum(size for name, size in sizes.items() if name.startswith(("sympy", "mpmath")))
+    rest = sum(sizes.values()) - sympy
+    rest += sum((own / name).stat().st_size / 1e6 for name in ("amptutorial.zip", "docstrings.counts"))
+    assert abs(rest - MEGABYTES) < 1 and abs(sympy - SYMPY_MEGABYTES) < 1
+
+
+@pytest.mark.parametrize("name", WHOLE, ids=lambda name: name.split("/")[-1])
+def test_a_page_run_whole_prints_what_is_stored(live_site, browser, address, name):  # noqa: F811
+    run = run_page(browser, address, name)
+    assert not run.failed, run.said
+    assert run.printing > 0 and run.equal == run.printing
+
+
+def test_a_reader_edits_runs_errs_and_stops(open_page, address):  # noqa: F811
+    page, asked = open_page(SMALL)
+    code, tools, state, output = parts(page, 1)
+    stored = code.inner_text()
+    reset = tools.get_by_role("button", name="Reset")
+    expect(reset).to_be_hidden()
+
+    write(code, "kept = 6 * 7\nprint(kept)")
+    expect(reset).to_be_visible()
+    code.press("Shift+Enter")
+    expect(parts(page, 2)[0]).to_be_focused()
+    said(page, r"^Python is loading: \d+ MB, once\.")
+    expect(page.locator(".live-bytes")).to_have_text(re.compile(r"^\d+ of \d+ MB$"))
+    said(page, r"^Cell 1 has run\.$")
+    expect(state).to_have_text(re.compile(r"^ran in \d+\.\d s$"))
+    expect(output).to_have_text("42")
+
+    press(tools, "Reset")
+    assert code.inner_text() == stored
+    expect(reset).to_be_hidden()
+    expect(tools.get_by_role("button", name="Run", exact=True)).to_be_focused()
+
+    code, tools, state, output = parts(page, 2)
+    write(code, "def f(x):\n    return x / 0\n\n\nf(kept)")
+    press(tools, "Run")
+    said(page, r"^Cell 2 failed\.$")
+    expect(state).to_have_text("failed")
+    expect(output.locator(".live-error")).to_have_text(re.compile("Traceback.*line 5.*ZeroDivisionError", re.DOTALL))
+    expect(tools.get_by_role("button", name="Run", exact=True)).to_be_focused()
+
+    write(code, "print('begins', flush=True)\nwhile True:\n    pass")
+    press(tools, "Run")
+    expect(output).to_have_text("begins")
+    assert page.evaluate("new Promise(done => setTimeout(() => done(6 * 7), 0))") == 42, "the page is frozen"
+    press(tools, "Stop")
+    said(page, "^Stopped. All variables are lost")
+    expect(tools.get_by_role("button", name="Run", exact=True)).to_be_focused()
+    assert not page.evaluate("window.ampLive.running")
+
+    write(code, "print(kept)")
+    press(tools, "Run")
+    said(page, r"^Cell 2 failed\.$")
+    expect(output).to_have_text(re.compile("NameError.*“Run all above” runs them first", re.DOTALL))
+    assert page.evaluate("window.ampLive.call('1 + 1')") == "2"
+    code.press("Escape")
+    expect(tools.get_by_role("button", name="Run", exact=True)).to_be_focused()
+    assert not [url for url in asked if not url.startswith((f"{address}/", "data:", "blob:"))]
+
+
+@every_theme
+def test_what_a_run_adds_stands_out_from_its_ground(open_page, theme):
+    page, _ = open_page(SMALL)
+    code, tools, _, output = parts(page, 1)
+    write(code, "import sys\nprint('printed', file=sys.stderr)\nprint('more')\nmissing")
+    press(tools, "Run")
+    said(page, r"^Cell 1 failed\.$")
+    expect(output.locator(".live-error, .live-stderr")).to_have_count(2)
+    dress(page, theme, DESK)
+    page.add_style_tag(content="* { animation: none !important; transition: none !important }")
+    assert not page.evaluate(TEXTS, CONTRAST)[1]
+
+
+def test_every_page_has_a_python_of_its_own(open_page):
+    page, _ = open_page("assignments/01_ridge/brief")
+    _, tools, _, output = parts(page, 1)
+    press(tools, "Run")
+    said(page, r"^Cell 1 has run\.$")
+    expect(output).to_contain_text("rare words")
+    code, tools, _, output = parts(page, 2)
+    write(code, "from pathlib import Path\nprint(Path('denoiser.py').is_file(), N)")
+    press(tools, "Run")
+    said(page, r"^Cell 2 has run\.$")
+    expect(output).to_have_text("True 4000")
+
+
+def test_where_python_cannot_be_reached_the_page_says_so(open_page):
+    page, _ = open_page(SMALL)
+    page.route("**/pyodide/**", lambda route: route.abort())
+    _, tools, state, output = parts(page, 5)
+    before = output.inner_text() if output.count() else ""
+    press(tools, "Run")
+    said(page, r"^Python could not be loaded from .*The stored outputs stay as they are\.$")
+    expect(state).to_be_empty()
+    assert (output.inner_text() if output.count() else "") == before
+    page.unroute("**/pyodide/**")
+    press(tools, "Run all above")
+    said(page, r"^Cells 1 to 5 have run\.$")

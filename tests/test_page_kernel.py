@@ -1,0 +1,160 @@
+"""Python in a page, without a browser: what a cell hands over, and what a page brings along."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from base64 import b64decode
+from itertools import groupby
+from pathlib import Path
+from zipfile import ZipFile
+
+import numpy as np
+import pytest
+from live_cells import archive_members, cells_of, write_archive
+from page_kernel import Printed, evaluate, run_cell
+
+from amptutorial import load_docstrings
+from amptutorial.corpus.loaders import to_arrays
+from amptutorial.corpus.store import save
+
+ROOT = Path(__file__).parents[1]
+
+
+def outputs_of(source):
+    """Return whether a cell runs to its end, and its outputs."""
+    outputs = []
+    return run_cell(source, "cell 7", outputs.append), outputs
+
+
+def test_a_cell_shows_its_last_line_only():
+    assert outputs_of("1\n'two'") == (True, [{"plain": "'two'"}])
+    assert outputs_of("x = 1") == outputs_of("2;") == outputs_of("None") == outputs_of("") == (True, [])
+
+
+def test_cells_share_their_names():
+    outputs_of("kept = 41")
+    assert outputs_of("kept + 1") == (True, [{"plain": "42"}])
+    assert evaluate("kept") == "41"
+
+
+def test_an_expression_of_the_page_may_name_a_module_that_no_cell_has_named():
+    assert evaluate("amptutorial.Ridge.__name__") == "Ridge"
+
+
+def test_what_is_printed_keeps_its_order_and_its_stream():
+    source = "import sys\nprint('a')\ndisplay(1, 2)\nprint('b')\nprint('c', file=sys.stderr)"
+    assert outputs_of(source)[1] == [
+        {"stdout": "a\n"},
+        {"plain": "1"},
+        {"plain": "2"},
+        {"stdout": "b\n"},
+        {"stderr": "c\n"},
+    ]
+
+
+def test_a_long_run_hands_over_what_it_prints_before_it_ends():
+    seen = []
+    stream = Printed("stdout", seen.append)
+    stream.handed -= 1
+    stream.write("early")
+    stream.write("late")
+    assert seen == [{"stdout": "early"}]
+    stream.flush()
+    assert seen == [{"stdout": "early"}, {"stdout": "late"}]
+
+
+def test_an_object_shows_the_richest_it_has():
+    page = "class Both:\n    def _repr_html_(self):\n        return '<b>2</b>'\n\n\nBoth()"
+    bundle = "class Bundle:\n    def _repr_mimebundle_(self):\n        return {'image/svg+xml': '<svg/>'}\n\n\nBundle()"
+    picture = "class Picture:\n    def _repr_png_(self):\n        return b'12'\n\n\nPicture()"
+    assert [outputs_of(source)[1] for source in (page, bundle, picture)] == [
+        [{"html": "<b>2</b>"}],
+        [{"svg": "<svg/>"}],
+        [{"png": "MTI="}],
+    ]
+
+
+def test_an_error_is_short_and_comes_after_what_was_printed():
+    source = "import numpy as np\nprint('before')\n\n\ndef solve():\n    np.linalg.inv(np.zeros((2, 2)))\n\n\nsolve()"
+    fine, (printed, error) = outputs_of(source)
+    assert not fine and printed == {"stdout": "before\n"}
+    files = re.findall(r'File "([^"]+)", line (\d+)', error["error"])
+    assert files[:2] == [("cell 7", "9"), ("cell 7", "6")] and len(files) == 3
+    assert error["error"].endswith("LinAlgError: Singular matrix")
+    assert "np.linalg.inv(np.zeros((2, 2)))" in error["error"]
+
+
+@pytest.mark.parametrize("source, last", [("x = = 2", "SyntaxError: invalid syntax"), ("exit()", "SystemExit: None")])
+def test_a_cell_that_cannot_run_or_exits_is_an_error_like_others(source, last):
+    fine, outputs = outputs_of(source)
+    assert not fine and outputs[-1]["error"].splitlines()[-1] == last
+
+
+def test_figures_appear_where_they_are_shown_and_at_the_end():
+    source = """import json
+from page_kernel import run_cell
+outputs = []
+run_cell('''
+import matplotlib.pyplot as plt
+plt.figure(figsize=(2, 1), dpi=50).subplots().plot([1, 2])
+print("one")
+plt.show()
+print("two")
+last = plt.figure()
+''', "cell 1", outputs.append)
+print(json.dumps(outputs))"""
+    path = os.pathsep.join([str(ROOT / "tools"), os.environ.get("PYTHONPATH", "")])
+    environment = os.environ | {"MPLBACKEND": "module://page_figures", "PYTHONPATH": path}
+    answer = subprocess.run([sys.executable, "-c", source], check=True, capture_output=True, text=True, env=environment)
+    outputs = json.loads(answer.stdout)
+    kinds = [kind for kind, _ in groupby(next(iter(output)) for output in outputs)]  # text may come in pieces
+    assert kinds == ["stdout", "png", "stdout", "png"]
+    pictures = [b64decode(output["png"]) for output in outputs if "png" in output]
+    assert len(pictures) == 2 and all(picture.startswith(b"\x89PNG") for picture in pictures)
+
+
+def test_the_archive_holds_what_a_page_imports(tmp_path):
+    """Python finds there, without this machine's packages of the same names, the package and English."""
+    write_archive(tmp_path / "page.zip")
+    ZipFile(tmp_path / "page.zip").extractall(tmp_path)
+    code = f"""import sys
+sys.path[:0] = [{str(tmp_path / "lib")!r}]
+import amptutorial, page_kernel, pooch, simplemma, tqdm
+from importlib.metadata import version
+for module in (amptutorial, page_kernel, pooch, simplemma, tqdm):
+    assert module.__file__.startswith({str(tmp_path)!r}), module
+assert version("simplemma") and (simplemma.lemmatize("matrices", lang="en") == "matrix")
+from amptutorial.reproduce import load_results
+load_results("race")"""
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path)
+    assert (tmp_path / "assignments/01_ridge/denoiser.py").is_file()
+    assert (tmp_path / "page.zip").stat().st_size < 2e6
+
+
+def test_each_distribution_brings_its_licence():
+    names = [name for name, _ in archive_members()]
+    for name in ("platformdirs", "pooch", "simplemma", "tqdm"):
+        assert [member for member in names if member.startswith(f"lib/{name}-") and "licen" in member.lower()]
+
+
+def test_every_code_cell_of_a_notebook_is_listed():
+    notebook = json.loads((ROOT / "book/more/07_onsager.ipynb").read_text())
+    sources = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert [cell["source"] for cell in cells_of(notebook)] == sources and len(sources) > 3
+
+
+def test_counts_beside_a_page_are_taken_whatever_is_installed(tmp_path, monkeypatch):
+    monkeypatch.setenv("AMPTUTORIAL_CACHE", str(tmp_path))
+    corpus = load_docstrings(["pooch"], min_df=2, max_df=1.0)
+    file = tmp_path / "given.counts"
+    save(file, to_arrays(corpus))
+    monkeypatch.setenv("AMPTUTORIAL_DOCSTRINGS", str(file))
+    given = load_docstrings()
+    assert np.array_equal(given.counts.toarray(), corpus.counts.toarray())
+    assert np.array_equal(given.vocabulary, corpus.vocabulary) and np.array_equal(given.names, corpus.names)
+    assert load_docstrings(["pooch"], min_df=3, max_df=1.0).counts.shape != given.counts.shape
+    file.write_bytes(file.read_bytes()[:-1])
+    with pytest.raises(ValueError, match="its checksum is wrong"):
+        load_docstrings()
