@@ -60,10 +60,9 @@ def packages_of(cells):
 
 
 def notebooks(env):
-    """Return the notebook of each page that has code, by the name of the page."""
+    """Return the notebook of each page that is one, by the name of the page."""
     files = {name: Path(env.doc2path(name)) for name in env.found_docs}
-    found = {name: json.loads(file.read_text()) for name, file in files.items() if file.suffix == ".ipynb"}
-    return {name: notebook for name, notebook in found.items() if cells_of(notebook)}
+    return {name: json.loads(file.read_text()) for name, file in files.items() if file.suffix == ".ipynb"}
 
 
 def archive_members():
@@ -145,21 +144,14 @@ def write_files(app, error):
 
 
 def add_buttons(app, pagename, templatename, context, doctree):
-    """Load the buttons on a page that has cells."""
-    if doctree is not None and pagename in app.env.live_pages:
+    """Load the buttons on a page that is a notebook."""
+    if doctree is not None and Path(app.env.doc2path(pagename)).suffix == ".ipynb":
         app.add_css_file("live/cells.css")
         app.add_js_file("live/cells.js", type="module", **{"data-page": pagename})
 
 
-def find_pages(app, env):
-    """Remember which pages have cells."""
-    env.live_pages = set(notebooks(env))
-    return []
-
-
 def setup(app):
     """Put buttons on the pages, and their files beside them."""
-    app.connect("env-updated", find_pages)
     app.connect("html-page-context", add_buttons)
     app.connect("build-finished", write_files)
     return {"parallel_read_safe": True}

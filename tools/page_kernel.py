@@ -14,9 +14,13 @@ import linecache
 import sys
 import time
 import traceback
+import warnings
 from base64 import b64encode
 from collections import ChainMap
 from contextlib import redirect_stderr, redirect_stdout
+
+# Of threadpoolctl, in Pyodide: nothing that a reader could do about.
+warnings.filterwarnings("ignore", message="JsProxy.as_object_map", category=RuntimeWarning)
 
 NAMES = vars(sys.modules["__main__"])  # of all cells
 WAIT = 0.1  # seconds between two handovers of text: a loop may print thousands of lines

@@ -67,7 +67,7 @@ async function start({ cells, page, bar }) {
   entries ??= arrange(cells);
   if (!settings.runtime) throw new Error("This copy of the book has no Python beside its pages");
   const { megabytes, seconds } = settings;
-  const whole = seconds ? ` All cells of this page then take about ${seconds} s.` : "";
+  const whole = seconds ? ` All cells of this page then take about ${seconds} s.` : " Some cells then take minutes.";
   bar.say(`Python is loading: ${megabytes} MB, once.${whole}`);
   const started = new Kernel(settings, (bytes) => bar.load(Math.min(bytes / 1e6, megabytes), megabytes));
   kernel = started;
