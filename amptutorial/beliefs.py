@@ -53,7 +53,11 @@ class Penalty(ABC):
 
     precision = "argmin"
     convex = True
-    convexity: float | None = None
+
+    @property
+    def convexity(self) -> float | None:
+        """The c of the belief; None where it does not say."""
+        return None
 
     @abstractmethod
     def value(self, U):

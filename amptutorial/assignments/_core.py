@@ -23,6 +23,8 @@ from ..checks import (
     count_lines,
     describe_error,
     draw_problem,
+    ready_made,
+    require,
     run_checks,
 )
 from ..denoisers import check_is_denoiser
@@ -160,6 +162,8 @@ class Assignment:
     experiment : Experiment
     own_checks : tuple of Check
         Asked after those of the kit.
+    by_hand : bool
+        Whether the denoisers of the package may not be used.
     """
 
     number: int
@@ -168,6 +172,7 @@ class Assignment:
     draw_settings: Callable = field(repr=False)
     experiment: Experiment = field(repr=False)
     own_checks: tuple[Check, ...] = field(default=(), repr=False)
+    by_hand: bool = True
 
     @property
     def folder(self):
@@ -208,9 +213,11 @@ class Assignment:
 
     def _trial(self, setting, make, count_lines, rng):
         def make_denoiser(**changes):
-            return check_is_denoiser(
-                make(setting.class_name, **setting.params | changes), setting.class_name
-            )
+            name = setting.class_name
+            denoiser = check_is_denoiser(make(name, **setting.params | changes), name)
+            if self.by_hand:
+                _require_by_hand(type(denoiser), name)
+            return denoiser
 
         law = None if setting.belief is None else setting.belief.rows
         return Trial(
@@ -281,6 +288,19 @@ def _prediction_result(passed, message):
     )
     read = SITE + "10_state_evolution.html#se-algorithm"
     return CheckResult("prediction", passed, message, contract, read)
+
+
+def _require_by_hand(cls, name):
+    """Raise if a class is made of the package's denoisers."""
+    # a class that stands for another one knows what that one is made of
+    used = getattr(cls, "ready_made", None)
+    used = ready_made(cls) if used is None else used
+    require(
+        not used,
+        f"the file with {name} imports or inherits {', '.join(used)}: derive {name} "
+        "from Denoiser alone, and write it by hand. Compare with the package's "
+        "denoisers elsewhere",
+    )
 
 
 def _nothing(class_name, **params):

@@ -18,7 +18,7 @@ from .report import (
     parametrize_with_denoiser_checks,
     run_checks,
 )
-from .trials import Limit, Problem, Trial, count_lines, draw_problem
+from .trials import Limit, Problem, Trial, count_lines, draw_problem, ready_made
 from .verdict import require
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "describe_error",
     "draw_problem",
     "parametrize_with_denoiser_checks",
+    "ready_made",
     "require",
     "run_checks",
 ]

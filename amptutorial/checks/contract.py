@@ -35,6 +35,8 @@ class Check:
     run : callable (Trial) -> str or None
     last : bool
         Whether it is run after the others, wherever a report lists it.
+    method : str
+        The method that it tries, if the base class has that too.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Check:
     applies: Callable[[Trial], bool]
     run: Callable[[Trial], str | None]
     last: bool = False
+    method: str = ""
 
     def measure(self, trial):
         """Run the check without numerical warnings.
@@ -72,7 +75,7 @@ class Check:
             ) from None
 
 
-def check(read, applies=lambda trial: True, *, last=False):
+def check(read, applies=lambda trial: True, *, last=False, method=""):
     """Make a `Check` of a function ``promise_NAME(trial)``.
 
     The docstring of the function is the contract.
@@ -84,6 +87,9 @@ def check(read, applies=lambda trial: True, *, last=False):
     applies : callable (Trial) -> bool
     last : bool
         Whether it is run when all others have been.
+    method : str
+        The method that it tries, if the base class has that too: a report says where
+        it is inherited.
 
     Examples
     --------
@@ -97,7 +103,9 @@ def check(read, applies=lambda trial: True, *, last=False):
 
     def decorate(function):
         name = function.__name__.removeprefix("promise_")
-        return Check(name, _docstring(function), SITE + read, applies, function, last)
+        return Check(
+            name, _docstring(function), SITE + read, applies, function, last, method
+        )
 
     return decorate
 

@@ -43,6 +43,8 @@ class CheckResult:
         The promise in a sentence or two.
     read : str
         Where the book explains it.
+    inherited : bool
+        Whether the method that was tried is the base class's.
     """
 
     name: str
@@ -50,6 +52,7 @@ class CheckResult:
     message: str = ""
     contract: str = ""
     read: str = ""
+    inherited: bool = False
 
 
 @dataclass(frozen=True)
@@ -282,11 +285,17 @@ def _run_check(check, trials):
         except Exception as error:  # noqa: BLE001
             where = f"{trial.title}: " if trial.title else ""
             return _result(check, False, where + describe_error(error))
-    return _result(check, True, "; ".join(filter(None, notes))) if applied else None
+    if not applied:
+        return None
+    inherited = bool(check.method) and any(t.inherits(check.method) for t in trials)
+    notes += [f"{check.method} is inherited"] * inherited
+    return _result(check, True, "; ".join(filter(None, notes)), inherited)
 
 
-def _result(check, passed, message):
-    return CheckResult(check.name, passed, message, check.contract, check.read)
+def _result(check, passed, message, inherited=False):
+    return CheckResult(
+        check.name, passed, message, check.contract, check.read, inherited
+    )
 
 
 def describe_error(error):

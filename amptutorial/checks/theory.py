@@ -311,7 +311,7 @@ def _require_order_in_strength(trial):
     )
 
 
-@check("06_denoisers.html#def-denoisers-jacobian")
+@check("06_denoisers.html#def-denoisers-jacobian", method="mean_jacobian")
 def promise_jacobian(trial):
     """mean_jacobian[k, l] is the mean of d estimate_l / d P_k.
 
@@ -352,7 +352,11 @@ def _require_mean_over_blocks(trial):
     rates, counts = np.unique(many.r, return_counts=True)
     index = [np.flatnonzero(many.r == rate) for rate in rates]
     pieces = [
-        piece for one in index for piece in np.array_split(one, len(one) // 400 + 1)
+        piece
+        for one in index
+        # single rows among them
+        for piece in (one[:1], *np.array_split(one[1:], len(one) // 400 + 1))
+        if len(piece)
     ]
     blocks = [trial.mean_jacobian(many.rows(piece)) for piece in pieces]
     mean = np.tensordot([len(piece) for piece in pieces], blocks, 1) / len(many.r)
@@ -419,7 +423,7 @@ def _difference_jacobian(trial, problem):
     return fine, 2 * np.abs(fine - coarse).max()
 
 
-@check("06_denoisers.html#denoisers-jacobian")
+@check("06_denoisers.html#denoisers-jacobian", method="mean_jacobian")
 def promise_jacobian_symmetric(trial):
     """The Jacobian is symmetric and has no negative eigenvalue.
 

@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..beliefs import Belief
+from ..beliefs import Belief, Penalty
 from ..denoisers import Denoiser
 from .verdict import require
 
@@ -187,6 +187,25 @@ def _threads_that_count(counter):
         threading.Thread.run = run
 
 
+def ready_made(cls):
+    """Return the names of the package's denoisers in a class's ancestry and file.
+
+    Examples
+    --------
+    >>> from amptutorial.denoisers import Ridge
+    >>> ready_made(type("RidgeByHand", (Ridge,), {}))
+    ['LinearDenoiser', 'Ridge']
+    """
+    file = sys.modules.get(cls.__module__)
+    names = {} if file is None else vars(file)
+    classes = {one for one in (*cls.__mro__, *names.values()) if isinstance(one, type)}
+    return sorted(
+        one.__name__
+        for one in classes - {Denoiser}
+        if issubclass(one, Denoiser) and one.__module__ == Denoiser.__module__
+    )
+
+
 @dataclass(frozen=True)
 class Trial:
     """A denoiser, rows to try it on, and the belief that it should hold.
@@ -219,6 +238,15 @@ class Trial:
         A denoiser that cannot be made fails the checks, and not the collection of them.
         """
         return self.make()
+
+    def inherits(self, method):
+        """Say whether `method`, of the denoiser that AMP asks, is the base class's."""
+        cls = type(self.denoiser)
+        own = (
+            getattr(cls, name) is not getattr(Denoiser, name)
+            for name in ("denoise", method)
+        )
+        return not any(own)
 
     @cached_property
     def first(self):
@@ -255,7 +283,7 @@ class Trial:
 
         The belief knows g; where there is none, the denoiser is asked.
         """
-        if self.belief is not None:
+        if isinstance(self.belief, Penalty):
             return np.asarray(self.belief.value(X / np.sqrt(r)[:, None]))
         rows = zip(X[:, None], r[:, None], strict=True)
         return np.array([self.penalty(x, s) for x, s in rows])

@@ -45,6 +45,9 @@ class Rules:
         most promises.
     limits : dict
         See `LIMITS`; seconds, megabytes and kilobytes.
+    inherit : float
+        The share of its points that a check earns where the method that it tries is
+        inherited.
     attempts : str
         Which attempt counts, "best" or "last".
     lateness : Lateness
@@ -59,6 +62,7 @@ class Rules:
     weights: dict
     essential: tuple
     limits: dict
+    inherit: float = 1.0
     attempts: str = "last"
     lateness: Lateness = Lateness()
     by_hand: dict = field(default_factory=dict)
@@ -145,7 +149,7 @@ def load_rules(path, number, seed=None):
         data = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
     except yaml.YAMLError as error:
         raise ValueError(f"{path} is not valid YAML: {error}") from None
-    optional = ("seed", "seed_file", "attempts", "lateness", "by_hand")
+    optional = ("seed", "seed_file", "inherit", "attempts", "lateness", "by_hand")
     _same_names(data, ("limits", "essential", "weights"), str(path), optional)
     _same_names(data["limits"], LIMITS, f"limits in {path}")
     weights = _weights(data["weights"] or {}, task, path)
@@ -155,6 +159,9 @@ def load_rules(path, number, seed=None):
     }
     essential = tuple(name for name in data["essential"] if name in weights)
     secret = _secret(data, path) if seed is None else str(seed)
+    inherit = check_positive(data.get("inherit", 1.0), "inherit", zero=True)
+    if inherit > 1:
+        raise ValueError(f"inherit in {path} is {inherit:g}, expected at most 1")
     attempts = data.get("attempts", "last")
     if attempts not in ATTEMPTS:
         raise ValueError(f"attempts in {path} is {attempts!r}, expected best or last")
@@ -164,6 +171,7 @@ def load_rules(path, number, seed=None):
         weights,
         essential,
         limits,
+        inherit,
         attempts,
         read_lateness(data.get("lateness"), number, path),
         _by_hand(data.get("by_hand"), path),

@@ -18,6 +18,7 @@ class Mark:
     passed : bool
         A check that passed may earn nothing: see ``essential`` in `config.Rules`.
     message, contract, read : str
+    inherited : bool
         As in `amptutorial.checks.CheckResult`.
     """
 
@@ -28,6 +29,7 @@ class Mark:
     message: str
     contract: str
     read: str
+    inherited: bool = False
 
 
 @dataclass(frozen=True)
@@ -109,8 +111,10 @@ def make_record(rules, status, results=(), printed="", traceback=""):
     if found and rules.essential and not earning.intersection(rules.essential):
         names = " or ".join(rules.essential)
         status, earning = f"graded; without {names} nothing else earns points", set()
+    inherited = {name for name, result in found.items() if result.inherited}
+    shares = {name: rules.inherit if name in inherited else 1.0 for name in earning}
     marks = tuple(
-        _mark(name, most if name in earning else 0.0, most, found.get(name))
+        _mark(name, most * shares.get(name, 0.0), most, found.get(name))
         for name, most in rules.weights.items()
     )
     return Record(status, marks, printed, traceback)
@@ -135,7 +139,13 @@ def settle(record, rules):
 def _mark(name, points, most, result):
     if result is None:
         return Mark(name, points, most, False, NOT_RUN, "", "")
-    message = result.message[:4000]
     return Mark(
-        name, points, most, result.passed, message, result.contract, result.read
+        name=name,
+        points=points,
+        most=most,
+        passed=result.passed,
+        message=result.message[:4000],
+        contract=result.contract,
+        read=result.read,
+        inherited=result.inherited,
     )

@@ -316,7 +316,11 @@ def remote_class(session, name):
     others the base class serves, and a check that asks whether there is a penalty gets
     the right answer.
     """
-    return _proxy_class(name, session.ask("describe", name=name).get("overrides"))
+    reply = session.ask("describe", name=name)
+    names = reply.get("ready_made")
+    proxy = _proxy_class(name, reply.get("overrides"))
+    proxy.ready_made = tuple(map(str, names if isinstance(names, list) else ()))
+    return proxy
 
 
 def _proxy_class(name, overrides):

@@ -19,7 +19,7 @@ import numpy as np
 import amptutorial
 
 from ..checks import count_lines
-from ..checks.trials import traced
+from ..checks.trials import ready_made, traced
 from ..denoisers import Denoiser
 from . import protocol, sandbox
 
@@ -66,13 +66,13 @@ class Worker:
         return {"prediction": prediction if is_number else repr(prediction)[:200]}
 
     def describe(self, name):
-        """Return which methods of the base class a class replaces."""
+        """Return which methods a class replaces, and of which classes it is made."""
         cls = getattr(self.module, name, None)
         if not (isinstance(cls, type) and issubclass(cls, Denoiser)):
             raise TypeError(
                 f"{FILE} has no class {name} derived from amptutorial.Denoiser"
             )
-        return {"overrides": _overrides(cls)}
+        return {"overrides": _overrides(cls), "ready_made": ready_made(cls)}
 
     def new(self, name, params):
         """Make an object; it is known by its number."""

@@ -1,0 +1,251 @@
+"""Measure what the kit of checks notices: wrong denoisers by the hundred, and right ones on a thousand seeds.
+
+    python tools/kit_study.py                                # every assignment: days on one process
+    python tools/kit_study.py --mutants 40 --seeds 3 --right-seeds 60 --assignment 1 4
+    python tools/kit_study.py --summary                      # run nothing, and store the sums of what has been run
+
+A wrong denoiser is a reference solution in which one operator, constant or function has been exchanged, as
+tools/mutate.py does it, or a mistake of solutions/NN_name/wrong.yml. On each seed of hidden settings it is asked until
+a check fails, which has then killed it. A mutant that no check kills and that answers as the reference does, to nine
+digits, on all problems of some seeds, computes the same and does not count; nor does one of solutions/equivalent.yml,
+which says why. Right denoisers are all files of solutions/NN_name, which must pass every check.
+
+Stop it whenever you like: the same command goes on. What has been run is kept in .kit_study, by a hash of the package
+and of the denoiser, and the sums in solutions/study.json, from which tools/render_pages.py makes a table.
+"""
+
+import argparse
+import ast
+import hashlib
+import json
+import multiprocessing
+import random
+import re
+import resource
+import sys
+import tempfile
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import mutate
+import numpy as np
+import yaml
+from tqdm import tqdm
+
+from amptutorial.assignments import ASSIGNMENTS, load_submission, maker
+from amptutorial.checks import describe_error
+
+ROOT = Path(__file__).parents[1]
+SOLUTIONS = ROOT / "solutions"
+KEPT = ROOT / ".kit_study"
+STORED = SOLUTIONS / "study.json"
+CPU_SECONDS = 120  # for one denoiser on one seed; right ones take a few
+FIRST_SEED = 5000  # none that a test uses
+# what usually tells is asked first
+ORDER = "shapes frequency_scaling optimality tweedie jacobian penalty limits hard_inputs row_independence".split()
+SAME = 1e-9
+
+
+def wrong_sources(task, sample):
+    """Return the sources of wrong denoisers by kind and name; of mutants, a `sample` that is always the same."""
+    source = (SOLUTIONS / task.folder / "denoiser.py").read_text(encoding="utf-8")
+    every = mutate.mutants(task.folder, source)
+    drawn = random.Random(task.number).sample(every, min(sample, len(every)))
+    found = {("mutant", f"{one.function}: {one.change}"): one.apply(source) for one in drawn}
+    for mistake in yaml.safe_load((SOLUTIONS / task.folder / "wrong.yml").read_text(encoding="utf-8")):
+        changed = source
+        for old, new in mistake["changes"]:
+            changed = changed.replace(old, new)
+        found["bank", mistake["mistake"]] = changed
+    return found
+
+
+def right_sources(task):
+    """Return the sources of right denoisers by kind and name."""
+    paths = sorted((SOLUTIONS / task.folder).glob("*.py"))
+    return {("right", path.name): path.read_text(encoding="utf-8") for path in paths}
+
+
+def first_failure(task, source, seed):
+    """Return the name of a check that the denoiser fails, with its message, or None."""
+    module = load(source)
+    checks = {check.name: check for check in task._checks()}
+    names = sorted(checks, key=lambda name: (checks[name].last, name not in ORDER, name))
+    trials = task.trials(maker(module), seed=seed)
+    for name in names:
+        for trial in trials:
+            try:
+                if checks[name].applies(trial):
+                    checks[name].measure(trial)
+            except Exception as error:  # noqa: BLE001  whatever a wrong denoiser raises
+                return name, f"{trial.title}: {describe_error(error)}"[:300]
+    result = task.check_prediction(maker(module), getattr(module, "PREDICTION", None))
+    return None if result.passed else (result.name, result.message)
+
+
+def load(source):
+    """Return the module of a source."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "denoiser.py"
+        path.write_text(source, encoding="utf-8")
+        return load_submission(path)
+
+
+def computes_the_same(task, source, reference, seeds=(1, 2)):
+    """Say whether a denoiser answers as another, to round-off, on all problems of some seeds."""
+    modules = [load(text) for text in (source, reference)]
+    if modules[0].PREDICTION != modules[1].PREDICTION:
+        return False
+    for seed in seeds:
+        pairs = zip(*(task.trials(maker(module), seed=seed) for module in modules), strict=True)
+        if not all(np.allclose(a, b, SAME, 1e-300, equal_nan=True) for pair in pairs for a, b in answers(*pair)):
+            return False
+    return True
+
+
+def answers(one, other):
+    """Yield what two trials of the same setting answer, in pairs."""
+    problem, belief = one.problem, one.belief
+    c = getattr(belief, "convexity", None) or 0.0
+    extreme, many, kinks = problem.extreme_rates(), problem.many(), other.near_kinks if belief else None
+    least = problem.indefinite(c / problem.r.max())
+    for each in (problem, extreme, many, least, *problem.hard().values(), *[kinks] * (kinks is not None)):
+        for method in ("estimate", "mean_jacobian"):
+            yield getattr(one, method)(each), getattr(other, method)(each)
+        for X in (each.P, other.estimate(each)):
+            yield one.penalty(X, each.r), other.penalty(X, each.r)
+        yield one.convexity(each.r), other.convexity(each.r)
+    for limit in one.limits:
+        yield tuple(trial.make(**limit.changes).estimate(*problem.copies()) for trial in (one, other))
+
+
+def judge(task, kind, source, reference, seed):
+    """Return what came of one denoiser on one seed: a check and its message, "same", or None for a pass."""
+    try:
+        verdict = first_failure(task, source, seed)
+    except Exception as error:  # noqa: BLE001  it cannot even be imported
+        return ["import", describe_error(error)[:300]]
+    if verdict is None and kind == "mutant" and computes_the_same(task, source, reference):
+        return ["same", ""]
+    return verdict
+
+
+def in_a_child(*question):
+    """Return the verdict of `judge` by a process that may take `CPU_SECONDS`."""
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+
+    def child():
+        resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
+        with np.errstate(all="ignore"):
+            sender.send(judge(*question))
+
+    process = context.Process(target=child)
+    process.start()
+    sender.close()
+    try:
+        verdict = receiver.recv()
+    except EOFError:  # it was killed
+        verdict = ["time", f"no end after {CPU_SECONDS} s"]
+    process.join()
+    return verdict
+
+
+def digest(*texts):
+    """Return a short hash."""
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
+
+
+def kept_verdicts(version):
+    """Return what has been run with this version of the package, by denoiser and seed."""
+    path = KEPT / f"{version}.jsonl"
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    return {tuple(key): verdict for key, verdict in map(json.loads, lines)}
+
+
+def run(tasks, options, version):
+    """Judge every denoiser on every seed that has not been judged yet."""
+    done, questions = kept_verdicts(version), []
+    for task in tasks:
+        right, wrong = right_sources(task), wrong_sources(task, options.mutants)
+        reference = right["right", "denoiser.py"]
+        for (kind, name), source in (wrong | right).items():
+            n_seeds = options.right_seeds if kind == "right" else options.seeds
+            for seed in range(FIRST_SEED, FIRST_SEED + n_seeds):
+                key = (task.folder, kind, name, digest(source), seed)
+                if key not in done:
+                    questions.append((seed, key, (task, kind, source, reference, seed)))
+    # some seeds of all before all seeds of some, and everywhere at once
+    questions.sort(key=lambda question: (question[0], question[1][3]))
+    KEPT.mkdir(exist_ok=True)
+    with ThreadPoolExecutor(options.jobs) as pool, (KEPT / f"{version}.jsonl").open("a", encoding="utf-8") as file:
+        verdicts = pool.map(lambda question: in_a_child(*question[2]), questions)
+        for (_, key, _), verdict in zip(questions, tqdm(verdicts, total=len(questions)), strict=True):
+            file.write(json.dumps([key, verdict]) + "\n")
+            file.flush()
+
+
+def summary(tasks, version):
+    """Return the sums of what has been run, by assignment."""
+    verdicts, known, found = kept_verdicts(version), equivalents(), {}
+    for task in tasks:
+        own = {key[1:]: verdict for key, verdict in verdicts.items() if key[0] == task.folder}
+        same = {key[1] for key, verdict in own.items() if verdict and verdict[0] == "same"}
+        listed = {name for (kind, name, *_) in own if (task.folder, name) in known}
+        asked = {key: v for key, v in own.items() if key[0] != "right" and key[1] not in same | listed}
+        right = {key: v for key, v in own.items() if key[0] == "right"}
+        found[task.folder] = {
+            "mutants": len({key[1] for key in asked if key[0] == "mutant"}),
+            "mistakes": len({key[1] for key in asked if key[0] == "bank"}),
+            "seeds": len({key[3] for key in asked}),
+            "asked": len(asked),
+            "killed": sum(verdict is not None for verdict in asked.values()),
+            "by check": dict(Counter(verdict[0] for verdict in asked.values() if verdict).most_common()),
+            "same": sorted(same),
+            "listed": sorted(listed),
+            "survived": sorted({(key[1], key[3]) for key, verdict in asked.items() if verdict is None}),
+            "right files": len({key[1] for key in right}),
+            "right seeds": len({key[3] for key in right}),
+            "right asked": len(right),
+            "right failed": sorted((key[1], key[3], *v) for key, v in right.items() if v),
+        }
+    return found
+
+
+def equivalents():
+    """Return the reasons of solutions/equivalent.yml, by folder and name."""
+    entries = yaml.safe_load((SOLUTIONS / "equivalent.yml").read_text(encoding="utf-8")) or []
+    return {(one["folder"], one["mutant"]): one["reason"] for one in entries}
+
+
+def package_version():
+    """Return a hash of what verdicts depend on: the code of the package, without comments and docstrings' layout."""
+    paths = [*(ROOT / "amptutorial").rglob("*.py")]
+    parts = [p for p in sorted(paths) if not re.search("grading|figures|widgets|reproduce|comparison|corpus", str(p))]
+    return digest(*(ast.dump(ast.parse(path.read_text(encoding="utf-8"))) for path in parts))
+
+
+def main():
+    """Run what is left of the study, and store its sums."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--mutants", type=int, default=100, help="of each reference solution (default: 100)")
+    parser.add_argument("--seeds", type=int, default=20, help="for each wrong denoiser (default: 20)")
+    parser.add_argument("--right-seeds", type=int, default=1000, help="for each right one (default: 1000)")
+    parser.add_argument("--assignment", type=int, nargs="+", choices=ASSIGNMENTS, default=list(ASSIGNMENTS))
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--summary", action="store_true", help="run nothing")
+    options = parser.parse_args()
+    tasks, version = [ASSIGNMENTS[number] for number in options.assignment], package_version()
+    if not options.summary:
+        run(tasks, options, version)
+    found = summary(ASSIGNMENTS.values(), version)
+    STORED.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    failed = [text for one in found.values() for text in one["right failed"]]
+    killed, asked = (sum(one[what] for one in found.values()) for what in ("killed", "asked"))
+    print(f"killed {killed} of {asked}: {killed / max(asked, 1):.1%}; right denoisers that failed: {len(failed)}")
+    sys.exit(bool(failed) or killed < 0.99 * asked)
+
+
+if __name__ == "__main__":
+    main()
