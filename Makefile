@@ -18,7 +18,7 @@ export OMP_NUM_THREADS := 1
 # Unit tests: neither the pages in a browser nor the notebooks.
 UNIT := $(BIN)/python -m pytest -n 2 --dist loadfile --ignore tests/test_browser.py --ignore tests/test_live.py amptutorial tools tests
 
-.PHONY: help setup bubblewrap tex wheels check book site pdf epub test unit mutants live-test lint clean
+.PHONY: help setup bubblewrap tex wheels check book site pdf epub test unit mutants kit-study live-test lint clean
 
 help:
 	@echo "make setup   create .venv with the tested versions"
@@ -34,6 +34,7 @@ help:
 	@echo "make unit    all unit tests, the slow ones too"
 	@echo "make mutants change the core's formulas one by one: some test must notice"
 	@echo "make live-test  run every page in a browser, as its reader may, and report: hours"
+	@echo "make kit-study   ask the checks of denoisers about wrong and right ones, on many seeds: a day"
 	@echo "make lint    style of code and notebooks, types of contracts, workflows"
 	@echo "make clean   remove what was built"
 
@@ -118,6 +119,9 @@ check: lint
 
 unit: $(INSTALLED)
 	@$(UNIT)
+
+kit-study: $(INSTALLED)
+	@$(BIN)/python tools/kit_study.py
 
 mutants: $(INSTALLED)
 	@$(BIN)/python tools/mutate.py

@@ -24,9 +24,10 @@ from amptutorial.assignments import (
     maker,
     run_experiment,
 )
-from amptutorial.checks import CHECKS
+from amptutorial.checks import CHECKS, CheckResult
 from amptutorial.denoisers import Ridge
 from amptutorial.grading import config
+from amptutorial.grading.record import make_record
 
 ROOT = Path(__file__).parents[1]
 SOLUTIONS = ROOT / "solutions"
@@ -157,14 +158,14 @@ def test_the_experiment_comes_out_as_state_evolution_predicts(task):
     experiment = task.experiment
     denoiser = maker(module)(experiment.class_name, **experiment.params)
     measured = [experiment.measure(denoiser, seed) for seed in (20, 21, 22)]
-    assert abs(experiment.predict(denoiser) - sum(measured) / 3) < 1.5 * experiment.tolerance
+    assert abs(experiment._predict(denoiser) - sum(measured) / 3) < 1.5 * experiment.tolerance
 
 
 def test_the_first_iteration_of_an_experiment_is_predicted_from_its_noisy_start():
     """After ten iterations the start is forgotten: only the first shows whether its overlaps are right."""
     experiment = replace(ASSIGNMENTS[1].experiment, n_iter=1, start_noise=2.0)
     measured = [experiment.measure(Ridge(3.0), seed) for seed in (20, 21, 22)]
-    assert abs(experiment.predict(Ridge(3.0)) - sum(measured) / 3) < 1.5 * experiment.tolerance
+    assert abs(experiment._predict(Ridge(3.0)) - sum(measured) / 3) < 1.5 * experiment.tolerance
 
 
 @pytest.mark.slow
@@ -184,6 +185,11 @@ def test_nothing_is_run_before_a_prediction_has_been_written_down():
     starter = ROOT / "assignments" / "01_ridge" / "denoiser.py"
     assert run_experiment(1, starter).startswith("Nothing was run")
     assert "PREDICTION is None" in check_prediction(1, starter).message
+
+
+def test_no_public_call_predicts_for_the_student():
+    public = [name for name in dir(ASSIGNMENTS[2].experiment) if not name.startswith("_")]
+    assert "measure" in public and not [name for name in public if "predict" in name]
 
 
 @needs_solutions
@@ -207,6 +213,63 @@ def test_a_missing_class_is_named(tmp_path):
     report = check_assignment(1, tmp_path / "denoiser.py")
     assert not any(result.passed for result in report.results)
     assert "has no class RidgeByHand" in str(report)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from amptutorial import Ridge\n\nclass RidgeByHand(Ridge):\n    pass\n",
+        "from amptutorial import Denoiser, Ridge\n\nclass RidgeByHand(Denoiser):\n"
+        "    def __init__(self, strength):\n        self.estimate = Ridge(strength).estimate\n"
+        "    def estimate(self, P, r, F):\n        return P\n",
+    ],
+    ids=["inherits", "imports"],
+)
+def test_a_denoiser_of_the_package_is_not_ones_own_work(source, tmp_path):
+    (tmp_path / "denoiser.py").write_text(source)
+    report = check_assignment(1, tmp_path / "denoiser.py")
+    assert not any(result.passed for result in report.results if result.name != "prediction")
+    assert "Ridge: derive RidgeByHand from Denoiser alone" in str(report)
+
+
+def test_a_file_may_have_dataclasses_with_postponed_annotations_and_a_byte_order_mark(tmp_path):
+    lines = [
+        "from __future__ import annotations",
+        "from dataclasses import dataclass",
+        "from amptutorial import Denoiser",
+        "@dataclass(frozen=True)",
+        "class RidgeByHand(Denoiser):",
+        "    strength: float",
+        "    def estimate(self, P, r, F):",
+        "        return self.strength * P",
+    ]
+    path = tmp_path / "denoiser.py"
+    path.write_text("\n".join(lines), encoding="utf-8-sig")
+    denoiser = maker(load_submission(path))("RidgeByHand", strength=2.0)
+    assert denoiser.estimate(3.0, None, None) == 6.0
+
+
+def test_an_inherited_jacobian_earns_what_the_lecturer_says():
+    rules = config.load_rules(GRADING, 1)
+    assert rules.inherit == 1.0
+    names = ("optimality", "jacobian")
+    results = [CheckResult(name, True, inherited=name == "jacobian") for name in names]
+    for share in (1.0, 0.5, 0.0):
+        record = make_record(replace(rules, inherit=share), "graded", results)
+        points = {mark.name: mark.points for mark in record.marks}
+        assert points["jacobian"] == share * rules.weights["jacobian"]
+        assert points["optimality"] == rules.weights["optimality"]
+
+
+@pytest.mark.slow
+@needs_solutions
+@pytest.mark.parametrize("seed", [12, 34, 1058])
+def test_amp_that_collapses_fails_no_right_group_lasso(seed):
+    """A penalty so strong that few rows are left: their noise is not normal."""
+    module = load_submission(SOLUTIONS / "04_group_lasso" / "denoiser.py")
+    trials = assignment(4).trials(maker(module), seed=seed)
+    notes = [CHECKS["state_evolution"].measure(trial) for trial in trials]
+    assert all("measured" in note for note in notes)
 
 
 def test_an_unknown_assignment_is_refused():

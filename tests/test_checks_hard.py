@@ -1,5 +1,7 @@
 """The kit against denoisers that are wrong where a usual problem does not look: other r, F, sizes, and memory."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -175,6 +177,41 @@ def test_what_is_wrong_in_a_corner_fails_the_check_that_names_it(mistake):
     name, base, methods = WRONG[mistake]
     report = report_of(base, methods, InTheUnitBall() if base is Ball else SquaredNorm())
     assert name in [failure.name for failure in report.failures], str(report)
+
+
+def by_lines(name):
+    """Return a trial of a `Right` whose estimate is computed in one of several ways."""
+
+    def paths(self, P, r, F):
+        return np.einsum("ik,ikl,lm->im", P, self.inverses(r, F), np.eye(len(F)), optimize=True)
+
+    def converging(self, P, r, F):
+        X = Right.estimate(self, P, r, F)
+        for _ in range(20 * min(len(P), 300)):  # iterations that many rows take more of, up to a point
+            X = X + 0.0
+        return X
+
+    def looped(self, P, r, F):
+        return np.array([p @ H for p, H in zip(P, self.inverses(r, F), strict=True)])
+
+    def in_a_thread(self, P, r, F):
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(looped, self, P, r, F).result()
+
+    methods = {each.__name__: each for each in (paths, converging, looped, in_a_thread)}
+    cls = type("Counted", (Right,), {"estimate": methods[name]})
+    return Trial(cls, draw_problem(40, 3, np.random.default_rng(0)))
+
+
+@pytest.mark.parametrize("name", ["paths", "converging"])
+def test_lines_that_do_not_grow_with_the_rows_are_no_loop(name):
+    CHECKS["speed"](by_lines(name))
+
+
+@pytest.mark.parametrize("name", ["looped", "in_a_thread"])
+def test_a_loop_is_found_in_every_thread(name):
+    with pytest.raises(AssertionError, match=r"lines of Python for every further row.* 4040 rows: "):
+        CHECKS["speed"](by_lines(name))
 
 
 @pytest.mark.parametrize(("base", "belief"), [(Right, SquaredNorm()), (Ball, InTheUnitBall())])

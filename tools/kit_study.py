@@ -25,7 +25,7 @@ import resource
 import sys
 import tempfile
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 import mutate
@@ -179,11 +179,15 @@ def run(tasks, options, version):
     # some seeds of all before all seeds of some, and everywhere at once
     questions.sort(key=lambda question: (question[0], question[1][3]))
     KEPT.mkdir(exist_ok=True)
-    with ThreadPoolExecutor(options.jobs) as pool, (KEPT / f"{version}.jsonl").open("a", encoding="utf-8") as file:
-        verdicts = pool.map(lambda question: in_a_child(*question[2]), questions)
-        for (_, key, _), verdict in zip(questions, tqdm(verdicts, total=len(questions)), strict=True):
-            file.write(json.dumps([key, verdict]) + "\n")
-            file.flush()
+    pool = ThreadPoolExecutor(options.jobs)
+    asked = {pool.submit(in_a_child, *question): key for _, key, question in questions}
+    try:
+        with (KEPT / f"{version}.jsonl").open("a", encoding="utf-8") as file:
+            for one in tqdm(as_completed(asked), total=len(asked)):
+                file.write(json.dumps([asked[one], one.result()]) + "\n")
+                file.flush()
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def summary(tasks, version):

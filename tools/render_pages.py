@@ -1,5 +1,6 @@
 """Write the pages of the book that follow from something else: the ledger and the API reference."""
 
+import json
 from collections import Counter
 from importlib import import_module
 from pathlib import Path
@@ -169,10 +170,27 @@ def api_pages():
     return {BOOK / "api.md": index + parts} | modules
 
 
+def study_table(study):
+    """Return what tools/kit_study.py has found, as a table and a sentence."""
+    kills = Counter()
+    lines = ["| | mutants | mistakes | seeds | noticed | right files | seeds | failed |", "|---|" + "---:|" * 7]
+    for folder, one in study.items():
+        kills.update(one["by check"])
+        right = (one["right files"], one["right seeds"], f"{len(one['right failed'])} of {one['right asked']}")
+        wrong = (one["mutants"], one["mistakes"], one["seeds"], f"{one['killed']} of {one['asked']}")
+        lines.append(f"| {' | '.join(map(str, (int(folder[:2]), *wrong, *right)))} |")
+    order = ", ".join(f"`{name}` {count}" for name, count in kills.most_common())
+    return "\n".join(lines) + f"\n\nThe check that noticed first: {order}.\n"
+
+
 def pages():
     """Return each generated page's path and text."""
     entries = yaml.safe_load((BOOK / "ledger.yml").read_text(encoding="utf-8"))
-    return {BOOK / "ledger.md": ledger_page(entries)} | api_pages()
+    found = {BOOK / "ledger.md": ledger_page(entries)} | api_pages()
+    stored = ROOT / "solutions" / "study.json"
+    if stored.is_file():  # students have a repository without solutions
+        found[BOOK / "kit_study.txt"] = study_table(json.loads(stored.read_text(encoding="utf-8")))
+    return found
 
 
 if __name__ == "__main__":

@@ -108,7 +108,7 @@ class Experiment:
     def __repr__(self):
         return "\n".join(f"{name:<10} = {value}" for name, value in vars(self).items())
 
-    def predict(self, denoiser, n_samples=20_000):
+    def _predict(self, denoiser, n_samples=20_000):
         """Return the number in question by state evolution."""
         rng = np.random.default_rng(0)
         law_u, law_v = self._synthetic().scaled_rows()
@@ -273,7 +273,7 @@ class Assignment:
         value = check_positive(prediction, "PREDICTION", zero=True)
         experiment = self.experiment
         denoiser = make(experiment.class_name, **experiment.params)
-        predicted = experiment.predict(check_is_denoiser(denoiser, "the denoiser"))
+        predicted = experiment._predict(check_is_denoiser(denoiser, "the denoiser"))
         passed = abs(value - predicted) <= experiment.tolerance
         return passed, (
             f"PREDICTION is {value:.4g}, {'as' if passed else 'not what'} state "

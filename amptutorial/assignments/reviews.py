@@ -244,10 +244,10 @@ class AgainstGaussian(Experiment):
 
     rows: FewLongRows
 
-    def predict(self, denoiser, n_samples=5000):
+    def _predict(self, denoiser, n_samples=5000):
         """Return the share by state evolution."""
-        gaussian = super().predict(self._gaussian(), n_samples)
-        return super().predict(denoiser, n_samples) / gaussian
+        gaussian = super()._predict(self._gaussian(), n_samples)
+        return super()._predict(denoiser, n_samples) / gaussian
 
     def measure(self, denoiser, seed):
         """Return the share after AMP on counts drawn with this seed."""
