@@ -120,8 +120,9 @@ check: lint
 unit: $(INSTALLED)
 	@$(UNIT)
 
+# Less of it, say: make kit-study STUDY="--assignment 4 --mutants 40 --seeds 3 --right-seeds 60"
 kit-study: $(INSTALLED)
-	@$(BIN)/python tools/kit_study.py
+	@$(BIN)/python tools/kit_study.py $(STUDY)
 
 mutants: $(INSTALLED)
 	@$(BIN)/python tools/mutate.py
