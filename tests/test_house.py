@@ -119,7 +119,7 @@ def test_what_is_imported_is_declared(place):
         for path in found
         if path.is_file() and nearest(path.relative_to(ROOT)) == place
         for name in imported(path)
-        if name not in ours | sys.stdlib_module_names and not distributions().get(name, set()) & declared
+        if name not in ours | sys.stdlib_module_names | {"__main__"} and not distributions().get(name, set()) & declared
     }
     assert not undeclared
 
