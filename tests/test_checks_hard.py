@@ -162,7 +162,7 @@ WRONG = {
     "a buffer handed out again": ("deterministic", Right, {"estimate": handed_out_again}),
     "tired after many calls": ("deterministic", Right, {"estimate": tired}),
     "rows in the order of C": ("deterministic", Right, {"estimate": only_in_order}),
-    "P is written and restored": ("deterministic", Right, {"estimate": writes_and_restores}),
+    "P is written and restored": ("no_mutation", Right, {"estimate": writes_and_restores}),
 }
 
 

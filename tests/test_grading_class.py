@@ -95,12 +95,14 @@ def hand_in(folder, **texts):
 
 
 def test_a_folder_without_submissions_is_an_error(tmp_path, capsys):
-    assert main([str(tmp_path), "--assignment", "1", "--out", str(tmp_path / "grades.csv")]) == 1
+    folder, out = tmp_path / "submissions", ("--out", str(tmp_path / "grades.csv"))
+    folder.mkdir()
+    assert main([str(folder), "--assignment", "1", *out]) == 1
     assert "expected <student>/denoiser.py or <student>.py there" in capsys.readouterr().err
-    assert main([str(tmp_path / "none"), "--assignment", "1", "--out", str(tmp_path / "grades.csv")]) == 1
-    assert main([str(tmp_path), "--assignment", "99", "--out", str(tmp_path / "grades.csv")]) == 1
+    assert main([str(tmp_path / "none"), "--assignment", "1", *out]) == 1
+    assert main([str(folder), "--assignment", "99", *out]) == 1
     assert "there is no assignment 99" in capsys.readouterr().err
-    assert main([str(tmp_path), "--assignment", "1", "--out", str(tmp_path / "grades.csv"), "--jobs", "0"]) == 1
+    assert main([str(folder), "--assignment", "1", *out, "--jobs", "0"]) == 1
     assert "--jobs must be at least 1" in capsys.readouterr().err
 
 
