@@ -5,7 +5,8 @@ from base64 import b64decode
 from hashlib import sha256
 from pathlib import Path
 
-EMBEDDED = re.compile(r'src="data:image/png;base64,([^"]+)"')
+# Whole pictures only: the source of the package, which is a page too, has the words without one.
+EMBEDDED = re.compile(r'src="data:image/png;base64,([A-Za-z0-9+/]+={0,2})"')
 
 
 def move_pictures(app, pagename, templatename, context, doctree):

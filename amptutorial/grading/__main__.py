@@ -6,6 +6,7 @@ import importlib
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 
 # One thread per process, decided before the judges load NumPy: the processes are what
@@ -122,14 +123,15 @@ def _warn(found, path, warning):
 def _grade(found, folder, n_similar, options, isolate):
     """Grade the class and write all files, also those of an unfinished run.
 
-    The table is written anew after each submission.
+    The table is written anew as submissions are graded, once a second at most: a class
+    of hundreds would wait for it.
     """
     out, to_grade = options.out, found.to_grade
     isolation.sweep()
     graded = classroom.grade_class(
         to_grade, found.rules, folder / "results", options.jobs, isolate
     )
-    records, interrupted = [], False
+    records, interrupted, written = [], False, 0.0
     # closing ends the judges that are still at work
     with contextlib.closing(graded), _signals_interrupt():
         try:
@@ -137,7 +139,9 @@ def _grade(found, folder, n_similar, options, isolate):
                 graded, total=len(to_grade), unit="submission", disable=None
             ):
                 records.append(record)
-                write_atomically(out, class_table(found.rows(records), found.rules))
+                if time.monotonic() > written + 1:
+                    write_atomically(out, class_table(found.rows(records), found.rules))
+                    written = time.monotonic()
         except KeyboardInterrupt:
             interrupted = True
     course.write_course(found, records, out, folder)
