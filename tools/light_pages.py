@@ -135,6 +135,6 @@ def lighten_pages(app, exception):
 
 
 def setup(app):
-    """Work on the finished pages."""
-    app.connect("build-finished", lighten_pages)
+    """Work on the finished pages, after the theme, which writes its colours of code when all is built."""
+    app.connect("build-finished", lighten_pages, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -127,11 +127,14 @@ function startExperiments(part) {
 document.addEventListener("amp:output", (event) => startExperiments(event.target));
 
 /* What the themes tell screen readers, mended: what is written on a button begins its name, a list of references has no
-   items that are its own, the side bar is a region, and keys scroll what is wider than the page. */
+   items that are its own, an arrow has a name, the side bar is a region, and keys scroll what is wider than the page. */
 function mendRoles() {
   document.querySelectorAll("summary[aria-label], .search-button-field[aria-label]").forEach((button) => {
     button.removeAttribute("aria-label");
   });
+  for (const toggle of document.querySelectorAll(".has-children > details > summary")) {
+    toggle.setAttribute("aria-label", `Pages under ${toggle.closest("li").querySelector("a").textContent.trim()}`);
+  }
   document.querySelectorAll(".citation-list").forEach((list) => list.removeAttribute("role"));
   document.querySelectorAll(".cell_output pre").forEach((text) => {
     if (text.scrollWidth > text.clientWidth) {
