@@ -102,3 +102,4 @@ for (const anchor of document.querySelectorAll("article a.reference.internal[hre
   anchor.addEventListener("blur", hide);
 }
 document.addEventListener("keydown", ({ key }) => key === "Escape" && hide());
+window.addEventListener("resize", hide); // the link is elsewhere now
