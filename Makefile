@@ -33,6 +33,7 @@ help:
 	@echo "make test    lint, the site without a warning, tests, notebooks against their stored outputs, pages in a browser"
 	@echo "make unit    all unit tests, the slow ones too"
 	@echo "make mutants change the core's formulas one by one: some test must notice"
+	@echo "make wheels  fetch the Python that runs in pages, for OFFLINE=1: once"
 	@echo "make live-test  run every page in a browser, as its reader may, and report: hours"
 	@echo "make kit-study   ask the checks of denoisers about wrong and right ones, on many seeds: a day"
 	@echo "make lint    style of code and notebooks, types of contracts, workflows"

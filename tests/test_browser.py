@@ -332,7 +332,7 @@ def test_a_deck_shows_one_slide_at_a_time(browser, address):
     for key, number in (("ArrowRight", 1), ("End", slides.count() - 1), ("PageUp", slides.count() - 2), ("Home", 0)):
         page.keyboard.press(key)
         expect(covering).to_have_count(1)
-        expect(covering.locator("h2")).to_have_text(slides.nth(number).locator("h2").inner_text())
+        expect(covering.locator("h2")).to_contain_text(slides.nth(number).locator("h2").inner_text())
     assert covering.bounding_box() == {"x": 0, "y": 0, **DESK}
     page.keyboard.press("Escape")
     expect(page.locator("html")).not_to_have_class(re.compile("presenting"))
@@ -483,7 +483,7 @@ def leads_somewhere(site, page, link):
     target, fragment = urldefrag(urljoin(f"/{page}", link))
     if not target.startswith("/") or target.startswith("//"):
         return True
-    path = site / unquote(target.split("?")[0][1:])
+    path = site / unquote(target.removeprefix("/amptutorial").split("?")[0][1:])  # where it is published
     return path.is_file() and (not fragment or unquote(fragment) in parse(path).names)
 
 

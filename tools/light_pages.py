@@ -27,7 +27,7 @@ UNUSED = (
     *("THEBE_JS_URL", "text/x-thebe-config", "kernelName"),
 )
 # The first of a bundle: others call these as soon as they are read, for the page itself has been read by then.
-FIRST = ("doctools.js", "language_data.js", "searchtools.js")
+FIRST = ("menus.js", "doctools.js", "language_data.js", "searchtools.js")
 AT_ONCE = "documentation_options.js"  # scripts in the page add to what it defines
 TAGS = {".css": '<link rel="stylesheet" href="{}" />', ".js": '<script defer src="{}"></script>'}
 MARK = "\0"

@@ -51,7 +51,7 @@ class Lateness:
         if deadline is None or handed_in is None or handed_in <= deadline + self.grace:
             return 0.0
         days = math.ceil((handed_in - deadline) / DAY)
-        return min(days * self.points_a_day, float(self.most_points))
+        return float(min(days * self.points_a_day, self.most_points))
 
 
 def read_moment(text, where):

@@ -51,11 +51,6 @@ function startQuizzes(quizzes) {
   quizzes.at(-1)?.after(total);
 }
 
-/* The theme binds its menus to the first button of their kind on the page, which is one of a header that is hidden. */
-function dropHiddenMenus() {
-  document.querySelectorAll("#pst-header .sidebar-toggle").forEach((button) => button.remove());
-}
-
 /* On paper nothing can be unfolded. */
 window.addEventListener("beforeprint", () => {
   document.querySelectorAll("details").forEach((folded) => { folded.open = true; });
@@ -155,7 +150,6 @@ function readIndex() {
 
 /* The page is read, for the script is deferred, and MathJax does not run yet: answers still hold the source of their
    formulas. */
-dropHiddenMenus();
 mendRoles();
 startQuizzes([...document.querySelectorAll(".quiz")]);
 startExperiments(document);
