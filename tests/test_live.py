@@ -75,7 +75,7 @@ def test_nothing_is_loaded_before_the_first_press(open_page):
     page, asked = open_page(SMALL)
     page.wait_for_load_state("networkidle")
     live = [url.split("/_static/")[-1].split("?")[0] for url in asked if "pyodide" in url or "/live/" in url]
-    assert sorted(live) == ["live/cells.css", "live/cells.js"]
+    assert live == ["live/cells.js"]  # the style sheet is one for all
 
 
 def test_the_page_says_how_much_it_loads(live_site):
