@@ -63,7 +63,7 @@ class FigureOf(SphinxDirective):
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(content)
         uri = "/" + target.relative_to(self.env.srcdir).as_posix()  # from the root of the sources
-        return [nodes.image("", uri=uri, alt=metadata["image"]["alt"])]
+        return [nodes.image("", uri=uri, alt=metadata["image"]["alt"], loading="lazy")]
 
 
 def add_files(app, page, template, context, doctree):
