@@ -7,6 +7,11 @@ from scipy.sparse.linalg import LinearOperator
 
 from ._validation import check_counts, check_rates, check_result, quiet
 
+# Rows of a tall matrix that fit into a cache. There a product with a CSC array, which
+# adds to another row each time, is the faster one; beyond it, waiting for memory
+# decides, and a CSR array finishes one row after another.
+CACHED = 2**15
+
 
 class FisherScore(LinearOperator):
     """Y~ = R_u^(-1/2) (Z - r_u r_v^T) R_v^(-1/2) (`eq:score_ij` to `eq:abyscaled`).
@@ -55,11 +60,11 @@ class FisherScore(LinearOperator):
         # whether sqrt(r_u) sqrt(r_v)^T is still to be subtracted
         self._rank_one = sp.issparse(Z)
         if self._rank_one:
-            # stored twice: products with a CSC array are the faster ones, and the
-            # transpose of a CSR array is one
+            # stored twice, for both products in the faster format
+            fastest = "csc" if max(Z.shape) <= CACHED else "csr"
             per_u, per_v = sp.diags_array(1 / self._u), sp.diags_array(1 / self._v)
             scaled = (per_u @ Z.astype(dtype) @ per_v).tocsr()
-            self._Y, self._Yt = scaled.tocsc(), scaled.T
+            self._Y, self._Yt = scaled.asformat(fastest), scaled.T.asformat(fastest)
         else:
             self._Y = Z / self._u[:, None] / self._v - np.outer(self._u, self._v)
             self._Yt = self._Y.T

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.sparse.linalg import svds
 
+from amptutorial import score
 from amptutorial.bias import estimate_bias
 from amptutorial.score import FisherScore
 
@@ -31,6 +32,19 @@ def test_operator_equals_its_definition(seed, sparse, k):
     assert np.allclose(Y.T @ A, dense.T @ A) and np.allclose(Y.T.T @ B, dense @ B)
     assert np.allclose(Y.rmatvec(A[:, 0]), dense.T @ A[:, 0])
     assert np.isclose(Y.squared_norm(), (dense**2).sum()) and np.isclose(Y.T.squared_norm(), (dense**2).sum())
+
+
+def test_a_score_too_large_for_the_cache_is_stored_the_other_way(rng, monkeypatch):
+    Z = sp.csr_array(rng.poisson(1.0, (7, 5)) + np.eye(7, 5, dtype=int))
+    X, (r_u, r_v) = rng.standard_normal((5, 2)), estimate_bias(Z)
+    Y = FisherScore(Z, r_u, r_v)
+    monkeypatch.setattr(score, "CACHED", 6)
+    large = FisherScore(Z, r_u, r_v)
+    assert (Y._Y.format, Y._Yt.format) == ("csc", "csc")
+    assert (large._Y.format, large._Yt.format) == ("csr", "csr")
+    product = large @ X
+    np.testing.assert_array_equal(product, Y @ X)  # terms are added in the same order
+    np.testing.assert_allclose(large.T @ product, large.toarray().T @ product, rtol=1e-12, atol=1e-12)
 
 
 def test_score_is_the_derivative_of_the_log_likelihood():
