@@ -4,9 +4,11 @@ import io
 import json
 import os
 import zipfile
+from collections import Counter
 
 import pytest
 
+from amptutorial.grading import notebooks
 from amptutorial.grading.notebooks import notebook_source
 from amptutorial.grading.submissions import collect_submissions, single_submission
 
@@ -181,6 +183,39 @@ def test_a_notebook_gives_the_class_and_what_it_uses():
     assert [text.count(each) for each in ("SCALE = 2", "def half", "@np", "PREDICTION = 0.5", "import numpy")] == [
         1
     ] * 5
+
+
+def test_a_notebook_gives_each_line_once_with_all_that_changes_a_name():
+    cells = [
+        "try:\n    import absent\nexcept ImportError:\n    absent = None\n    def spare():\n        return 3",
+        "n = 1; n += 1; table = {}\ntable['kept'] = n; print('twice')",
+        "other = {}\nother['lost'] = 1",
+        "class Mine:\n    found = n, table, spare(), absent",
+        "Mine.later = 4",
+    ]
+    source, names = notebook_source(notebook(*cells)), {}
+    exec(source, names)
+    assert names["Mine"].found == (2, {"kept": 2}, 3, None) and names["Mine"].later == 4
+    assert b"lost" not in source and source.count(b"print") == 1
+
+
+def test_a_long_notebook_is_read_once(monkeypatch):
+    """What is counted is how often each statement is looked at: a chain of uses has as many links as statements."""
+    seen = Counter()
+    for name in ("_bound", "_used"):
+        look = getattr(notebooks, name)
+        monkeypatch.setattr(
+            notebooks, name, lambda node, look=look, name=name: seen.update([(name, node)]) or look(node)
+        )
+    chain = [f"a{k} = a{k + 1}" for k in range(300)]
+    source = notebook_source(notebook("\n".join(chain), "class Mine:\n    found = a0"))
+    assert source.count(b"\n") == 302
+    assert len(seen) == 2 * 301 and set(seen.values()) == {1}
+
+
+def test_a_notebook_with_more_code_than_anybody_writes_is_refused():
+    code = f"{CLASS}#{'x' * notebooks.MOST_CODE}"
+    assert notebook_source(notebook(code).encode()) == "the cells of the notebook hold more than a megabyte of code"
 
 
 def test_a_notebook_that_writes_the_file_is_taken_at_its_word():

@@ -5,6 +5,11 @@ import json
 import re
 
 WRITES = re.compile(r"\s*%%writefile\s+(?:\S*/)?denoiser\.py\s*\n")
+DEFINITIONS = ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef
+# No names: what every piece with a class, and what `import *` and __future__, bind.
+A_CLASS, EVERYTHING = "class", "*"
+# Characters of code in a notebook: its syntax tree takes a thousand bytes for each.
+MOST_CODE = 2**20
 
 
 def notebook_source(data):
@@ -41,29 +46,37 @@ def notebook_source(data):
     written = [match for match in map(WRITES.match, cells) if match]
     if written:
         return written[-1].string[written[-1].end() :].encode("utf-8", "replace")
-    statements = [each for cell in cells for each in _statements(cell)]
-    if not any(isinstance(node, ast.ClassDef) for node, _ in statements):
+    if sum(map(len, cells)) > MOST_CODE:
+        return "the cells of the notebook hold more than a megabyte of code"
+    pieces = [piece for cell in cells for piece in _pieces(cell)]
+    kept = _needed([nodes for nodes, _ in pieces])
+    if not kept:
         return "the notebook has no class: write the denoiser in a cell of its own"
-    kept = _needed([node for node, _ in statements])
-    text = "".join(f"{text}\n" for node, text in statements if node in kept)
+    text = "".join(f"{pieces[number][1]}\n" for number in sorted(kept))
     return text.encode("utf-8", "replace")
 
 
-def _statements(cell):
-    """Return `(node, text)` of the statements in a cell, without IPython's commands.
+def _pieces(cell):
+    """Return `(statements, text)` of the pieces of a cell, without IPython's commands.
 
-    A cell that is not Python and holds a class is kept as a whole: so its author reads
-    the syntax error.
+    Statements that share a line are one piece. A cell that is not Python and holds a
+    class is kept as a whole: so its author reads the syntax error.
     """
     text = re.sub(r"^[%!?].*$", "", cell, flags=re.MULTILINE)
     try:
         body = ast.parse(text).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         whole = ast.ClassDef("", [], [], [], [])
-        return [(whole, cell)] if re.search(r"^class ", cell, re.MULTILINE) else []
-    lines = text.split("\n")
+        return [([whole], cell)] if re.search(r"^class ", cell, re.MULTILINE) else []
+    lines, groups = text.split("\n"), []
+    for node in body:
+        if groups and _first(node) <= groups[-1][-1].end_lineno:
+            groups[-1].append(node)
+        else:
+            groups.append([node])
     return [
-        (node, "\n".join(lines[_first(node) - 1 : node.end_lineno])) for node in body
+        (nodes, "\n".join(lines[_first(nodes[0]) - 1 : nodes[-1].end_lineno]))
+        for nodes in groups
     ]
 
 
@@ -72,35 +85,49 @@ def _first(node):
     return min([node.lineno, *(each.lineno for each in decorators)])
 
 
-def _needed(nodes):
-    """Return the classes, PREDICTION, and all that binds a name that these use."""
-    binds = {node: _bound(node) for node in nodes}
-    kept = {
-        node
-        for node in nodes
-        if isinstance(node, ast.ClassDef) or "PREDICTION" in binds[node]
-    }
-    while True:
-        used = {name for node in kept for name in _used(node)}
-        more = {node for node in nodes if binds[node] & used or "*" in binds[node]}
-        if more <= kept:
-            return kept
+def _needed(pieces):
+    """Return the numbers of the pieces with classes, PREDICTION, and what these use.
+
+    There are none where there is no class. No piece is looked at twice, however long
+    the chain of uses.
+    """
+    binders = {}
+    for number, nodes in enumerate(pieces):
+        for name in set().union(*map(_bound, nodes)):
+            binders.setdefault(name, []).append(number)
+    kept, wanted = set(), []
+    if A_CLASS in binders:
+        wanted = [A_CLASS, EVERYTHING, "PREDICTION"]
+    while wanted:
+        more = set(binders.pop(wanted.pop(), ())) - kept
         kept |= more
+        wanted += (name for k in more for node in pieces[k] for name in _used(node))
+    return kept
 
 
 def _bound(node):
-    """Return the names that a statement binds at the top level."""
-    if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
-        return {node.name}
-    if isinstance(node, (ast.Import, ast.ImportFrom)):
-        names = {(alias.asname or alias.name).split(".")[0] for alias in node.names}
-        return names | ({"*"} if getattr(node, "module", "") == "__future__" else set())
-    return {
-        name.id
-        for name in ast.walk(node)
-        if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)
-    }
+    """Return the names that a statement binds, or changes, at the top level."""
+    if isinstance(node, DEFINITIONS):
+        return {node.name} | ({A_CLASS} if isinstance(node, ast.ClassDef) else set())
+    names = {EVERYTHING} if getattr(node, "module", "") == "__future__" else set()
+    for part in ast.walk(node):
+        if isinstance(part, ast.alias):
+            names.add((part.asname or part.name).split(".")[0])
+        elif isinstance(part, DEFINITIONS):  # in an `if` or a `try`
+            names.add(part.name)
+        elif isinstance(getattr(part, "ctx", None), ast.Store):
+            names |= _variable(part)
+    return names
+
+
+def _variable(target):
+    """Return the name of the variable that an assignment to `target` changes, a set."""
+    while isinstance(target, (ast.Attribute, ast.Subscript)):
+        target = target.value
+    return {target.id} if isinstance(target, ast.Name) else set()
 
 
 def _used(node):
-    return {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
+    """Return the names in a statement, that of a class or a function among them."""
+    own = {node.name} if isinstance(node, DEFINITIONS) else set()
+    return own | {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
