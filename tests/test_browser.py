@@ -6,17 +6,15 @@
 import json
 import os
 import re
-import shutil
 from collections import Counter, namedtuple
-from functools import cache, partial
+from functools import cache
 from html.parser import HTMLParser
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from urllib.parse import unquote, urldefrag, urljoin
 
 import numpy as np
 import pytest
+from live_report import CHROMIUM, launch, served
 from playwright.sync_api import expect, sync_playwright
 
 from amptutorial import ConstantBias, GaussianRows, Ridge, gaussian_state_evolution, scaled_rows, widgets
@@ -24,7 +22,6 @@ from amptutorial.widgets import explore
 
 ROOT = Path(__file__).parents[1]
 SITE = os.environ.get("AMPTUTORIAL_SITE") and Path(ROOT, os.environ["AMPTUTORIAL_SITE"])
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 PAGES = re.findall(r"(?:root|file): (\S+)", (ROOT / "_toc.yml").read_text())
 PAGES += ["book/api/amp", "book/api/denoisers"]  # all pages of the reference are made alike
 DESK, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
@@ -133,22 +130,11 @@ def report(site):
     (site.parent / "browser.txt").write_text("\n".join(["What passed in the browser:", *lines, ""]))
 
 
-class Quiet(SimpleHTTPRequestHandler):
-    """Serves files and says nothing of it."""
-
-    def log_message(self, *_):
-        pass
-
-
 @pytest.fixture(scope="module")
 def address(site):
     """Serve the site on a free port."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=site)) as server:
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
+    with served(site) as address:
+        yield address
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +142,7 @@ def browser(site):
     """Start a browser; it may be slow where much else runs."""
     expect.set_options(timeout=20_000)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--disable-gpu", "--disable-quic"])
+        browser = launch(playwright)
         yield browser
         browser.close()
 

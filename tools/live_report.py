@@ -67,11 +67,16 @@ class Quiet(SimpleHTTPRequestHandler):
 def served(site):
     """Serve a folder on a free port, and give its address."""
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=site)) as server:
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
+        Thread(target=server.serve_forever).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+
+
+def launch(playwright):
+    """Start a browser."""
+    return playwright.chromium.launch(executable_path=CHROMIUM, args=["--disable-gpu", "--disable-quic"])
 
 
 def stored_prints(name):
@@ -150,7 +155,7 @@ def main(names):
     with served(SITE) as address, sync_playwright() as playwright:
         for name in names:
             # a browser for each page: its memory is that of this page alone
-            browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--disable-gpu", "--disable-quic"])
+            browser = launch(playwright)
             run = run_page(browser, address, name)
             browser.close()
             rows.append(line(run))
