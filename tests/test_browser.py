@@ -14,6 +14,7 @@ from urllib.parse import unquote, urldefrag, urljoin
 
 import numpy as np
 import pytest
+from light_pages import pages_of
 from live_report import CHROMIUM, launch, served
 from playwright.sync_api import expect, sync_playwright
 
@@ -24,6 +25,7 @@ ROOT = Path(__file__).parents[1]
 SITE = os.environ.get("AMPTUTORIAL_SITE") and Path(ROOT, os.environ["AMPTUTORIAL_SITE"])
 PAGES = re.findall(r"(?:root|file): (\S+)", (ROOT / "_toc.yml").read_text())
 PAGES += ["book/api/amp", "book/api/denoisers"]  # all pages of the reference are made alike
+ADDRESS = "/amptutorial/"  # where the site is published: a link to "/" leaves it
 DESK, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 CONTRAST = 4.5  # of WCAG 2 at level AA, asked here of large text too
 
@@ -466,16 +468,15 @@ def parse(path):
 
 def leads_somewhere(site, page, link):
     """Return whether `link` on `page` leaves the site or reaches a file of it, and its fragment."""
-    target, fragment = urldefrag(urljoin(f"/{page}", link))
+    target, fragment = urldefrag(urljoin(ADDRESS + page, link))
     if not target.startswith("/") or target.startswith("//"):
         return True
-    path = site / unquote(target.removeprefix("/amptutorial").split("?")[0][1:])  # where it is published
-    return path.is_file() and (not fragment or unquote(fragment) in parse(path).names)
+    path = site / unquote(target.removeprefix(ADDRESS).split("?")[0])
+    return target.startswith(ADDRESS) and path.is_file() and (not fragment or unquote(fragment) in parse(path).names)
 
 
 def test_links_lead_somewhere(site, report):
-    paths = [path for path in site.rglob("*.html") if "_static" not in path.parts]
-    links = {(path.relative_to(site).as_posix(), link) for path in paths for link in parse(path).links}
+    links = {(path.relative_to(site).as_posix(), link) for path in pages_of(site) for link in parse(path).links}
     assert not [(page, link) for page, link in links if not leads_somewhere(site, page, link)]
     report["links followed"] += len(links)
 

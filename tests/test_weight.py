@@ -5,6 +5,7 @@ import re
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from light_pages import pages_of
 from test_browser import DESK, PAGES, ROOT, address, browser, dress, site
 
 __all__ = ["address", "browser", "site"]  # fixtures
@@ -57,6 +58,6 @@ def test_axe_finds_nothing_but_trifles(opened):
 
 
 def test_no_script_holds_up_a_page(site):
-    for path in (path for path in site.rglob("*.html") if "_static" not in path.parts):
+    for path in pages_of(site):
         loaded = re.findall(r"<script\b[^>]*\bsrc=[^>]*>", path.read_text())
         assert not [tag for tag in loaded if not re.search(r"\b(defer|async|module)\b", tag)], path

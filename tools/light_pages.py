@@ -118,13 +118,17 @@ class Bundles:
         return re.sub(rf"{MARK}([./]*?)(\.css|\.js){MARK}", load, TAG.sub(replace, page))
 
 
+def pages_of(site):
+    """Return the paths of the pages of a site; in _static the themes have templates."""
+    return [path for path in site.rglob("*.html") if "_static" not in path.parts]
+
+
 def lighten_pages(app, exception):
     """Rewrite the pages of a site."""
     if exception or app.builder.format != "html":
         return
     folder = Path(app.outdir)
-    paths = [path for path in folder.rglob("*.html") if "_static" not in path.parts]
-    pages = {path: path.read_text(encoding="utf-8") for path in paths}
+    pages = {path: path.read_text(encoding="utf-8") for path in pages_of(folder)}
     icons = {icon for page in pages.values() for icon in re.findall(r"\bfa-[\w-]+", page)}
     bundles = Bundles(folder / "_static", icons)
     for path, page in pages.items():
