@@ -24,7 +24,7 @@ from amptutorial.widgets import explore
 ROOT = Path(__file__).parents[1]
 SITE = os.environ.get("AMPTUTORIAL_SITE") and Path(ROOT, os.environ["AMPTUTORIAL_SITE"])
 PAGES = re.findall(r"(?:root|file): (\S+)", (ROOT / "_toc.yml").read_text())
-PAGES += ["book/api/amp", "book/api/denoisers"]  # all pages of the reference are made alike
+PAGES += sorted(f"book/api/{path.stem}" for path in (ROOT / "book/api").glob("*.md"))
 ADDRESS = "/amptutorial/"  # where the site is published: a link to "/" leaves it
 DESK, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 CONTRAST = 4.5  # of WCAG 2 at level AA, asked here of large text too
