@@ -275,24 +275,27 @@ def described(*entry):
     return json.dumps({"x": {"__array__": entry}}).encode()
 
 
+# Headers of messages whose body has 16 bytes, and what is said of them.
 MALFORMED = {
-    "no JSON": b"{",
-    "no text": b"\xff\xfe",
-    "no object": b"[]",
-    "deep": b"[" * 100_000,
-    "unnamed bytes": described("<f8", [1], "C", True),
-    "no list": json.dumps({"x": {"__array__": 3}}).encode(),
-    "too few": described("<f8", [1], "C", True),
-    "objects": described("|O", [1], "C", True),
-    "records": described("i4,f8", [1], "C", True),
-    "a strange size": described("<f7", [1], "C", True),
-    "negative": described("<f8", [-1], "C", True),
-    "a fraction": described("<f8", [0.5], "C", True),
-    "a truth": described("<f8", [True], "C", True),
-    "too long": described("<f8", [3], "C", True),
-    "too far": json.dumps({"x": [{"__array__": ["<f8", [1], "C", True]}] * 3}).encode(),
-    "overflow": described("<f8", [2**26] * 4, "C", True),
-    "many dimensions": described("<f8", [1] * 40, "C", True),
+    "no JSON": (b"{", "not a JSON header"),
+    "no text": (b"\xff\xfe", "not a JSON header"),
+    "no object": (b"[]", "the header is not a JSON object"),
+    "deep": (b"[" * 100_000, "not a JSON header"),
+    "unnamed bytes": (described("<f8", [1], "C", True), "does not name all bytes"),
+    "no list": (json.dumps({"x": {"__array__": 3}}).encode(), "described by four values"),
+    "too few": (described("<f8", [2], "C"), "described by four values"),
+    "no shape": (described("<f8", 2, "C", True), "described by four values"),
+    "objects": (described("|O", [2], "C", True), "not an array of numbers"),
+    "records": (described("i4,f8", [1], "C", True), "not an array of numbers"),
+    "a strange size": (described("<f7", [2], "C", True), "f7"),
+    "negative": (described("<f8", [-1], "C", True), "small non-negative integers"),
+    "a fraction": (described("<f8", [0.5], "C", True), "small non-negative integers"),
+    "a truth": (described("<f8", [2, True], "C", True), "small non-negative integers"),
+    "too long": (described("<f8", [3], "C", True), "beyond the end"),
+    "too far": (json.dumps({"x": [{"__array__": ["<f8", [1], "C", True]}] * 3}).encode(), "beyond the end"),
+    "overflow": (described("<f8", [2**26] * 4, "C", True), "small non-negative integers"),
+    "a large product": (described("<f8", [2**20] * 4, "C", True), "beyond the end"),
+    "many dimensions": (described("<f8", [2, *[1] * 40], "C", True), "small non-negative integers"),
 }
 
 

@@ -33,9 +33,9 @@ def test_other_values_survive_the_protocol_or_are_refused():
         protocol.pack({"x": np.zeros(protocol.BODY_LIMIT // 8 + 1)})
 
 
-@pytest.mark.parametrize("header", MALFORMED.values(), ids=MALFORMED)
-def test_malformed_messages_are_the_author_s_failure(header):
-    with pytest.raises(protocol.Malformed):
+@pytest.mark.parametrize(("header", "said"), MALFORMED.values(), ids=MALFORMED)
+def test_malformed_messages_are_the_author_s_failure(header, said):
+    with pytest.raises(protocol.Malformed, match=said):
         protocol.unpack(header, bytes(16))
 
 
