@@ -12,7 +12,8 @@ from . import isolation, protocol
 
 # for Python and its libraries, before any line of the submission; not counted
 START_SECONDS = 120
-RESTARTS = 2
+# three checks and the prediction ask `penalty`: where it crashes, the others still run
+RESTARTS = 3
 
 
 class StudentError(Exception):
