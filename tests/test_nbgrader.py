@@ -146,6 +146,21 @@ def test_every_assignment_is_exported(tmp_path, task):
     assert sum("BEGIN SOLUTION" in cell.source for cell in notebook.cells) == 1
 
 
+def test_each_part_that_is_marked_by_hand_has_a_cell(tmp_path):
+    data = yaml.safe_load(GRADING.read_text()) | {"by_hand": {"derivations": 15, "short report": 5}}
+    briefs = tmp_path / "assignments"
+    shutil.copytree(ROOT / "assignments", briefs)
+    (briefs / "grading.yml").write_text(yaml.safe_dump(data, sort_keys=False))
+    nbgrader.export_course(tmp_path / "course", briefs / "grading.yml")
+    notebook = nbformat.read(tmp_path / "course/source" / TASK.folder / "brief.ipynb", as_version=4)
+    marked = [cell for cell in notebook.cells if cell.cell_type == "markdown" and "nbgrader" in cell.metadata]
+    assert [(cell.metadata.nbgrader.grade_id, cell.metadata.nbgrader.points) for cell in marked] == [
+        ("derivations", 15),
+        ("short-report", 5),
+    ]
+    assert "short report" in marked[1].source
+
+
 def test_a_folder_that_holds_something_is_left_alone(tmp_path, capsys):
     (tmp_path / "notes.txt").write_text("mine")
     assert nbgrader.main([str(tmp_path), "--config", str(GRADING)]) == 1

@@ -5,6 +5,7 @@ and in a process apart from the submission.
 """
 
 import argparse
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -39,18 +40,16 @@ The first command writes what students get, `release/{example}`. The second grad
 `submitted/<student>/{example}`, and the third writes a page for each student,
 `feedback/<student>/{example}`.
 
-The derivations, {derivation} points, are graded by hand: `nbgrader formgrade`. The
-checks make 100 points.
+The checks make 100 points. What `by_hand` in grading.yml names has a cell of its own
+and is graded by `nbgrader formgrade`.
 """
 
 # of an assignment's folder; others, such as data, are copied
 OWN_FILES = ("brief.ipynb", "denoiser.py", "test_public.py")
 
-DERIVATION_POINTS = 20  # for what is graded by hand
+BY_HAND = """## Your {part}
 
-DERIVATION = """## Your derivations
-
-Write here what the section *To derive, on paper* asks for, or hand it in on paper."""
+Write here what the brief asks for, or hand it in on paper."""
 
 
 def export_course(course, path):
@@ -88,7 +87,7 @@ def export_course(course, path):
         rules = config.load_rules(path, task.number)
         _write_assignment(task, course / "source" / task.folder, briefs, rules)
     names = [task.folder for task in ASSIGNMENTS.values()]
-    readme = README.format(example=names[0], derivation=DERIVATION_POINTS)
+    readme = README.format(example=names[0])
     configuration = CONFIGURATION.format(rules=str(Path(path).resolve()))
     (course / "nbgrader_config.py").write_text(configuration, encoding="utf-8")
     (course / "README.md").write_text(readme, encoding="utf-8")
@@ -111,7 +110,7 @@ def _write_assignment(task, target, briefs, rules):
         if is_check:
             cells.append(_solution_cell(starter, reference))
         cells.append(_public_check(task.number) if is_check else _plain(cell))
-    notebook.cells = [*cells, _derivation_cell(), *_graded_cells(rules)]
+    notebook.cells = [*cells, *_cells_by_hand(rules), *_graded_cells(rules)]
     nbformat.write(notebook, target / "brief.ipynb")
 
 
@@ -153,11 +152,19 @@ def _public_check(number):
     return _cell("code", "public-checks", text, locked=True)
 
 
-def _derivation_cell():
-    points = DERIVATION_POINTS
-    return _cell(
-        "markdown", "derivations", DERIVATION, points, grade=True, solution=True
-    )
+def _cells_by_hand(rules):
+    """Return a cell for each part that is marked by hand."""
+    return [
+        _cell(
+            "markdown",
+            re.sub(r"\W+", "-", part),
+            BY_HAND.format(part=part),
+            most,
+            grade=True,
+            solution=True,
+        )
+        for part, most in rules.by_hand.items()
+    ]
 
 
 def _graded_cells(rules):
