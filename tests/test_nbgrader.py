@@ -1,5 +1,6 @@
 """The nbgrader course, generated, graded and given feedback on by nbgrader's own commands."""
 
+import logging
 import os
 import re
 import shutil
@@ -159,6 +160,17 @@ def test_each_part_that_is_marked_by_hand_has_a_cell(tmp_path):
         ("short-report", 5),
     ]
     assert "short report" in marked[1].source
+
+
+def test_nbgrader_too_says_that_nothing_isolates(monkeypatch, caplog):
+    from amptutorial.grading import nbgrader_run
+
+    monkeypatch.setattr(nbgrader_run.isolation, "bwrap_problem", lambda: "no bubblewrap here")
+    resources = {"nbgrader": {"assignment": TASK.folder, "student": "ada"}}
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("x = 1")])
+    monkeypatch.setattr(nbgrader_run.Sandboxed, "rules", str(GRADING))
+    nbgrader_run.Sandboxed(log=logging.getLogger("course")).preprocess(book, resources)
+    assert "submissions run without isolation (no bubblewrap here)" in caplog.text
 
 
 def test_a_folder_that_holds_something_is_left_alone(tmp_path, capsys):

@@ -32,7 +32,9 @@ class Sandboxed(NbGraderPreprocessor):
         rules = config.load_rules(self.rules, task.number)
         own = rules.for_student(resources["nbgrader"]["student"])
         source = notebook_source(json.dumps(nb).encode())
-        isolate, _ = isolation.choose()
+        isolate, warning = isolation.choose()
+        if warning:
+            self.log.warning(warning)
         record = judge.grade_submission(source, own, isolate)
         marks = {f"{CHECK}{mark.name}": mark for mark in record.marks}
         for cell in nb.cells:
