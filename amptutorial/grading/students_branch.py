@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 
 BRANCH = "students"
-# what students must not see; `test_exam` reads a file of the solutions only
-PRIVATE = ("solutions", "assignments/grading.yml", "tests/test_checks_hard.py")
+# what students must not see
+PRIVATE = ("solutions", "assignments/grading.yml")
 REMOTE_KEY = "amptutorial.students"
 
 # Its arguments: the remote's name and address. Its input: a line for every branch.
@@ -147,7 +147,7 @@ def main(arguments):
     parser = argparse.ArgumentParser(
         prog="python -m amptutorial.grading students-branch",
         description="Write a repository for students: what is committed here, without "
-        f"{', '.join(PRIVATE)}, and without history. Run it again after changes.",
+        f"{' and '.join(PRIVATE)}, and without history. Run it again after changes.",
     )
     parser.add_argument("folder", type=Path, help="a new folder, or that of last time")
     parser.add_argument(
