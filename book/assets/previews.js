@@ -38,7 +38,7 @@ function copy(element, address) {
   const copied = document.importNode(element, true);
   copied.querySelectorAll(LEFT_OUT).forEach((part) => part.remove());
   for (const part of [copied, ...copied.querySelectorAll("*")]) part.removeAttribute("id");
-  for (const image of copied.querySelectorAll("img")) image.src = new URL(element.querySelector("img").getAttribute("src"), address);
+  for (const image of copied.querySelectorAll("img")) image.src = new URL(image.getAttribute("src"), address);
   for (const anchor of copied.querySelectorAll("a")) anchor.replaceWith(...anchor.childNodes);
   if (/^(H\d|DT)$/.test(copied.tagName)) {
     const title = document.createElement("p");
