@@ -224,6 +224,7 @@ def chapter(browser, address):
         ("a[href='08_biased_low_rank_amp.html#ch-amp']", re.compile(r"8\. Biased low-rank AMP\s*\w+ \w+ \w+")),
         ("a[href^='08_biased_low_rank_amp.html#prop-']", re.compile(r"Proposition 8\.\d+")),
         ("a[href^='#equation-']", re.compile(r"\(10\.\d+\)")),
+        ("a[href^='#fig-']", re.compile(r"Fig\. 10\.\d+")),
         ("a[href^='bibliography.html#']", "20"),
     ],
 )
@@ -246,6 +247,22 @@ def rest_on(page, link, shown):
     expect(box).to_be_visible()
     page.mouse.move(1, 1)
     expect(box).to_be_hidden()
+
+
+def test_a_preview_shows_each_of_its_pictures(chapter):
+    """A second picture is put into a figure first: none of the book has two."""
+    link = chapter.locator("article a[href^='#fig-']:visible").first
+    figure = chapter.locator(link.get_attribute("href")).locator("visible=true").first
+    figure.evaluate(
+        "figure => figure.querySelector('img').after(document.querySelector('.amp-explore img').cloneNode())"
+    )
+    sources = "pictures => pictures.map(picture => picture.src)"
+    expected = figure.locator("img").evaluate_all(sources)
+    link.hover()
+    expect(chapter.locator("#preview")).to_be_visible()
+    assert chapter.locator("#preview img").evaluate_all(sources) == expected and len(set(expected)) == 2
+    figure.locator("img").last.evaluate("picture => picture.remove()")
+    chapter.keyboard.press("Escape")
 
 
 def test_a_preview_answers_the_keyboard_and_sets_mathematics(chapter):

@@ -173,7 +173,7 @@ def file_name(student):
     """
     safe = student.replace("/", "_").replace("\0", "_")
     while len(os.fsencode(safe)) > 100:
-        safe = safe[: min(48, len(safe) - 1)] if len(safe) > 48 else safe[:-1]
+        safe = safe[: min(48, len(safe) - 1)]
     if safe == student and student not in ("", ".", ".."):
         return student
     return f"{safe}-{hashlib.sha256(os.fsencode(student)).hexdigest()[:8]}"
