@@ -171,8 +171,11 @@ def test_the_last_attempt_counts_or_the_best(course):
 
 
 def test_lateness_counts_days_with_grace_a_cap_and_extensions(course, capsys):
-    hand_in(course.folder / "submissions", ada=15, emmy=15, grace=15, li=15, soon=15)
-    times = {"ada": "18 09:00", "emmy": "18 09:00", "grace": "16 00:10", "li": "30 00:00", "soon": "14 00:00"}
+    hand_in(course.folder / "submissions", ada=15, emmy=15, few=1, grace=15, li=15, soon=15, two=15)
+    times = {
+        "ada": "18 09:00", "emmy": "18 09:00", "few": "30 00:00", "grace": "16 00:10", "li": "30 00:00",
+        "soon": "14 00:00", "two": "17 00:10",
+    }  # fmt: skip
     lines = [f"{name},2026-10-{time}" for name, time in times.items()]
     people = put(course.folder / "roster.csv", "\n".join(["student,handed_in", *lines]))
     rule = {
@@ -180,7 +183,9 @@ def test_lateness_counts_days_with_grace_a_cap_and_extensions(course, capsys):
         "points_a_day": 10, "most_points": 50, "extensions": {1: {"emmy": "2026-10-18 12:00"}},
     }  # fmt: skip
     code, table = course("--roster", people, lateness=rule)
-    assert code == 0 and totals(table) == {"ada": 70, "emmy": 100, "grace": 100, "li": 50, "soon": 100}
+    assert code == 0 and totals(table) == {
+        "ada": 70, "emmy": 100, "few": 0, "grace": 100, "li": 50, "soon": 100, "two": 80,
+    }  # fmt: skip
     assert table["li"]["late"] == "50.00"
     rule["extensions"] = {1: {"nobody": "2026-10-18"}}
     assert course("--roster", people, lateness=rule)[0] == 1
