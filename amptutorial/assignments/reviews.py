@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..checks import check, count_lines, draw_problem, require
+from ..checks import check, count_lines, draw_problem, observe, require
 from ..denoisers import GaussianPosterior, check_is_denoiser
 from ..estimator import AMPEmbedding
 from ..heldout import heldout_gain, hold_out, split_counts
@@ -162,8 +162,7 @@ def _require_learned_scale(trial, scale):
     lessons = draw_problem(LEARNING_ROWS, d, rng, rows)
     learned = _learned(_learned(trial.make(), lessons), lessons)
     r = np.exp(rng.uniform(-1.0, 1.0, 2000))
-    X = np.sqrt(r)[:, None] * rows.draw((len(r), d), rng)
-    P = X @ F + rng.standard_normal(X.shape) @ np.linalg.cholesky(F).T
+    X, P = observe(rows.draw((len(r), d), rng), r, F, rng)
     own, gaussian = (
         np.mean((np.asarray(one.estimate(P.copy(), r.copy(), F.copy())) - X) ** 2)
         for one in (learned, GaussianPosterior(rows.variance(d)))

@@ -18,7 +18,15 @@ from .report import (
     parametrize_with_denoiser_checks,
     run_checks,
 )
-from .trials import Limit, Problem, Trial, count_lines, draw_problem, ready_made
+from .trials import (
+    Limit,
+    Problem,
+    Trial,
+    count_lines,
+    draw_problem,
+    observe,
+    ready_made,
+)
 from .verdict import require
 
 __all__ = [
@@ -35,6 +43,7 @@ __all__ = [
     "count_lines",
     "describe_error",
     "draw_problem",
+    "observe",
     "parametrize_with_denoiser_checks",
     "ready_made",
     "require",

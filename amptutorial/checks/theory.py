@@ -7,7 +7,7 @@ import numpy as np
 from ..beliefs import Penalty, Prior
 from ..denoisers import Denoiser
 from .contract import check
-from .trials import Problem
+from .trials import Problem, observe
 from .verdict import require, short
 
 
@@ -48,10 +48,9 @@ def promise_optimality(trial):
     # a denoiser's own penalty is asked row by row, which takes time
     few = trial.problem.rows(slice(12 if trial.belief else 3))
     for text, problem in _questions(trial, few).items():
-        X, size = trial.estimate(problem), np.linalg.norm(problem.F)
         # a solver may end when steps are small beside p
-        slack = 1e-12 * (problem.P**2).sum(axis=1) / size
-        _require_minima(trial, problem, f"{text}: ", slack, 1e-6, X)
+        slack = 1e-12 * (problem.P**2).sum(axis=1) / np.linalg.norm(problem.F)
+        _require_minima(trial, problem, f"{text}: ", slack, 1e-6)
 
 
 def _questions(trial, problem):
@@ -84,13 +83,13 @@ def _convexity(trial):
     return trial.convexity(r) if stated is None else stated / r.max()
 
 
-def _require_minima(trial, problem, where, slack, relative, X=None):
+def _require_minima(trial, problem, where, slack, relative):
     """Raise if some step lowers the objective of a row by more than the slack.
 
     The slack is that given and a `relative` one of the terms of the objective.
     """
     P, r, _ = problem.copies()
-    X = trial.estimate(problem) if X is None else X
+    X = trial.estimate(problem)
     terms = _terms(trial, problem, X)
     here = terms.sum(axis=0)
     i = np.argmin(np.isfinite(here))
@@ -570,8 +569,7 @@ def promise_nishimori(trial):
     rng = np.random.default_rng(1)
     r = np.exp(rng.uniform(-1.0, 1.0, 4000))
     F = trial.problem.F
-    X = np.sqrt(r)[:, None] * trial.belief.rows.draw((len(r), d), rng)
-    P = X @ F + rng.standard_normal(X.shape) @ np.linalg.cholesky(F).T
+    X, P = observe(trial.belief.rows.draw((len(r), d), rng), r, F, rng)
     X_hat = trial.estimate(Problem(P, r, F))
     for name, value in (("estimate", X_hat), ("p", P)):
         products = np.einsum("ik,il->ikl", X - X_hat, value)

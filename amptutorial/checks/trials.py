@@ -357,5 +357,25 @@ def draw_problem(n_rows, d, rng, rows=None):
     r = np.exp(rng.uniform(-2.3, 2.3, n_rows))
     size = (n_rows, d)
     U = rng.standard_normal(size) if rows is None else rows.draw(size, rng)
-    noise = rng.standard_normal(size) @ np.linalg.cholesky(F).T
-    return Problem(np.sqrt(r)[:, None] * U @ F + noise, r, (F + F.T) / 2)
+    return Problem(observe(U, r, F, rng)[1], r, (F + F.T) / 2)
+
+
+def observe(U, r, F, rng):
+    """Return the rows x = sqrt(r) u, and a p = x F + N(0, F) for each.
+
+    Parameters
+    ----------
+    U : array (N, d)
+    r : array (N,)
+    F : array (d, d)
+    rng : numpy.random.Generator
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X, P = observe(np.ones((10_000, 1)), np.full(10_000, 4.0), 9 * np.eye(1), rng)
+    >>> X.mean(), P.mean().round(), P.var().round()
+    (np.float64(2.0), np.float64(18.0), np.float64(9.0))
+    """
+    X = np.sqrt(r)[:, None] * U
+    return X, X @ F + rng.standard_normal(X.shape) @ np.linalg.cholesky(F).T
