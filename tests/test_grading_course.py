@@ -6,6 +6,7 @@ import json
 import re
 import zipfile
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 import yaml
@@ -16,6 +17,7 @@ from amptutorial.grading import classroom, config, roster
 from amptutorial.grading.__main__ import main
 from amptutorial.grading.config import PACKAGE
 from amptutorial.grading.record import make_record
+from amptutorial.grading.submissions import Submission
 
 CANVAS = """Student,ID,SIS User ID,SIS Login ID,Section,Ridge (55),Lasso (56)
 Points Possible,,,,,100,100
@@ -159,6 +161,54 @@ def test_gradescope_gets_a_file_of_results_for_each(course):
     assert {test["visibility"] for test in found["tests"]} == {"after_published"} and found["execution_time"] == 1.5
 
 
+def test_gradescope_gets_the_total_with_what_was_given_by_hand(course):
+    hand_in(course.folder / "submissions", ada=15)
+    marks = put(course.folder / "marks.csv", "student,derivations\nada,17.5\n")
+    assert course("--format", "gradescope", "--marks", marks)[0] == 0
+    found = json.loads((course.folder / "grades_files/gradescope/ada/results.json").read_text())
+    assert found["score"] == 117.5 and sum(test["score"] for test in found["tests"]) == 100
+
+
+def test_the_time_of_a_group_is_the_last_one_and_that_of_the_last_attempt(course):
+    hand_in(course.folder / "first", ada=15)
+    hand_in(course.folder / "second", ada=2)
+    lines = ["student,group,handed_in", "ada,red,2026-10-16 12:00", "li,red,2026-10-18 12:00", "emmy,,-"]
+    people = put(course.folder / "roster.csv", "\n".join(lines))
+    rule = {"deadlines": {1: "2026-10-15 23:59"}, "points_a_day": 1}
+    rounds = {"folders": ("first", "second"), "lateness": rule}
+    assert totals(course("--roster", people, **rounds)[1]) == {"ada": 3, "emmy": 0, "li": 3}
+    # nothing says when the first attempt was handed in
+    assert totals(course("--roster", people, attempts="best", **rounds)[1]) == {"ada": 100, "emmy": 0, "li": 100}
+
+
+def test_attempts_are_counted_in_the_order_of_their_times():
+    moments = [datetime(2026, 10, day, tzinfo=UTC) for day in (3, 1, 2)]
+    attempts = [Submission("ada", str(moment.day).encode(), handed_in=moment) for moment in moments]
+    found = roster.number_attempts(attempts)
+    assert [(each.attempt, each.source) for each in found] == [(1, b"1"), (2, b"2"), (3, b"3")]
+
+
+def test_a_name_that_two_share_names_neither(course, capsys):
+    hand_in(course.folder / "submissions", **{"li ming": 15, "li_1": 1})
+    people = put(course.folder / "roster.csv", "student,name\nli_1,Li Ming\nli_2,Li Ming\n")
+    assert totals(course("--roster", people)[1]) == {"li ming": 100, "li_1": 3, "li_2": 0}
+    assert "not on the roster, and graded all the same: li ming" in capsys.readouterr().err
+
+
+def test_weights_that_are_not_a_hundred_are_refused(course, capsys):
+    hand_in(course.folder / "submissions", ada=15)
+    weights = yaml.safe_load(GRADING.read_text())["weights"]
+    weights[1] = weights[1] | {"shapes": 3.5}
+    assert course(weights=weights)[0] == 1
+    assert "sum to 100.5, expected 100" in capsys.readouterr().err
+
+
+def test_seeds_do_not_meet():
+    """Of sixty bits each: among a thousand, two are the same with the probability 10^-12."""
+    seeds = {config.derive_seed("secret", number) for number in range(1000)}
+    assert len(seeds) == 1000 and max(seeds) > 2**58
+
+
 def test_the_last_attempt_counts_or_the_best(course):
     hand_in(course.folder / "first", ada=15, li=1)
     hand_in(course.folder / "second", ada=2, emmy=2)
@@ -228,14 +278,15 @@ def test_other_weights_need_no_other_run(course):
 
 
 def test_anonymous_tables_name_nobody(course):
-    hand_in(course.folder / "submissions", ada=15)
+    """The name has letters that no hash has: files hold hashes."""
+    hand_in(course.folder / "submissions", emmy=15)
     table = course("--anonymous")[1]
     (name,) = table
-    assert name.startswith("anonymous_") and read(course.folder / "grades_files/names.csv")[name]["name"] == "ada"
+    assert name.startswith("anonymous_") and read(course.folder / "grades_files/names.csv")[name]["name"] == "emmy"
     pages = [
         path for path in (course.folder / "grades_files").rglob("*") if path.is_file() and path.name != "names.csv"
     ]
-    assert len(pages) > 4 and not any("ada" in path.name or "ada" in path.read_text() for path in pages)
+    assert len(pages) > 4 and not any("emmy" in path.name or "emmy" in path.read_text() for path in pages)
 
 
 def test_the_secret_comes_from_the_environment_a_file_or_the_configuration(course, capsys, monkeypatch):

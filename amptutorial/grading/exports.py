@@ -41,7 +41,7 @@ def canvas_table(rows, people, column):
     totals = {row.student: row.total for row in rows}
     columns = [name for name in CANVAS if name in people[0].line]
     lines = [
-        [*(person.line[name] for name in columns), totals.get(person.student, 0.0)]
+        [*(person.line[name] for name in columns), totals[person.student]]
         for person in people
     ]
     return write_csv([[*columns, column], *lines])
