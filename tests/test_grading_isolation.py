@@ -4,6 +4,7 @@ import json
 import os
 import platform
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -199,3 +200,38 @@ def test_folders_of_judges_that_were_killed_are_removed(tmp_path, monkeypatch):
     isolation.sweep()
     left = {f"submission_{os.getpid()}_x", "submission_of_mine", "submission_1a_x", f"submission_{dead.pid}_link"}
     assert {path.name for path in tmp_path.iterdir()} == left
+
+
+def run_filter(program, architecture, number, argument=0):
+    """Return what a seccomp filter answers to a system call, as the kernel runs it: classic BPF."""
+    data = struct.pack("=IIQQ", number, architecture, 0, argument)
+    at, accumulator = 0, 0
+    lines = list(struct.iter_unpack("=HBBI", program))
+    while True:
+        code, true, false, value = lines[at]
+        if code == 0x06:
+            return value
+        if code == 0x20:
+            (accumulator,) = struct.unpack_from("=I", data, value)
+            at += 1
+        else:
+            holds = {0x15: accumulator == value, 0x45: bool(accumulator & value)}[code]
+            at += 1 + (true if holds else false)
+
+
+ALLOWED, REFUSED, ABSENT = 0x7FFF0000, 0x00050001, 0x00050026
+THREAD_FLAGS, PROCESS_FLAGS = 0x3D0F00, 0x1200011  # of clone, as the C library starts either
+
+
+@pytest.mark.parametrize(
+    ("machine", "architecture", "clone", "forks"),
+    [("x86_64", 0xC000003E, 56, (57, 58, 0x40000000, 0x40000038)), ("aarch64", 0xC00000B7, 220, ())],
+)
+def test_the_filter_lets_threads_start_and_no_process(machine, architecture, clone, forks):
+    program = isolation.process_filter(machine)
+    assert run_filter(program, architecture, clone, THREAD_FLAGS) == ALLOWED
+    assert run_filter(program, architecture, clone, PROCESS_FLAGS) == REFUSED
+    assert run_filter(program, architecture, 435) == ABSENT  # clone3, whose flags cannot be seen
+    assert {run_filter(program, architecture, number) for number in forks} <= {REFUSED}
+    assert {run_filter(program, architecture, number) for number in (0, 1, 63, 64, 221)} == {ALLOWED}
+    assert run_filter(program, architecture + 1, 0) == REFUSED

@@ -31,6 +31,8 @@ def test_other_values_survive_the_protocol_or_are_refused():
         protocol.pack({"x": 1j})
     with pytest.raises(ValueError, match="too large to be sent"):
         protocol.pack({"x": np.zeros(protocol.BODY_LIMIT // 8 + 1)})
+    with pytest.raises(ValueError, match="too large to be sent"):
+        protocol.pack({"x": [np.zeros(protocol.BODY_LIMIT // 16 + 1)] * 2})
 
 
 @pytest.mark.parametrize(("header", "said"), MALFORMED.values(), ids=MALFORMED)

@@ -233,6 +233,19 @@ def test_a_damaged_notebook_is_a_reason(data):
     assert notebook_source(notebook("x = 1").encode()).startswith("the notebook has no class")
 
 
+def test_a_kilobyte_has_1024_bytes(tmp_path):
+    for size in (2048, 2049):
+        put(tmp_path / f"{size}.py", b"#" * size)
+    found = collected(tmp_path)
+    assert found["2048"].source == b"#" * 2048 and found["2049"].source == "the file is larger than 2 kB"
+
+
+def test_the_file_that_lies_highest_counts(tmp_path):
+    put(tmp_path / "ada/denoiser.py", "above")
+    put(tmp_path / "ada/old/denoiser.py", "below")
+    assert collected(tmp_path)["ada"].source == b"above"
+
+
 def test_one_file_is_read_as_a_class_is(tmp_path):
     put(tmp_path / "mine.ipynb", notebook(CLASS))
     assert single_submission(tmp_path / "mine.ipynb", 2).source == CLASS.encode()
