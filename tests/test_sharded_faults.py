@@ -63,7 +63,7 @@ def test_a_shard_too_large_for_a_worker_is_named_before_it_is_loaded(shards):
             run_on(shards, client)
 
 
-@pytest.mark.parametrize("limit", [0, "1GB"])
+@pytest.mark.parametrize("limit", [0, "8GB"])  # of this whole process, which has run other tests
 def test_workers_with_memory_enough_or_without_a_limit_go_to_work(limit, shards):
     with cluster(n_workers=1, processes=False, memory_limit=limit) as workers, Client(workers) as client:
         assert run_on(shards, client).A.shape == (61, 2)
