@@ -1,4 +1,7 @@
-"""Run all benchmarks and print one table; with the word `scale` those of large tables, with `shards` of a cluster.
+"""Run all benchmarks and print one table.
+
+With the word `scale` they are those of large tables, with `million` the largest table alone, which needs an hour, with
+`shards` those of a cluster.
 
 The sampler comes first, so that its peak memory is its own.
 """
@@ -16,7 +19,7 @@ from .algorithm import (
 )
 from .lasso import bench_lasso
 from .sampling import bench_sampling
-from .scale import bench_cost, bench_quadratic
+from .scale import bench_cost, bench_million, bench_quadratic
 
 BENCHMARKS = [
     bench_sampling,
@@ -32,7 +35,8 @@ BENCHMARKS = [
 
 def main():
     """Print each row as soon as it is measured."""
-    chosen = [bench_quadratic, bench_cost] if sys.argv[1:] == ["scale"] else BENCHMARKS
+    named = {"scale": [bench_quadratic, bench_cost], "million": [bench_million]}
+    chosen = named.get(" ".join(sys.argv[1:]), BENCHMARKS)
     if sys.argv[1:] == ["shards"]:  # which needs Dask
         chosen = import_module("benchmarks.shards").BENCHMARKS
     for bench in chosen:

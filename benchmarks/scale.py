@@ -1,5 +1,6 @@
 """What large tables cost: `AMPEmbedding`, whose sums are sampled, and quadratic AMP beside its two products."""
 
+import resource
 import time
 import warnings
 
@@ -22,32 +23,39 @@ from .timing import row
 PER_ROW = 50  # counts, as in the movie reviews
 COUNTS = (500_000, 2_000_000, 8_000_000)
 D, ITERATIONS = 10, 10
+MILLION = 1_000_000  # rows and columns of the largest table
+LEVEL = 58  # with which a row has 100 counts in the mean
 
 
-def table(counts, rng):
-    """Return a square table with about so many counts, `PER_ROW` in a row, M of standard deviation 0.7."""
-    size = counts // PER_ROW
+def table(size, level, rng):
+    """Return a square table of counts, M of standard deviation 0.7; a row has about 1.72 times `level`."""
     rows = GaussianRows(0.7 * np.sqrt(size / D))
-    level = ConstantBias(np.log(PER_ROW / size))
+    level = ConstantBias(np.log(level / size))
     bias = ShiftedExponential(0.25, 0)
     model = draw_embedding(size, size, D, rows_u=rows, rows_v=rows, bias_u=bias, bias_v=level, rng=rng)
     return model.sample(rng, sparse=True)
+
+
+def fit(Z, clock):
+    """Return what `clock` says that a fit took, and a description of table and fit."""
+    model = AMPEmbedding(D, channel="counts", n_iter=ITERATIONS, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # ten iterations may be too few
+        begin = clock()
+        model.fit(Z)
+        taken = clock() - begin
+    return taken, f"{Z.shape[0]:,} x {Z.shape[1]:,}, {Z.sum():,} counts, gain {model.heldout_gain_:.3f}"
 
 
 def bench_cost():
     """Yield the seconds, of all processors together, for each number of counts, and the power that fits them."""
     drawn, times = [], []
     for counts in COUNTS:
-        Z = table(counts, np.random.default_rng(0))
-        model = AMPEmbedding(D, channel="counts", n_iter=ITERATIONS, random_state=0)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # ten iterations may be too few
-            begin = time.process_time()
-            model.fit(Z)
-            times.append(time.process_time() - begin)
+        Z = table(counts // PER_ROW, PER_ROW, np.random.default_rng(0))
+        taken, at = fit(Z, time.process_time)
         drawn.append(Z.sum())
-        at = f"{Z.shape[0]:,} x {Z.shape[1]:,}, {drawn[-1]:,} counts, gain {model.heldout_gain_:.3f}"
-        yield row("AMPEmbedding, ten iterations, seconds", at, times[-1], "no limit")
+        times.append(taken)
+        yield row("AMPEmbedding, ten iterations, seconds", at, taken, "no limit")
     slope = np.polyfit(np.log(drawn), np.log(times), 1)[0]
     yield row("Power of the counts in the time", f"{COUNTS[0]:,} to {COUNTS[-1]:,} counts", slope, "0.9 to 1.1")
 
@@ -55,9 +63,25 @@ def bench_cost():
 def bench_quadratic():
     """An iteration of quadratic AMP, against the two bare sparse products, at the largest table."""
     rng = np.random.default_rng(0)
-    Z = drop_empty(table(COUNTS[-1], rng))[0]
+    yield compare_products(table(COUNTS[-1] // PER_ROW, PER_ROW, rng), rng)
+
+
+def compare_products(Z, rng):
+    """Return the row of an iteration of quadratic AMP on Z over its two products."""
+    Z = drop_empty(Z)[0]
     r_u, r_v = estimate_bias(Z)
     scaled = Z.multiply(1 / np.sqrt(r_u)[:, None]).multiply(1 / np.sqrt(r_v)).tocsr()
     value, above, below = compare_iteration(FisherScore(Z, r_u, r_v), r_u, r_v, scaled, rng, repeats=3)
     at = f"{Z.shape[0]:,} x {Z.shape[1]:,}, {Z.nnz:,} non-zeros: ten iterations {above:.1f} s, products {below:.1f} s"
-    return [row("AMP iteration, sparse / two bare sparse products", at, value, "at most 1.3")]
+    return row("AMP iteration, sparse / two bare sparse products", at, value, "at most 1.3")
+
+
+def bench_million():
+    """Yield minutes and memory of a fit to a million rows and columns with 10^8 counts, which takes an hour or more."""
+    rng = np.random.default_rng(0)
+    Z = table(MILLION, LEVEL, rng)
+    taken, at = fit(Z, time.perf_counter)
+    yield row("AMPEmbedding, ten iterations, minutes", at, taken / 60, "at most 60")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+    yield row("The same, memory with the drawing of the table, GB", at, peak, "at most 12")
+    yield compare_products(Z, rng)

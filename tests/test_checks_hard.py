@@ -1,13 +1,24 @@
 """The kit against denoisers that are wrong where a usual problem does not look: other r, F, sizes, and memory."""
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 
+from amptutorial.assignments import reviews
 from amptutorial.beliefs import Penalty
-from amptutorial.checks import CHECKS, Trial, draw_problem, run_checks
-from amptutorial.denoisers import Denoiser
+from amptutorial.checks import (
+    CHECKS,
+    CheckReport,
+    CheckResult,
+    Problem,
+    Trial,
+    check_denoiser,
+    draw_problem,
+    run_checks,
+)
+from amptutorial.denoisers import Denoiser, GaussianPosterior
 from amptutorial.laws import GaussianRows
 
 SHARED = {}
@@ -112,6 +123,26 @@ def iterated(self, P, r, F):
     return X
 
 
+def fresh_Jacobian_of_an_old_estimate(self, P, r, F):
+    """Take the inverses of the last estimate where the question stands in the same array."""
+    last, inverses = self.__dict__.get("last", (None, None))
+    return (inverses if last is P else self.inverses(r, F)).mean(axis=0)
+
+
+def keeps_inverses(self, P, r, F):
+    self.last = P, self.inverses(r, F)
+    return Right.estimate(self, P, r, F)
+
+
+def without_gaps(self, P, r, F):
+    held = P if P.base is None else P.base.ravel()[: P.size].reshape(P.shape)
+    return Right.estimate(self, held, r, F)
+
+
+def one_for_zero(self, P, r, F):
+    return np.where(P == 0, 1.0, Right.estimate(self, P, r, F))
+
+
 WRONG = {
     "r is floored": ("frequency_scaling", {"inverses": floor_of_r}),
     "F is floored, and may not be indefinite": ("optimality", {"inverses": floor_of_F}),
@@ -129,6 +160,12 @@ WRONG = {
     "a buffer handed out again": ("deterministic", {"estimate": handed_out_again}),
     "tired after many calls": ("deterministic", {"estimate": tired}),
     "rows in the order of C": ("deterministic", {"estimate": only_in_order}),
+    "the Jacobian of the estimate before": (
+        "deterministic",
+        {"estimate": keeps_inverses, "mean_jacobian": fresh_Jacobian_of_an_old_estimate},
+    ),
+    "a view is read as if it had no gaps": ("deterministic", {"estimate": without_gaps}),
+    "nothing is estimated as one": ("optimality", {"estimate": one_for_zero}),
     "P is written and restored": ("no_mutation", {"estimate": writes_and_restores}),
 }
 
@@ -144,6 +181,67 @@ def test_what_is_wrong_in_a_corner_fails_the_check_that_names_it(mistake):
     name, methods = WRONG[mistake]
     report = report_of(methods)
     assert name in [failure.name for failure in report.failures], str(report)
+
+
+@pytest.mark.parametrize(("factor", "fails"), [(1.0, False), (1.01, True)])
+def test_a_convexity_that_is_too_large_is_found_without_a_belief(factor, fails):
+    wrong = type("Wrong", (Right,), {"convexity": lambda self, r: factor / r.max()})()
+    result = next(each for each in check_denoiser(wrong).results if each.name == "penalty")
+    assert result.passed is not fails, result.message
+    assert ("is too large for row" in result.message) is fails
+
+
+def test_many_rows_are_a_row_and_a_part_of_another():
+    problem = Problem(np.full((40, 2), 3.0), np.ones(40), np.eye(2))
+    ratio = problem.many(500).P / 3.0
+    assert ratio.min() >= 1
+    assert ratio.max() <= 2
+    assert np.ptp(ratio[:, 0]) > 0.9
+    np.testing.assert_array_equal(ratio[:, 0], ratio[:, 1])
+
+
+def test_one_open_gate_is_enough():
+    passed, failed = (CheckResult(str(verdict), verdict, "", "", "") for verdict in (True, False))
+    report = CheckReport("denoiser", (passed, failed))
+    report.require("True", gate=["True", "False"])
+    with pytest.raises(AssertionError, match="counts as soon as one of these does: False"):
+        report.require("True", gate=["False"])
+
+
+def test_a_jacobian_is_inherited_if_one_of_the_denoisers_inherits_it():
+    class Plain(Denoiser):
+        estimate = Right.estimate
+        inverses = Right.inverses
+
+    problem = draw_problem(40, 3, np.random.default_rng(0))
+    for makers, inherited in [((Right, Plain), True), ((Right, Right), False)]:
+        report = run_checks("both", [Trial(make, problem) for make in makers], [CHECKS["jacobian"]])
+        assert report.results[0].passed, report
+        assert report.results[0].inherited is inherited
+
+
+START = GaussianPosterior(1.0, learn=True)
+
+
+class Misjudged(GaussianPosterior):
+    """Learns a Gaussian prior, and takes its covariance to be some times what it has learned."""
+
+    def __init__(self, times, learned=START):
+        super().__init__(times * np.asarray(learned.covariance))
+        self.times, self.learned = times, learned
+
+    def refit(self, P, r, F):
+        return Misjudged(self.times, self.learned.refit(P, r, F))
+
+
+@pytest.mark.parametrize(("times", "scale", "fails"), [(3, 0.3, 0), (4, 0.3, 1), (0.3, 3.0, 0), (0.1, 3.0, 1)])
+def test_what_learns_rows_of_another_length_is_found(times, scale, fails):
+    # short rows are estimated worse by a wide prior, long ones by a narrow prior: the errors of those that fail are 1.6
+    # and 2.9 times, of those that pass 1.47 and 1.43 times that of the Gaussian
+    problem = draw_problem(40, 3, np.random.default_rng(0), reviews.FewLongRows(5.0))
+    trial = Trial(lambda: Misjudged(times), problem)
+    with pytest.raises(AssertionError, match="raise the likelihood") if fails else nullcontext():
+        reviews._require_learned_scale(trial, scale)
 
 
 def by_lines(name):

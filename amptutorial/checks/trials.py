@@ -63,7 +63,7 @@ class Problem:
     def many(self, n_rows=3000):
         """Return many rows as AMP has them: few values of r, not all equally often.
 
-        The first row is one of this problem, the others are mixed from two of them.
+        Each row is one of this problem and a random part of another.
         """
         rng, N = np.random.default_rng(6), len(self.r)
         rates = self.r[rng.integers(N, size=min(N, 5))]
