@@ -277,6 +277,15 @@ def test_other_weights_need_no_other_run(course):
     assert "without optimality nothing else earns points" in table["ada"]["status"]
 
 
+def test_a_pseudonym_changes_no_seed(course):
+    hand_in(course.folder / "submissions", ada=1, li=15)
+    course()
+    course("--anonymous")
+    assert len(course.graded) == 2
+    stored = list((course.folder / "grades_files").rglob("*.json"))
+    assert len(stored) == 4 and len({json.loads(path.read_text())["key"] for path in stored}) == 2
+
+
 def test_anonymous_tables_name_nobody(course):
     """The name has letters that no hash has: files hold hashes."""
     hand_in(course.folder / "submissions", emmy=15)

@@ -95,7 +95,7 @@ def _judge(submission, rules, key, path, isolate):
     """Grade a submission and store its record: the body of a judge's process."""
     threading.Thread(target=_end_with_the_grader, daemon=True).start()
     sandbox.limit_memory(JUDGE_MEGABYTES)
-    own, started = rules.for_student(submission.student), time.monotonic()
+    own, started = rules.for_student(submission.authors), time.monotonic()
     try:
         record = judge.grade_submission(
             submission.source, own, isolate, submission.helpers
@@ -113,7 +113,7 @@ def _judge(submission, rules, key, path, isolate):
 
 
 def _key(submission, rules):
-    own = rules.for_student(submission.student)
+    own = rules.for_student(submission.authors)
     return own.key(submission.source, submission.helpers)
 
 

@@ -94,6 +94,11 @@ class Submission:
     handed_in: datetime | None = None
     attempt: int = 1
 
+    @property
+    def authors(self):
+        """The name that the seed is derived from: `student` may be a pseudonym."""
+        return " and ".join(self.students) or self.student
+
 
 def collect_submissions(folder, kilobytes):
     """Return the submissions in a folder, by student and attempt.
