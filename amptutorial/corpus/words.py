@@ -128,7 +128,9 @@ def number_words(texts):
 
     runs = chain.from_iterable(runs_of_letters())
     numbers = np.fromiter(map(number.__getitem__, runs), dtype=np.int32)
-    found = NumberedTexts(numbers, np.array(lengths, dtype=np.int64), list(number))
+    # np.repeat takes integers of the width of an index: 32 bits in WebAssembly
+    lengths = np.array(lengths, dtype=np.intp)
+    found = NumberedTexts(numbers, lengths, list(number))
     return found.select([len(run) > 1 for run in number])
 
 
