@@ -448,7 +448,7 @@ def promise_jacobian_symmetric(trial):
         )
 
 
-@check("06_denoisers.html#denoisers-jacobian")
+@check("more/06_denoisers.html#prop-denoisers-lipschitz")
 def promise_lipschitz(trial):
     """The estimate is a Lipschitz function of p: it has no jumps.
 
