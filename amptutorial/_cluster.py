@@ -1,13 +1,20 @@
-"""What runs on shards share: the checks of a cluster, its tasks, sums in a tree."""
+"""What runs on shards share: checks, tasks, sums in a tree, checkpoints."""
 
 import pickle
 import warnings
+from hashlib import sha256
+from io import BytesIO
 from operator import itemgetter
+from pathlib import Path
+from zipfile import BadZipFile
+
+import numpy as np
 
 from ._blocks import blocks
 from .denoisers import Denoiser
-from .shards import bytes_to_load
+from .shards import bytes_to_load, write_arrays
 
+CHECKPOINT = "checkpoint.npz"
 FAN_IN = 8  # sums that one task adds up
 
 
@@ -75,6 +82,55 @@ def pickled(denoisers, on_workers):
             f"denoiser {denoisers!r} cannot be pickled, and so cannot reach a worker: "
             f"define its class in a module, and keep data in it, no functions ({error})"
         ) from error
+
+
+class Checkpoint:
+    """What a run has reached, in a folder, or nowhere if `folder` is None.
+
+    Parameters
+    ----------
+    folder : path, optional
+    parts : iterable of bytes
+        What the run is given. A checkpoint of a run with other parts is refused.
+    others : str
+        What another run may have, such as "other counts".
+    """
+
+    def __init__(self, folder, parts, others):
+        self.path = None if folder is None else Path(folder) / CHECKPOINT
+        digests = b"".join(sha256(one).digest() for one in parts)
+        self.fingerprint, self.others = np.frombuffer(digests, np.uint8), others
+
+    def save(self, state):
+        """Store `state`, by `pickle`, in the place of the one before."""
+        if self.path is None:
+            return
+        state = np.frombuffer(pickle.dumps(state), np.uint8)
+        write_arrays(self.path, np.savez, fingerprint=self.fingerprint, state=state)
+
+    def load(self):
+        """Return the state stored last, or None if there is none.
+
+        Raises
+        ------
+        ValueError
+            If the file is damaged, or of another run.
+        """
+        if self.path is None or not self.path.exists():
+            return None
+        data = BytesIO(self.path.read_bytes())
+        try:
+            stored = np.load(data)
+            fingerprint, state = stored["fingerprint"], stored["state"]
+        except (ValueError, LookupError, EOFError, BadZipFile) as error:
+            raise ValueError(
+                f"{self.path} is damaged ({error}): remove it, and the run begins anew"
+            ) from error
+        if not np.array_equal(fingerprint, self.fingerprint):
+            raise ValueError(
+                f"{self.path} is of {self.others}: give this run a folder of its own"
+            )
+        return pickle.loads(state)
 
 
 class Tasks:

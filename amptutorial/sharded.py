@@ -7,20 +7,13 @@ n x d, pass through the calling process, which keeps the last ones. So a worker 
 lost: Dask lets another one load its shards, and the iteration goes on.
 """
 
-import pickle
-from hashlib import sha256
-from io import BytesIO
-from pathlib import Path
-
 import numpy as np
 from tqdm import tqdm
 
-from ._cluster import Tasks, check_client, check_cluster, pickled
+from ._cluster import Checkpoint, Tasks, check_client, check_cluster, pickled
 from ._validation import check_finite, check_integer, quiet
 from .amp import (
-    AMPIterate,
     AMPRun,
-    AMPState,
     HalfStep,
     RowStep,
     check_damping,
@@ -36,9 +29,7 @@ from .amp import (
 )
 from .bias import bias_of_margins
 from .denoisers import as_pair
-from .shards import Shards, load_score, open_shards, write_arrays
-
-CHECKPOINT = "checkpoint.npz"
+from .shards import Shards, load_score, open_shards
 
 
 @quiet
@@ -105,8 +96,8 @@ def sharded_amp(
         row by itself; what it learns from all rows, it learns from their `statistics`.
     checkpoints : path, optional
         A folder: the last iteration is stored there, and a run with the same shards,
-        denoiser, start and damping goes on from it. Denoisers are stored by `pickle`,
-        so take no folder from someone whose code you would not run.
+        denoiser, start and damping goes on from it. It is stored by `pickle`, so take
+        no folder from someone whose code you would not run.
     client : distributed.Client
         Of the cluster. Its workers and its scheduler have this package.
 
@@ -123,7 +114,8 @@ def sharded_amp(
         If a worker may not use the memory that the largest shard takes.
     FileNotFoundError, ValueError
         For shards that are missing or changed, a row or column without counts, a
-        checkpoint of another run, and as `amptutorial.biased_low_rank_amp`.
+        checkpoint that is damaged or of another run, and as
+        `amptutorial.biased_low_rank_amp`.
     TypeError
         For a denoiser that cannot be pickled, or one of the rows that overrides
         `refit`, and for another client.
@@ -141,8 +133,13 @@ def sharded_amp(
     B0, denoiser = check_start(B0, m, n), as_pair(denoiser)
     damping, as_bytes = check_damping(damping), pickled(denoiser, denoiser[:1])
     parts = shards.checksum.encode(), as_bytes, B0.tobytes(), repr(damping).encode()
-    store = _Checkpoint(checkpoints, b"".join(sha256(one).digest() for one in parts))
-    iterate, state = store.load(n_iter) or (None, start_state(B0, m, denoiser))
+    others = "other counts, another denoiser, start or damping"
+    store = Checkpoint(checkpoints, parts, others)
+    iterate, state = store.load() or (None, start_state(B0, m, denoiser))
+    if state.k > n_iter:
+        raise ValueError(
+            f"n_iter is {n_iter}, and {store.path} is of iteration {state.k}"
+        )
     floored = [iterate.floored_a or iterate.floored_b] if iterate else []
     if state.k < n_iter:
         check_cluster(client, shards, __name__)
@@ -151,47 +148,6 @@ def sharded_amp(
     for _ in tqdm(left, desc="AMP on shards", unit=" iterations", leave=False):
         iterate, state = quiet(one_iteration)(state, rows, r_v, damping)
         floored.append(iterate.floored_a or iterate.floored_b)
-        store.save(iterate, state)
+        store.save((iterate, state))
     warn_if_floored(floored)
     return AMPRun([iterate])
-
-
-class _Checkpoint:
-    """The last iteration of a run in a folder, or nowhere if `folder` is None."""
-
-    def __init__(self, folder, fingerprint):
-        self.path = None if folder is None else Path(folder) / CHECKPOINT
-        self.fingerprint = np.frombuffer(fingerprint, np.uint8)
-
-    def save(self, iterate, state):
-        if self.path is None:
-            return
-        arrays = dict(vars(iterate))
-        pair = pickle.dumps((arrays.pop("denoiser_u"), arrays.pop("denoiser_v")))
-        arrays |= {
-            "Gamma_next": state.Gamma_a,
-            "denoisers": np.frombuffer(pair, np.uint8),
-            "fingerprint": self.fingerprint,
-        }
-        write_arrays(self.path, np.savez, **arrays)
-
-    def load(self, n_iter):
-        """Return the last iterate and the state after it, or None if there is none."""
-        if self.path is None or not self.path.exists():
-            return None
-        stored = dict(np.load(BytesIO(self.path.read_bytes())))
-        if not np.array_equal(stored.pop("fingerprint"), self.fingerprint):
-            raise ValueError(
-                f"{self.path} is of other counts, another denoiser, start or damping: "
-                "give this run a folder of its own"
-            )
-        Gamma_a, pair = stored.pop("Gamma_next"), stored.pop("denoisers")
-        pair = pickle.loads(pair.tobytes())
-        numbers = "k", "floored_a", "floored_b"
-        stored |= {name: stored[name].item() for name in numbers}
-        it = AMPIterate(**stored, denoiser_u=pair[0], denoiser_v=pair[1])
-        if it.k >= n_iter:
-            raise ValueError(
-                f"n_iter is {n_iter}, and {self.path} is of iteration {it.k + 1}"
-            )
-        return it, AMPState(it.k + 1, it.A, it.B, Gamma_a, it.Gamma_b, *pair)

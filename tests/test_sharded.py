@@ -15,9 +15,9 @@ from sharded_samples import assert_same, at_once, cluster, sample_counts, sample
 
 from amptutorial import GaussianPosterior, Lasso, Ridge
 from amptutorial import sharded as module
-from amptutorial._cluster import FAN_IN
+from amptutorial._cluster import CHECKPOINT, FAN_IN
 from amptutorial.amp import IndefinitePrecisionWarning
-from amptutorial.sharded import CHECKPOINT, sharded_amp
+from amptutorial.sharded import sharded_amp
 from amptutorial.shards import open_shards, write_shards
 
 pytestmark = pytest.mark.filterwarnings("ignore:F was not safely positive definite")
@@ -170,6 +170,9 @@ def test_a_checkpoint_of_another_run_is_refused(counts, shards, B0, client, tmp_
     with pytest.raises(ValueError, match="is of other counts"):
         sharded_amp(shards, Ridge(2.0), B0=B0, checkpoints=folder, client=client)
     assert (folder / CHECKPOINT).read_bytes() == stored
+    (folder / CHECKPOINT).write_bytes(stored[:-100])
+    with pytest.raises(ValueError, match=r"checkpoint.npz is damaged \(.*\): remove it, and the run begins anew"):
+        run_on(shards, client, B0, checkpoints=folder)
 
 
 def test_denoisers_that_cannot_work_on_shards_are_refused(shards, B0, client):

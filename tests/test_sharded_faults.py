@@ -1,6 +1,7 @@
 """A cluster that cannot do the work is refused before it begins; a run that is killed goes on where it was."""
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -15,8 +16,9 @@ from sharded_denoisers import LeavesOnce
 from sharded_samples import assert_same, at_once, cluster, sample_counts, sample_start
 
 from amptutorial import GaussianPosterior, Ridge
+from amptutorial._cluster import CHECKPOINT
 from amptutorial.bias import bias_of_margins
-from amptutorial.sharded import CHECKPOINT, sharded_amp
+from amptutorial.sharded import sharded_amp
 from amptutorial.shards import bytes_to_load, load_score, open_shards, write_shards
 
 HIDE = "import sys; sys.modules['amptutorial'] = None"  # as if it were not installed
@@ -112,7 +114,8 @@ def test_a_caller_that_is_killed_leaves_a_run_that_goes_on(shards, tmp_path):
         command = [sys.executable, "-c", CALLER, *map(str, names)]
         caller = subprocess.run(command, env=os.environ | {"PYTHONPATH": path}, timeout=120, check=False)
         assert caller.returncode == -signal.SIGKILL and mark.exists()
-        assert np.load(tmp_path / "run" / CHECKPOINT)["k"] == 1  # two whole iterations
+        iterate, state = pickle.loads(np.load(tmp_path / "run" / CHECKPOINT)["state"])
+        assert (iterate.k, state.k) == (1, 2)  # two whole iterations
         pair = GaussianPosterior(1.0, learn=True), LeavesOnce(mark, os.getpid())
         given = {"B0": B0, "n_iter": 6}
         run = sharded_amp(open_shards(shards.folder), pair, **given, checkpoints=tmp_path / "run", client=client)
