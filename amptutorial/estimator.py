@@ -70,6 +70,7 @@ IN_PROCESS = SimpleNamespace(
     expected_bursts=expected_bursts,
     leading_directions=leading_directions,
     iterated_sides=iterated_sides,
+    best_iterate=best_iterate,
     settle_rows=settle_rows,
 )
 
@@ -478,7 +479,7 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         fewer = replace(columns, r=(1 - VALIDATION) * r_v)
         iterates = on.iterated_sides(seen, rows, fewer, m, gaps, rng)
         some = islice(iterates, self.n_iter)
-        best = best_iterate(some, held_out, self.tol, rng)
+        best = on.best_iterate(some, held_out, self.tol, rng)
         if best.k:
             rows, columns = best.sides
             columns = replace(columns, r=r_v)

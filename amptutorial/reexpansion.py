@@ -305,10 +305,11 @@ def iterated_sides(Z, rows, columns, m, channel=COUNTS, rng=None):
         N = expected_bursts(Z, channel, rows, columns, m)
         return N, N.T.tocsr()
 
-    return alternated(update, tables, rows, columns, channel.follows_rate)
+    iterates = alternated(update, tables, rows, columns, channel.follows_rate)
+    return ((rows, columns) for rows, columns, _ in iterates)
 
 
-def alternated(update, tables, rows, columns, anew=False):
+def alternated(update, tables, rows, columns, anew=False, moved=None):
     """Yield both sides after one more iteration of given half-steps, again and again.
 
     Parameters
@@ -320,14 +321,21 @@ def alternated(update, tables, rows, columns, anew=False):
     rows, columns : Side
     anew : bool
         Whether the tables change with the sides.
+    moved : Side, optional
+        With all that was yielded last, the iteration goes on.
+
+    Yields
+    ------
+    rows, columns, moved : Side
+        `moved` is what the rows become in the next iteration.
     """
     N, Nt = tables(rows, columns)
-    moved = update(N, rows, columns)
+    moved = moved or update(N, rows, columns)
     while True:
         columns = update(Nt, columns, moved)
         rows, moved = moved, update(N, moved, columns)
         rows = replace(rows, bias=moved.bias)
-        yield rows, columns
+        yield rows, columns, moved
         if anew:
             N, Nt = tables(rows, columns)
 

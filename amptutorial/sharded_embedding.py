@@ -7,9 +7,11 @@ draws the samples for the sums (`amptutorial.sampling`), and judges the iterates
 hidden pairs, a tenth of all, which it holds.
 """
 
+import pickle
 from copy import deepcopy
 from dataclasses import replace
 from functools import cached_property
+from itertools import repeat
 from operator import itemgetter, matmul, methodcaller
 
 import numpy as np
@@ -17,7 +19,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
 from ._blocks import blocks
-from ._cluster import Tasks, check_client, check_cluster, pickled
+from ._cluster import Checkpoint, Tasks, check_client, check_cluster, pickled
 from ._counts import sums
 from ._validation import check_finite
 from .amp import denoise_rows, form_precision
@@ -38,10 +40,10 @@ from .reexpansion import (
 )
 from .score import FisherScore
 from .shards import Shards, load_counts, open_shards
-from .stopping import checked_held_out, hide_pairs, is_crowded
+from .stopping import Chosen, best_iterate, checked_held_out, hide_pairs, is_crowded
 
 
-def sharded_embedding(shards, model, *, client):
+def sharded_embedding(shards, model, *, client, checkpoints=None):
     """Fit an `amptutorial.AMPEmbedding` to counts in shards, on a Dask cluster.
 
     The fit is that of `AMPEmbedding.fit` to all counts with the same `random_state`, up
@@ -57,6 +59,11 @@ def sharded_embedding(shards, model, *, client):
         ``channel="bursts"`` is refused.
     client : distributed.Client
         Of the cluster. Its workers and its scheduler have this package.
+    checkpoints : path, optional
+        A folder: the last iteration is stored there, and a fit with the same shards and
+        parameters goes on from it. What precedes the iterations of a channel, and what
+        follows the last one, is done again. It is stored by `pickle`, so take no folder
+        from someone whose code you would not run.
 
     Returns
     -------
@@ -68,8 +75,17 @@ def sharded_embedding(shards, model, *, client):
     ImportError, MemoryError, FileNotFoundError, TypeError
         As `amptutorial.sharded.sharded_amp`.
     ValueError
-        As `AMPEmbedding.fit`; for a row or column without counts, and for shards that
-        are damaged.
+        As `AMPEmbedding.fit`; for a row or column without counts, for shards that are
+        damaged, for a checkpoint that is damaged or of another fit, and for checkpoints
+        with ``random_state=None``.
+
+    Notes
+    -----
+    A checkpoint holds both sides (`amptutorial.reexpansion.Side`) after the last
+    iteration and after the best one of each channel, the half-step on the rows that is
+    ahead of them, the state of the generator, and what hidden pairs have said. A row or
+    a column of a side takes 16 d + 32 bytes, the whole at most that number times 4 m +
+    3 n, and three times as much memory while it is written.
     """
     check_client(client)
     if not isinstance(model, AMPEmbedding):
@@ -79,14 +95,22 @@ def sharded_embedding(shards, model, *, client):
         raise ValueError("channel='bursts' needs all counts in one process")
     if not isinstance(model.denoiser, str):
         pickled(model.denoiser, as_pair(model.denoiser))
+    if checkpoints is not None and model.random_state is None:
+        raise ValueError(
+            "random_state=None is another seed at every start, so that no fit goes on "
+            "from a checkpoint: give the model a number"
+        )
     shards = shards if isinstance(shards, Shards) else open_shards(shards)
     bias_of_margins(shards.rows, shards.columns)  # refuses what is empty
+    parameters = pickle.dumps(model.get_params(deep=False), protocol=4)
+    parts = shards.checksum.encode(), parameters
+    on = _OnWorkers(Checkpoint(checkpoints, parts, "other counts or another model"))
     check_cluster(client, shards, __name__)
     tasks, folder = Tasks(client), str(shards.folder)
     parts = tasks.spread(load_counts, ((folder, shard) for shard in shards.files))
     Z = _Table(tasks, shards, parts)
     model._check_size(Z, Z.shape)
-    best = model._fit(Z, *map(np.arange, Z.shape), Z.shape, _OnWorkers)
+    best = model._fit(Z, *map(np.arange, Z.shape), Z.shape, on)
     model.n_features_in_ = Z.shape[1]
     model._warn_of_doubts(best)
     return model
@@ -123,7 +147,16 @@ class _Table:
 
 
 class _OnWorkers:
-    """The functions of `amptutorial.estimator.IN_PROCESS` for tables on workers."""
+    """The functions of `amptutorial.estimator.IN_PROCESS` for tables on workers.
+
+    The iterations of a fit come in stages: those of each channel, and the last ones.
+    After each iteration the `store` has all that the calling process knows then.
+    """
+
+    def __init__(self, store):
+        self.store, self.stage = store, -1
+        self.last = store.load() or {"stage": -1, "judged": []}
+        self.judged = self.last["judged"]  # the best iterate of each channel
 
     @staticmethod
     def set_aside(Z, rng):
@@ -165,16 +198,36 @@ class _OnWorkers:
         V[Y.columns, : directions.shape[1]] = directions
         return V, strength / float(Z.sum())
 
-    @staticmethod
-    def iterated_sides(Z, rows, columns, m, channel=COUNTS, rng=None):
+    def iterated_sides(self, Z, rows, columns, m, channel=COUNTS, rng=None):
         def update(half_step, this, other):
             return half_step(this, other, m, rng)
 
         def tables(rows, columns):
-            N = _OnWorkers.expected_bursts(Z, channel, rows, columns, m)
+            N = self.expected_bursts(Z, channel, rows, columns, m)
             return _RowStep(N), _ColumnStep(N)
 
-        return alternated(update, tables, rows, columns, channel.follows_rate)
+        def iterates(done, rows, columns, moved):
+            yield from repeat((rows, columns), done)  # the last of them is looked at
+            anew = channel.follows_rate
+            found = alternated(update, tables, rows, columns, anew, moved)
+            for k, sides in enumerate(found, done + 1):
+                state = {"stage": self.stage, "k": k, "sides": sides}
+                state |= {"rng": rng.bit_generator.state, "judged": self.judged}
+                self.store.save(state)
+                yield sides[:2]
+
+        self.stage += 1
+        if self.stage > self.last["stage"]:
+            return iterates(0, rows, columns, None)
+        if self.stage < self.last["stage"]:
+            return iter(())
+        rng.bit_generator.state = self.last["rng"]
+        return iterates(self.last["k"], *self.last.pop("sides"))
+
+    def best_iterate(self, iterates, held_out, tol, rng):
+        if self.stage == len(self.judged):
+            self.judged.append(Chosen.at_first(held_out, tol))
+        return best_iterate(iterates, held_out, tol, rng, self.judged[self.stage])
 
     @staticmethod
     def settle_rows(Z, this, other, m, channel, columns):

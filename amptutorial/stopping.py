@@ -1,6 +1,7 @@
 """When an iteration on real counts should stop: as soon as hidden pairs say so."""
 
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 import scipy.sparse as sp
@@ -119,12 +120,16 @@ class Patience:
         return self.k >= AT_LEAST and not self.progress
 
 
-@dataclass(frozen=True)
+@dataclass
 class Chosen:
     """The iterate that predicts hidden pairs best.
 
     Attributes
     ----------
+    patience : Patience
+        Which has counted the iterates judged so far.
+    r_v : array (n,)
+        Biases of the columns, refitted to the last iterate.
     sides : pair of Side, or None
         None if no iterate beats independence.
     gain : float
@@ -133,18 +138,27 @@ class Chosen:
         The two-way standard error of the gain.
     k : int
         The number of the iterate, from 1 on; 0 for independence.
-    improving : bool
-        Whether the last iteration still made progress.
     """
 
-    sides: tuple[Side, Side] | None
-    gain: float
-    error: float
-    k: int
-    improving: bool
+    patience: Patience
+    r_v: np.ndarray
+    sides: tuple[Side, Side] | None = None
+    gain: float = 0.0
+    error: float = 0.0
+    k: int = 0
+
+    @property
+    def improving(self):
+        """Whether the last iteration still made progress."""
+        return self.patience.progress
+
+    @classmethod
+    def at_first(cls, held_out, tol):
+        """Return independence, before any iterate is judged by a `HeldOut`."""
+        return cls(Patience(held_out.entropy(), tol), held_out.columns)
 
 
-def best_iterate(iterates, held_out, tol, rng=None):
+def best_iterate(iterates, held_out, tol, rng=None, best=None):
     """Return the iterate that predicts hidden counts best, if any beats independence.
 
     The biases are refitted to the counts seen, whatever the embedding is fitted to.
@@ -158,6 +172,8 @@ def best_iterate(iterates, held_out, tol, rng=None):
         For `Patience`, which ends the iteration.
     rng : numpy.random.Generator, optional
         As for `amptutorial.sampling.Columns`.
+    best : Chosen, optional
+        Of the first iterates, which are then passed over; the others change it.
 
     Returns
     -------
@@ -168,18 +184,18 @@ def best_iterate(iterates, held_out, tol, rng=None):
     FloatingPointError
         If a gain is not finite.
     """
-    patience = Patience(held_out.entropy(), tol)
-    sides, highest, error, k, r_v = None, 0.0, 0.0, 0, held_out.columns
-    for rows, columns in iterates:
-        W = columns.X / np.sqrt(len(rows.X))
-        r_u, r_v = fit_margins(held_out.rows, held_out.columns, rows.X, W, r_v, rng)
-        log_ratios = held_out.log_ratios(rows.X, columns.X, r_u, r_v)
+    best = best or Chosen.at_first(held_out, tol)
+    patience = best.patience
+    for rows, columns in islice(iterates, patience.k, None):
+        W, sums = columns.X / np.sqrt(len(rows.X)), (held_out.rows, held_out.columns)
+        r_u, best.r_v = fit_margins(*sums, rows.X, W, best.r_v, rng)
+        log_ratios = held_out.log_ratios(rows.X, columns.X, r_u, best.r_v)
         gain = held_out.mean(log_ratios)
         check_finite(heldout_gain=gain)
         patience.record(gain)
-        if gain > highest:
-            sides, highest, k = (rows, columns), gain, patience.k
-            error = held_out.standard_error(log_ratios)
+        if gain > best.gain:
+            best.sides, best.gain, best.k = (rows, columns), gain, patience.k
+            best.error = held_out.standard_error(log_ratios)
         if patience.exhausted:
             break
-    return Chosen(sides, highest, error, k, patience.progress)
+    return best

@@ -19,6 +19,13 @@ def sample_counts():
     return drop_empty(sp.csr_array(rng.poisson(rates * np.exp(0.5 * signal))))[0]
 
 
+def table(level):
+    """Return counts (about 120 by 70) with two directions, `level` of them for each pair."""
+    rng = np.random.default_rng(8)
+    M = 0.5 * rng.standard_normal((120, 2)) @ rng.standard_normal((2, 70))
+    return drop_empty(sp.csr_array(rng.poisson(level * np.exp(M))))[0]
+
+
 def sample_start():
     return np.random.default_rng(6).standard_normal((40, 2))
 

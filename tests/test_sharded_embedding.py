@@ -9,9 +9,9 @@ import pytest
 import scipy.sparse as sp
 from distributed import Client
 from sharded_denoisers import LearnsByRefit, LeavesOnce, ScalesOfRows
-from sharded_samples import cluster
+from sharded_samples import cluster, table
 
-from amptutorial import AMPEmbedding, Ridge, drop_empty, estimator, reexpansion, sampling, stopping
+from amptutorial import AMPEmbedding, Ridge, estimator, reexpansion, sampling, stopping
 from amptutorial._validation import AMPWarning
 from amptutorial.sharded_embedding import sharded_embedding
 from amptutorial.shards import write_shards
@@ -24,13 +24,6 @@ def client():
     """Return a client of two workers in this process."""
     with cluster(n_workers=2, processes=False) as workers, Client(workers) as client:
         yield client
-
-
-def table(level):
-    """Return counts (about 120 by 70) with two directions, `level` of them for each pair."""
-    rng = np.random.default_rng(8)
-    M = 0.5 * rng.standard_normal((120, 2)) @ rng.standard_normal((2, 70))
-    return drop_empty(sp.csr_array(rng.poisson(level * np.exp(M))))[0]
 
 
 @pytest.fixture

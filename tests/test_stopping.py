@@ -94,6 +94,20 @@ def test_the_biases_are_refitted_to_rows_and_columns_whose_products_are_those_of
     assert [before[0] for *_, before, _ in calls] == [1, 7]
 
 
+@pytest.mark.parametrize("judged", [1, 2, 9, 10])
+def test_a_judgement_goes_on_where_it_was(judged, monkeypatch):
+    """The first iterates are passed over. The column biases of the last one judged are where the next refit starts."""
+    monkeypatch.setattr(stopping, "fit_margins", lambda _, __, U, ___, r_v, ____: (r_v, r_v + U[0]))
+    iterates = [sides(gain) for gain in [0.1, 0.5, 0.3, *[0.2] * 17]]
+    expected = best_iterate(iter(iterates), Gains(), 1e-4)
+    best = best_iterate(iter(iterates[:judged]), Gains(), 1e-4)
+    unseen = [None] * judged + iterates[judged:]
+    found = best_iterate(iter(unseen[:10]), Gains(), 1e-4, best=best)
+    assert found is best and found.patience.k == expected.patience.k == 10
+    assert found.sides[0] is expected.sides[0] is iterates[1][0] and np.array_equal(found.r_v, expected.r_v)
+    assert vars(found.patience) == vars(expected.patience)
+
+
 def test_independence_is_kept_where_no_iterate_beats_it():
     best = best_iterate(iter([sides(gain) for gain in [-0.1] * 10]), Gains(), 1e-4)
     assert best.sides is None and (best.gain, best.error, best.k, best.improving) == (0.0, 0.0, 0, False)

@@ -1,0 +1,215 @@
+"""A fit to shards that is interrupted goes on where it was, to the result of a fit that was not, bit for bit."""
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from distributed import Client
+from sharded_samples import cluster, table
+
+from amptutorial import AMPEmbedding, Ridge, sampling, stopping
+from amptutorial import sharded_embedding as module
+from amptutorial._cluster import CHECKPOINT, Checkpoint
+from amptutorial.estimator import REFINEMENTS
+from amptutorial.shards import write_shards
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:still improving", "ignore:no iterate predicts")]
+PARAMETERS = {"n_components": 2, "n_iter": 3, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def client():
+    """Return a client of two workers in this process."""
+    with cluster(n_workers=2, processes=False) as workers, Client(workers) as client:
+        yield client
+
+
+@pytest.fixture
+def few_columns(monkeypatch):
+    """Let every half-step and every judgement draw samples, so that the generator matters."""
+    monkeypatch.setattr(sampling, "ALL_UP_TO", 30)
+    monkeypatch.setattr(sampling, "FEWEST", 8)
+
+
+@pytest.fixture
+def half_steps(monkeypatch):
+    """Return a list with the class of each half-step that is taken."""
+    taken, call = [], module._RowStep.__call__
+
+    def counted(self, *args):
+        taken.append(type(self))
+        return call(self, *args)
+
+    monkeypatch.setattr(module._RowStep, "__call__", counted)
+    return taken
+
+
+def fit(shards, client, checkpoints=None, **changes):
+    model = AMPEmbedding(**PARAMETERS | changes)
+    return module.sharded_embedding(shards, model, client=client, checkpoints=checkpoints)
+
+
+def assert_equal(found, expected):
+    names = "embedding_", "components_", "row_bias_", "column_bias_", "heldout_gain_", "heldout_error_", "n_iter_"
+    for name in (*names, "channel_"):
+        assert np.array_equal(getattr(found, name), getattr(expected, name)), name
+
+
+def interrupt(monkeypatch, owner, name, call):
+    """Let a function be interrupted at the beginning of one of its calls, counted from one."""
+    calls, function = [], getattr(owner, name)
+
+    def interrupted(*args):
+        calls.append(args)
+        if len(calls) == call:
+            raise KeyboardInterrupt
+        return function(*args)
+
+    monkeypatch.setattr(owner, name, interrupted)
+
+
+@pytest.mark.usefixtures("few_columns")
+@pytest.mark.parametrize(("level", "channel"), [(0.3, "auto"), (0.05, "damped")])
+def test_a_fit_that_is_interrupted_after_every_iteration_is_the_same(
+    level, channel, half_steps, client, tmp_path, monkeypatch
+):
+    """Each start makes one iteration, and repeats none: those of each channel, and the last ones."""
+    counts, given = table(level), {"channel": channel}
+    assert stopping.is_crowded(counts) == (level == 0.3) and counts.max() > 1
+    shards, reached = write_shards(counts, tmp_path / "shards", rows=61), []
+    expected = fit(shards, client, **given)
+    at_once = half_steps.copy()
+    half_steps.clear()
+    save = Checkpoint.save
+
+    def interrupted(self, state):
+        save(self, state)
+        reached.append((state["stage"], state["k"]))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Checkpoint, "save", interrupted)
+    stages = (3, 3, REFINEMENTS) if channel == "auto" else (3, REFINEMENTS)
+    for _ in range(sum(stages)):
+        with pytest.raises(KeyboardInterrupt):
+            fit(shards, client, tmp_path / "run", **given)
+    assert reached == [(stage, k + 1) for stage, number in enumerate(stages) for k in range(number)]
+    assert half_steps == at_once and expected.n_iter_ > 0
+    for _ in range(2):  # again where no iteration is left
+        assert_equal(fit(shards, client, tmp_path / "run", **given), expected)
+    assert half_steps == at_once
+    size, (m, n) = (tmp_path / "run" / CHECKPOINT).stat().st_size, shards.shape
+    assert size < (16 * 2 + 32) * (4 * m + 3 * n) + 8 * 2 * n + 10_000  # and the biases of two judgements
+
+
+@pytest.mark.usefixtures("few_columns")
+def test_a_fit_that_is_interrupted_within_an_iteration_is_the_same(client, tmp_path, monkeypatch):
+    """In the first half-step, in a later one, in a judgement, between two channels, and as the rows settle."""
+    shards, given = write_shards(table(0.3), tmp_path / "shards", rows=61), {"denoiser": (Ridge(1.0), Ridge(2.0))}
+    expected, reached = fit(shards, client, **given), []
+    places = [
+        (module._RowStep, "__call__", 1, None),  # nothing is stored yet
+        (module._RowStep, "__call__", 4, (0, 1)),  # the columns of the second iteration
+        (stopping, "fit_margins", 2, (0, 2)),
+        (stopping, "fit_margins", 2, (0, 3)),  # the first call judges what was stored
+        (module._RowStep, "__call__", 1, (0, 3)),  # the next channel
+        (stopping, "fit_margins", 4, (1, 3)),
+        (module._RowStep, "__call__", 6, (2, 2)),
+        (AMPEmbedding, "_settled", 1, (2, REFINEMENTS)),
+    ]
+    for owner, name, call, _ in places:
+        with monkeypatch.context() as patch:
+            interrupt(patch, owner, name, call)
+            with pytest.raises(KeyboardInterrupt):
+                fit(shards, client, tmp_path / "run", **given)
+        path = tmp_path / "run" / CHECKPOINT
+        state = pickle.loads(np.load(path)["state"]) if path.exists() else None
+        reached.append(state and (state["stage"], state["k"]))
+    assert reached == [place for *_, place in places]
+    assert_equal(fit(shards, client, tmp_path / "run", **given), expected)
+
+
+def test_a_fit_without_an_iterate_worth_keeping_goes_on(half_steps, client, tmp_path, monkeypatch):
+    """No iteration follows those of the channel."""
+    counts = np.random.default_rng(3).poisson(0.3, (120, 70))
+    shards, given = write_shards(counts, tmp_path / "shards", rows=61), {"n_iter": 1, "channel": "counts"}
+    expected = fit(shards, client, **given)
+    assert expected.n_iter_ == 0 and len(half_steps) == 3
+    interrupt(monkeypatch, stopping, "fit_margins", 1)
+    with pytest.raises(KeyboardInterrupt):
+        fit(shards, client, tmp_path / "run", **given)
+    assert_equal(fit(shards, client, tmp_path / "run", **given), expected)
+    assert len(half_steps) == 6
+
+
+def test_a_checkpoint_of_another_fit_or_a_damaged_one_is_refused(client, tmp_path, monkeypatch):
+    shards, folder = write_shards(table(0.3), tmp_path / "shards", rows=61), tmp_path / "run"
+    interrupt(monkeypatch, module._RowStep, "__call__", 4)
+    with pytest.raises(KeyboardInterrupt):
+        fit(shards, client, folder)
+    path, stored = folder / CHECKPOINT, (folder / CHECKPOINT).read_bytes()
+    monkeypatch.setattr(client, "submit", None)  # nothing is asked of the workers
+    other = write_shards(table(0.4), tmp_path / "other", rows=61)
+    changes = {"n_components": 3, "denoiser": "ridge", "channel": "counts", "n_iter": 4, "tol": 1e-3}
+    changes |= {"init": "random", "random_state": 1}
+    for counted, change in [(other, {}), *((shards, {name: value}) for name, value in changes.items())]:
+        with pytest.raises(ValueError, match="is of other counts or another model: give this run a folder of its own"):
+            fit(counted, client, folder, **change)
+    assert path.read_bytes() == stored
+    middle = len(stored) // 2
+    flipped = stored[:middle] + bytes([stored[middle] ^ 1]) + stored[middle + 1 :]
+    for damaged in (b"", stored[:10], stored[:middle], stored[:-1], flipped, b"other" + stored[5:100]):
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"checkpoint.npz is damaged \(.*\): remove it, and the run begins anew"):
+            fit(shards, client, folder)
+
+
+def test_a_fit_with_another_seed_at_every_start_has_no_checkpoint(client, tmp_path):
+    shards = write_shards(table(0.3), tmp_path / "shards")
+    with pytest.raises(ValueError, match="random_state=None is another seed at every start.* give the model a number"):
+        fit(shards, client, tmp_path / "run", random_state=None)
+    assert not (tmp_path / "run").exists()
+
+
+CALLER = """
+import os, signal, sys
+from distributed import Client
+from amptutorial import AMPEmbedding, _files
+from amptutorial.sharded_embedding import sharded_embedding
+
+address, shards, run, *names = sys.argv[1:]
+calls, replace = [], os.replace
+
+def killed(*args):
+    calls.append(args)
+    if len(calls) == 6:
+        os.kill(os.getpid(), signal.SIGKILL)
+    replace(*args)
+
+_files.os.replace = killed
+with Client(address) as client:
+    model = AMPEmbedding(**{name: int(value) for name, value in zip(names[::2], names[1::2])})
+    sharded_embedding(shards, model, client=client, checkpoints=run)
+"""
+
+
+def test_a_caller_that_is_killed_leaves_a_fit_that_goes_on(half_steps, tmp_path):
+    """It is killed by `kill -9` while the sixth iteration, the last one of the second channel, is being stored."""
+    shards = write_shards(table(0.3), tmp_path / "shards", rows=61)
+    path = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
+    with cluster(n_workers=1, processes=False, protocol="tcp://") as workers, Client(workers) as client:
+        parameters = [each for item in PARAMETERS.items() for each in item]
+        names = [workers.scheduler_address, shards.folder, tmp_path / "run", *parameters]
+        command = [sys.executable, "-c", CALLER, *map(str, names)]
+        caller = subprocess.run(command, env=os.environ | {"PYTHONPATH": path}, timeout=120, check=False)
+        assert caller.returncode == -signal.SIGKILL
+        state = pickle.loads(np.load(tmp_path / "run" / CHECKPOINT)["state"])
+        assert (state["stage"], state["k"]) == (1, 2)
+        found = fit(shards, client, tmp_path / "run")
+        left = len(half_steps)
+        assert_equal(found, fit(shards, client))
+    assert left == 2 + 1 + 2 * REFINEMENTS and len(half_steps) - left == 2 * 7 + 1 + 2 * REFINEMENTS
