@@ -34,6 +34,7 @@ def few_columns(monkeypatch):
     """Let every half-step and every judgement draw samples, so that the generator matters."""
     monkeypatch.setattr(sampling, "ALL_UP_TO", 30)
     monkeypatch.setattr(sampling, "FEWEST", 8)
+    monkeypatch.setattr(sampling, "PER_COUNT", 0.1)
 
 
 @pytest.fixture
@@ -81,7 +82,7 @@ def test_a_fit_that_is_interrupted_after_every_iteration_is_the_same(
     """Each start makes one iteration, and repeats none: those of each channel, and the last ones."""
     counts, given = table(level), {"channel": channel}
     assert stopping.is_crowded(counts) == (level == 0.3) and counts.max() > 1
-    shards, reached = write_shards(counts, tmp_path / "shards", rows=61), []
+    shards, reached, generators = write_shards(counts, tmp_path / "shards", rows=61), [], set()
     expected = fit(shards, client, **given)
     at_once = half_steps.copy()
     half_steps.clear()
@@ -90,6 +91,7 @@ def test_a_fit_that_is_interrupted_after_every_iteration_is_the_same(
     def interrupted(self, state):
         save(self, state)
         reached.append((state["stage"], state["k"]))
+        generators.add(state["rng"]["state"]["state"])
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Checkpoint, "save", interrupted)
@@ -98,7 +100,7 @@ def test_a_fit_that_is_interrupted_after_every_iteration_is_the_same(
         with pytest.raises(KeyboardInterrupt):
             fit(shards, client, tmp_path / "run", **given)
     assert reached == [(stage, k + 1) for stage, number in enumerate(stages) for k in range(number)]
-    assert half_steps == at_once and expected.n_iter_ > 0
+    assert half_steps == at_once and expected.n_iter_ > 0 and len(generators) == len(reached)
     for _ in range(2):  # again where no iteration is left
         assert_equal(fit(shards, client, tmp_path / "run", **given), expected)
     assert half_steps == at_once
