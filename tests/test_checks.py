@@ -323,6 +323,16 @@ def test_checks_that_wait_for_one_method_share_a_line():
     assert report._repr_html_().count("write the Jacobian") == 1
 
 
+def test_an_overflow_is_said_before_what_it_leads_to():
+    def overflow(self, P, r, F):
+        X = vectorised(self, P, r, F)
+        return np.where(np.abs(X) > np.sqrt(r)[:, None], np.nan, X)
+
+    messages = [failure.message for failure in check_denoiser(variant(estimate=overflow)).failures]
+    compared = [message for message in messages if "sqrt(r) estimate(sqrt(r) p, 1, r F)" in message.split("\n")[0]]
+    assert compared and all("an answer is nan" in message for message in compared)
+
+
 def test_an_exception_in_a_students_code_is_reported():
     def broken(self, P, r, F):
         raise KeyError("u")

@@ -8,7 +8,7 @@ from ..beliefs import Penalty, Prior
 from ..denoisers import Denoiser
 from .contract import check
 from .trials import Problem, observe
-from .verdict import require, short
+from .verdict import require, short, short_pair
 
 
 def _has_penalty(trial):
@@ -102,11 +102,12 @@ def _require_minima(trial, problem, where, slack, relative):
     for there in _neighbours(trial, problem, X):
         drop = here - _terms(trial, problem, there).sum(axis=0)
         i = np.argmax(drop - slack)
+        estimate, better = short_pair(X[i], there[i])
         require(
             drop[i] <= slack[i],
             f"{where}row {i}, p = {short(P[i])}, r = {r[i]:.3g}: the objective is "
-            f"{here[i]:.6g} at the estimate {short(X[i])}, but "
-            f"{here[i] - drop[i]:.6g} at {short(there[i])}. Is every factor of the "
+            f"{here[i]:.6g} at the estimate {estimate}, but "
+            f"{here[i] - drop[i]:.6g} at {better}. Is every factor of the "
             "penalty right, and does penalty() agree with estimate()?",
         )
 
@@ -267,11 +268,11 @@ def _require_limit(trial, limit):
     scale = np.abs(expected).max() or np.abs(np.linalg.solve(F, P.T)).max()
     off = np.abs(X - expected)
     i = off.max(axis=1).argmax()
+    found, right = short_pair(X[i], expected[i])
     require(
         off.max() <= limit.tolerance * scale,
-        f"{limit.text}. With {limit.changes}, row {i} (p = {P[i].round(3)}, "
-        f"r = {r[i]:.3g}) is estimated as {X[i].round(4)}, expected "
-        f"{expected[i].round(4)}",
+        f"{limit.text}. With {limit.changes}, row {i} (p = {short(P[i])}, "
+        f"r = {r[i]:.3g}) is estimated as {found}, expected {right}",
     )
 
 
