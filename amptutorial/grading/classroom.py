@@ -95,7 +95,7 @@ def _judge(submission, rules, key, path, isolate):
     """Grade a submission and store its record: the body of a judge's process."""
     threading.Thread(target=_end_with_the_grader, daemon=True).start()
     sandbox.limit_memory(JUDGE_MEGABYTES)
-    own, started = rules.for_student(submission.authors), time.monotonic()
+    own, started = _own_rules(submission, rules), time.monotonic()
     try:
         record = judge.grade_submission(
             submission.source, own, isolate, submission.helpers
@@ -113,8 +113,12 @@ def _judge(submission, rules, key, path, isolate):
 
 
 def _key(submission, rules):
-    own = rules.for_student(submission.authors)
+    own = _own_rules(submission, rules)
     return own.key(submission.source, submission.helpers)
+
+
+def _own_rules(submission, rules):
+    return rules.for_student(submission.alias_of or submission.student)
 
 
 def _named(record, submission):

@@ -83,7 +83,10 @@ def load_course(folders, rules, roster_path=None, marks_path=None, anonymous=Fal
         marks = gradebook.read_marks(marks_path, rules.by_hand, names)
         course = replace(course, marks=marks)
     if anonymous:
-        hidden = [replace(s, student=course.shown(s.student), note="") for s in found]
+        hidden = [
+            replace(s, student=course.shown(s.student), alias_of=s.student, note="")
+            for s in found
+        ]
         course = replace(course, submissions=hidden)
     return course
 

@@ -83,6 +83,8 @@ class Submission:
         With its time zone; None if nothing says when.
     attempt : int
         1 for the first.
+    alias_of : str
+        The name itself, where `student` is a pseudonym; seeds are derived from it.
     """
 
     student: str
@@ -93,11 +95,7 @@ class Submission:
     students: tuple[str, ...] = ()
     handed_in: datetime | None = None
     attempt: int = 1
-
-    @property
-    def authors(self):
-        """The name that the seed is derived from: `student` may be a pseudonym."""
-        return " and ".join(self.students) or self.student
+    alias_of: str = ""
 
 
 def collect_submissions(folder, kilobytes):
