@@ -185,10 +185,10 @@ def best_iterate(iterates, held_out, tol, rng=None, best=None):
         If a gain is not finite.
     """
     best = best or Chosen.at_first(held_out, tol)
-    patience = best.patience
+    patience, margins = best.patience, (held_out.rows, held_out.columns)
     for rows, columns in islice(iterates, patience.k, None):
-        W, sums = columns.X / np.sqrt(len(rows.X)), (held_out.rows, held_out.columns)
-        r_u, best.r_v = fit_margins(*sums, rows.X, W, best.r_v, rng)
+        W = columns.X / np.sqrt(len(rows.X))
+        r_u, best.r_v = fit_margins(*margins, rows.X, W, best.r_v, rng)
         log_ratios = held_out.log_ratios(rows.X, columns.X, r_u, best.r_v)
         gain = held_out.mean(log_ratios)
         check_finite(heldout_gain=gain)
