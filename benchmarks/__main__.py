@@ -1,7 +1,7 @@
 """Run all benchmarks and print one table.
 
-With the word `scale` they are those of large tables, with `million` the largest table alone, which needs an hour, with
-`shards` those of a cluster.
+With the word `scale` they are those of large tables, with `million` the largest table alone, which needs forty minutes,
+with `shards` those of a cluster.
 
 The sampler comes first, so that its peak memory is its own.
 """

@@ -1,6 +1,5 @@
 """AMP on shards: weak scaling, the bytes that an iteration moves, memory; and what they say of a thousand workers."""
 
-import resource
 import tempfile
 import time
 from contextlib import ExitStack, contextmanager
@@ -16,7 +15,7 @@ from amptutorial._cluster import FAN_IN
 from amptutorial.sharded import sharded_amp
 from amptutorial.shards import write_shards
 
-from .timing import row
+from .timing import peak, row
 
 D, N, PER_ROW = 10, 20_000, 100  # columns; counts in a row
 ROWS = 12_500  # of a shard
@@ -141,11 +140,6 @@ def bench_cpu(per_worker=4, n_iter=9):
             found = run(shards, client, n_iter, lambda client=client: [cpu(), *client.run(cpu).values()])
         here, *workers = np.median(found, axis=0)
         yield row(f"Computing of the busiest of {k} workers, seconds", f"calling process {here:.3f}", max(workers), "")
-
-
-def peak():
-    """Return the largest memory that this process has had, in bytes."""
-    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def bench_memory(count=16, limit=0.4e9, n_iter=4):

@@ -1,5 +1,6 @@
-"""How times are taken: alternately, so that both sides of a ratio see the same machine."""
+"""How memory and times are taken: times alternately, so that both sides of a ratio see the same machine."""
 
+import resource
 import time
 
 import numpy as np
@@ -18,6 +19,11 @@ def ratio(slow, fast, repeats=15):
     times = np.array([(seconds(slow)[0], seconds(fast)[0]) for _ in range(repeats)])
     above, below = np.median(times, axis=0)
     return above / below, above, below
+
+
+def peak():
+    """Return the largest memory that this process has had, in bytes."""
+    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def row(name, at, value, demanded):
