@@ -98,13 +98,16 @@ pdf: $(INSTALLED)
 	@rm -rf _build/latex
 	@$(BIN)/jupyter-book build . --builder latex -W -n --keep-going --quiet
 	@$(MAKE) --silent -C _build/latex all-pdf LATEXMKOPTS="-silent -halt-on-error" || { grep -A3 '^!' _build/latex/book.log; exit 1; }
+	@! grep -A1 '^LaTeX Warning: .*eference `' _build/latex/book.log
 	@mkdir -p dist && cp _build/latex/book.pdf dist
 	@AMPTUTORIAL_PDF=dist/book.pdf $(BIN)/python -m pytest -q -n 0 tests/test_paper.py -k the_book
 	@echo "The book is typeset: $(CURDIR)/dist/book.pdf"
 
 epub: $(INSTALLED)
+	@rm -rf _build/epub
 	@$(BIN)/jupyter-book build . --builder custom --custom-builder epub -W -n --keep-going --quiet
 	@mkdir -p dist && cp _build/epub/book.epub dist
+	@AMPTUTORIAL_EPUB=dist/book.epub $(BIN)/python -m pytest -q -n 0 tests/test_paper.py -k the_epub
 	@echo "The book is packed: $(CURDIR)/dist/book.epub"
 
 # The pages are not rendered anew here: a test says when they should be.

@@ -47,7 +47,8 @@ from .stopping import VALIDATION, best_iterate, is_crowded, set_aside
 
 AUTOMATIC = ("counts", "damped")
 REFINEMENTS = 5  # iterations with all counts, from the best estimate on
-SETTLING = 2  # how much larger samples are at last, when errors no longer average out
+# times the usual size of samples: while an estimate moves their errors average out
+MOVING, REFINING, SETTLING = 0.5, 2, 4
 
 # for priors under which an entry of U or V has the given variance
 DENOISERS = {
@@ -225,7 +226,8 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         m, rng = len(row_index), self._generator()
         best, self._channel, rows, columns = self._choose(Z, rng, on)
         if best.k:
-            iterates = on.iterated_sides(Z, rows, columns, m, self._channel, rng)
+            given = rows, columns, m, self._channel, rng, REFINING
+            iterates = on.iterated_sides(Z, *given)
             *_, (rows, columns) = islice(iterates, REFINEMENTS)
         rows, columns = balanced_sides(rows, columns)
         N = on.expected_bursts(Z, self._channel, rows, columns, m)
@@ -477,7 +479,7 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         rows, columns = starting_sides(r_u, r_v, denoiser, V, variance)
 
         fewer = replace(columns, r=(1 - VALIDATION) * r_v)
-        iterates = on.iterated_sides(seen, rows, fewer, m, gaps, rng)
+        iterates = on.iterated_sides(seen, rows, fewer, m, gaps, rng, MOVING)
         some = islice(iterates, self.n_iter)
         best = on.best_iterate(some, held_out, self.tol, rng)
         if best.k:

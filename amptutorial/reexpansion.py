@@ -14,6 +14,7 @@ rows or columns.
 """
 
 from dataclasses import dataclass, replace
+from math import sqrt
 
 import numpy as np
 import scipy.sparse as sp
@@ -97,7 +98,12 @@ def columns_of(this, other, m, rng=None, times=1):
     rng, times
         As for `amptutorial.sampling.Columns`.
     """
-    return columns_for(this.X, this.r, other.X / np.sqrt(m), other.bias, rng, times)
+    return columns_for(this.X, this.r, scaled_rows(other, m), other.bias, rng, times)
+
+
+def scaled_rows(side, m):
+    """Return W = X / sqrt(m) in the precision of X: M = U W^T."""
+    return side.X / sqrt(m)  # divided by a float64 of NumPy, single becomes double
 
 
 def reexpanded_half_step(Z, this, other, m, parts=None):
@@ -124,7 +130,7 @@ def reexpanded_half_step(Z, this, other, m, parts=None):
     Side
         `this`, updated.
     """
-    W, totals = other.X / np.sqrt(m), Z.sum(axis=1)
+    W, totals = scaled_rows(other, m), Z.sum(axis=1)
     parts = parts or [(slice(None), W, other.bias)]
     Q = scaled_moment(other, m)
     P, bias = reexpanded_input(Z @ W, totals, this, Q, other.Gamma, parts)
@@ -274,7 +280,7 @@ def same_pairs(Z, values):
     return sp.csr_array((values, Z.indices, Z.indptr), shape=Z.shape)
 
 
-def iterated_sides(Z, rows, columns, m, channel=COUNTS, rng=None):
+def iterated_sides(Z, rows, columns, m, channel=COUNTS, rng=None, times=1):
     """Yield both sides after one more iteration, again and again.
 
     The biases of the rows are refitted to both sides as they are yielded.
@@ -290,6 +296,8 @@ def iterated_sides(Z, rows, columns, m, channel=COUNTS, rng=None):
         How bursts become counts: the embedding is fitted to the bursts.
     rng : numpy.random.Generator, optional
         With it, sums over many rows or columns are estimated (`amptutorial.sampling`).
+    times : float
+        How many times the usual size samples have.
 
     Yields
     ------
@@ -297,7 +305,7 @@ def iterated_sides(Z, rows, columns, m, channel=COUNTS, rng=None):
     """
 
     def update(N, this, other):
-        columns = columns_of(this, other, m, rng)
+        columns = columns_of(this, other, m, rng, times)
         parts = columns.parts(this.X, N.sum(axis=1))
         return reexpanded_half_step(N, this, other, m, parts)
 
@@ -496,7 +504,8 @@ def posterior_covariances(this, other, m):
     -------
     array (N, d, d)
     """
-    sums, covariances = tilted_covariances(this.X, other.X / np.sqrt(m), other.bias)
+    W = scaled_rows(other, m)
+    sums, covariances = tilted_covariances(this.X, W, other.bias)
     information = (this.bias * sums)[:, None, None] * covariances
     return np.linalg.inv(np.linalg.inv(prior_covariance(this)) + information)
 

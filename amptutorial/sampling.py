@@ -50,7 +50,7 @@ class Columns:
         first.
     rng : numpy.random.Generator, optional
         Without it, sums run over all columns.
-    times : int
+    times : float
         How many times the usual size samples have.
 
     Examples
@@ -63,7 +63,7 @@ class Columns:
     def __init__(self, W, r_v, second_moment=None, rng=None, times=1):
         self.W, self.r_v, self.times = W, r_v, times
         self.second_moment, self.rng = second_moment, rng
-        self._drawn = {}
+        self._drawn = {len(W): (W, r_v)}
 
     @property
     def sampled(self):
@@ -81,28 +81,26 @@ class Columns:
         """
         if not self.sampled:
             return [(slice(None), self.W, self.r_v)]
-        sizes = sample_sizes(U, totals, self.W, self.r_v) * self.times
+        sizes = self.times * sample_sizes(U, totals, self.W, self.r_v)
         largest = len(self.W) / 2  # beyond it, a sample does not pay
-        sizes = np.where(sizes > largest, len(self.W), sizes)
+        sizes = np.where(sizes > largest, len(self.W), sizes).astype(int)
+        different = np.unique(sizes)
+        self._draw([size for size in different if size not in self._drawn])
         return [
-            (np.flatnonzero(sizes == size), *self._sample(size))
-            for size in np.unique(sizes)
+            (np.flatnonzero(sizes == size), *self._drawn[size]) for size in different
         ]
 
-    def _sample(self, size):
-        """Return W and r_v of the sample of this size: the same at every call."""
-        if size == len(self.W):
-            return self.W, self.r_v
-        if size not in self._drawn:
-            self._drawn[size] = self._draw(size)
-        return self._drawn[size]
-
-    def _draw(self, size):
+    def _draw(self, sizes):
+        """Draw the samples of these sizes, which serve from then on."""
+        if not sizes:
+            return
         Z = self.W @ _scaled_axes(self.second_moment)
         tilted = UNTILTED + np.exp(np.minimum((Z * Z).sum(axis=1), LONGEST))
-        pi = inclusion_probabilities(self.r_v * tilted, size)
-        drawn = systematic_sample(pi, self.rng)
-        return self.W[drawn], calibrated_weights(Z, self.r_v, pi, drawn)
+        for size in sizes:
+            pi = inclusion_probabilities(self.r_v * tilted, size)
+            drawn = systematic_sample(pi, self.rng)
+            weights = calibrated_weights(Z, self.r_v, pi, drawn)
+            self._drawn[size] = self.W[drawn], weights
 
 
 def columns_for(U, weights, W, r_v, rng=None, times=1):

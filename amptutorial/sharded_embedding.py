@@ -27,7 +27,6 @@ from .bias import bias_of_margins
 from .denoisers import as_pair
 from .estimator import AMPEmbedding, rare_bursts
 from .reexpansion import (
-    COUNTS,
     alternated,
     columns_of,
     directions_of_score,
@@ -35,6 +34,7 @@ from .reexpansion import (
     move_rows,
     reexpanded_input,
     scaled_moment,
+    scaled_rows,
     settle_rows,
     with_onsager,
 )
@@ -84,7 +84,7 @@ def sharded_embedding(shards, model, *, client, checkpoints=None):
     A checkpoint holds both sides (`amptutorial.reexpansion.Side`) after the last
     iteration and after the best one of each channel, the half-step on the rows that is
     ahead of them, the state of the generator, and what hidden pairs have said. A row or
-    a column of a side takes 16 d + 32 bytes, the whole at most that number times 4 m +
+    a column of a side takes 8 d + 24 bytes, the whole at most that number times 4 m +
     3 n, and three times as much memory while it is written.
     """
     check_client(client)
@@ -198,9 +198,9 @@ class _OnWorkers:
         V[Y.columns, : directions.shape[1]] = directions
         return V, strength / float(Z.sum())
 
-    def iterated_sides(self, Z, rows, columns, m, channel=COUNTS, rng=None):
+    def iterated_sides(self, Z, rows, columns, m, channel, rng, times=1):
         def update(half_step, this, other):
-            return half_step(this, other, m, rng)
+            return half_step(this, other, m, rng, times)
 
         def tables(rows, columns):
             N = self.expected_bursts(Z, channel, rows, columns, m)
@@ -252,8 +252,8 @@ class _RowStep:
         """Return futures of the blocks of Z W."""
         return self.tasks.spread(_product, ((N, given) for N in self.N.parts))
 
-    def __call__(self, this, other, m, rng):
-        tasks, columns = self.tasks, columns_of(this, other, m, rng)
+    def __call__(self, this, other, m, rng, times):
+        tasks, columns = self.tasks, columns_of(this, other, m, rng, times)
         columns.parts(this.X, self.totals)  # draws the samples
         Q, Gamma = scaled_moment(other, m), other.Gamma
         check_finite(Q=Q)
@@ -282,10 +282,10 @@ class _ColumnStep(_RowStep):
 
     def products(self, other, given):
         """Return futures of the blocks of Z^T W."""
-        m, tasks = self.N.shape[0], self.tasks
+        tasks, W = self.tasks, scaled_rows(other, self.N.shape[0])
         pairs = zip(self.N.parts, self.N.slices, strict=True)
-        each = ((N, other.X[part], m) for N, part in pairs)
-        total = tasks.total(tasks.spread(_transposed_product, each))
+        each = ((N, W[part]) for N, part in pairs)
+        total = tasks.total(tasks.spread(_transposed_times, each))
         return [tasks.submit(_block, total, part) for part in self.slices]
 
 
@@ -345,10 +345,6 @@ def _transposed_times(Y, X):
 
 def _product(N, given):
     return N @ given[0].W
-
-
-def _transposed_product(N, X, m):
-    return (N.T @ (X / np.sqrt(m)),)
 
 
 def _block(total, part):

@@ -10,7 +10,7 @@ from ._counts import split_pairs, sums
 from ._validation import check_finite
 from .heldout import HeldOut
 from .poisson import fit_margins
-from .reexpansion import Side
+from .reexpansion import Side, scaled_rows
 
 VALIDATION = 0.1  # the fraction of the pairs that decides when to stop
 AT_LEAST = 10  # iterations that AMP gets before it may be stopped
@@ -187,7 +187,7 @@ def best_iterate(iterates, held_out, tol, rng=None, best=None):
     best = best or Chosen.at_first(held_out, tol)
     patience, margins = best.patience, (held_out.rows, held_out.columns)
     for rows, columns in islice(iterates, patience.k, None):
-        W = columns.X / np.sqrt(len(rows.X))
+        W = scaled_rows(columns, len(rows.X))
         r_u, best.r_v = fit_margins(*margins, rows.X, W, best.r_v, rng)
         log_ratios = held_out.log_ratios(rows.X, columns.X, r_u, best.r_v)
         gain = held_out.mean(log_ratios)

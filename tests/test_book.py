@@ -99,6 +99,11 @@ def test_every_figure_has_alternative_text_and_a_caption(path):
             assert figure.get("caption", "").strip() and figure.get("name"), f"cell {number}: no caption or no name"
 
 
+def test_binder_trusts_every_notebook():
+    patterns = (ROOT / "postBuild").read_text().split("jupyter trust ")[1].split()
+    assert {path for pattern in patterns for path in ROOT.glob(pattern)} == set(NOTEBOOKS)
+
+
 @every_notebook
 def test_a_drawing_with_very_many_parts_is_rasterized(path):
     drawings = ["".join(output.get("data", {}).get("image/svg+xml", "")) for output in outputs(read(path))]
@@ -116,9 +121,10 @@ def test_images_in_prose_have_alternative_text(path):
 # What every chapter has
 
 
-def blocks(kind, text):
-    """Return the contents of the fenced directives `kind`."""
-    return re.findall(rf"^(`{{3,}}|:{{3,}})\{{{kind}\}}(.*?)^\1$", text, flags=re.MULTILINE | re.DOTALL)
+def quizzes_of(text):
+    """Return the quizzes: the whole of each, and its lines."""
+    found = re.finditer(r"^(:{4,})\{admonition\} \w+\n:class: quiz\n(.*?)^\1$", text, flags=re.MULTILINE | re.DOTALL)
+    return [(quiz[0], quiz[2].strip("\n").splitlines()) for quiz in found]
 
 
 def code_before(path, heading):
@@ -170,12 +176,12 @@ def test_every_exercise_has_stars_and_a_solution(path):
 
 @every_chapter
 def test_every_quiz_has_one_right_answer_and_says_why(path):
-    quizzes = [body.strip("\n").splitlines() for _, body in blocks("quiz", prose_of(path))]
+    quizzes = [lines for _, lines in quizzes_of(prose_of(path))]
     assert 3 <= len(quizzes) <= 5
     for lines in quizzes:
         question, answers = split_answers(lines)
         assert "".join(question).strip() and len(answers) >= 2
-        assert sum(right for right, _, _ in answers) == 1
+        assert sorted(right for right, _, _ in answers) == [False] * (len(answers) - 1) + [True]
         assert all("".join(why).strip() for _, _, why in answers)
     rights = {[right for right, _, _ in split_answers(lines)[1]].index(True) for lines in quizzes}
     assert len(rights) > 1  # not always the same place
@@ -214,8 +220,8 @@ def numbers_in_prose(path):
     A quiz may ask about a case of its own.
     """
     text = prose_of(path) + said_of_figures(path)
-    for fence, quiz in blocks("quiz", text):
-        text = text.replace(f"{fence}{{quiz}}{quiz}{fence}", "")
+    for quiz, _ in quizzes_of(text):
+        text = text.replace(quiz, "")
     text = re.sub(MATHEMATICS, " ", text, flags=re.DOTALL)
     text = re.sub(LINKS, " ", text, flags=re.MULTILINE)
     text = re.sub(r"(?<=\d),(?=\d{3})", "", text)

@@ -255,7 +255,8 @@ def test_answers_have_their_formulas_in_their_names(visit):
         return
     source = ROOT / visit.page.url.removeprefix(f"{visit.address}/").replace(".html", ".ipynb")
     prose = "\n".join("".join(cell["source"]) for cell in json.loads(source.read_text())["cells"])
-    written = [re.sub(r"[$`*]", "", answer) for answer in re.findall(r"^- \[[ x]\] (.*)$", prose, re.MULTILINE)]
+    answers = re.findall(r"^:::\{dropdown\} (.*)$", prose.split("## Test yourself")[1], re.MULTILINE)
+    written = [re.sub(r"[$`*]", "", answer) for answer in answers]
     for button, name in zip(visit.page.locator(".quiz").get_by_role("button").all(), written, strict=True):
         curly = re.sub(r"['\"]", ".", re.escape(name))  # as the page makes straight quotes
         expect(button).to_have_accessible_name(re.compile(f"^{curly}$"))
@@ -408,6 +409,26 @@ def test_where_python_runs_in_the_page_it_draws_what_the_sliders_choose(open_cha
     seed.press("ArrowRight")
     page.evaluate("window.asked.at(-1).refuse(new Error('no seed 6'))")
     expect(box.locator("pre")).to_have_text("Error: no seed 6")
+
+
+# What would be missing on paper: the parts of folds that are still folded, or only begin to appear.
+FADING = """() => {
+    dispatchEvent(new Event("beforeprint"));
+    const missing = part =>
+        !part.checkVisibility() || getComputedStyle(part).opacity < 1 || part.getAnimations().length;
+    const parts = [...document.querySelectorAll("article details > *")];
+    return [parts.length, parts.filter(missing).map(part => part.outerHTML.slice(0, 100))];
+}"""
+
+
+def test_on_paper_there_is_one_title_and_nothing_is_folded(open_chapter):
+    page = open_chapter()
+    page.emulate_media(media="print")
+    expect(page.locator("h1:visible")).to_have_text(re.compile(r"^1\. "))
+    for part in (".bd-sidebar-primary", ".bd-sidebar-secondary", ".live-tools"):
+        expect(page.locator(f"{part}:visible")).to_have_count(0)
+    folds, missing = page.evaluate(FADING)
+    assert folds > 10 and not missing
 
 
 def test_without_mathjax_everything_else_works(open_chapter):

@@ -12,7 +12,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from amptutorial import bias, estimator, heldout, score
+from amptutorial import bias, estimator, heldout, reexpansion, score
 from amptutorial._validation import AMPWarning, check_counts
 from amptutorial.amp import biased_low_rank_amp
 from amptutorial.baselines import spectral_start
@@ -429,3 +429,20 @@ def test_held_out_gain_on_the_movie_reviews():
         kept, held_out, estimator.embedding_, estimator.components_.T, estimator.row_bias_, estimator.column_bias_
     )
     assert gain >= 0.17 and abs(estimator.heldout_gain_ - gain) < 3 * estimator.heldout_error_
+
+
+def test_samples_grow_while_a_fit_goes_on(counts, monkeypatch):
+    """Half the usual size while the estimate moves, then twice, and four times for the columns and rows at last."""
+    asked, columns_for = [], reexpansion.columns_for
+
+    def recorded(U, weights, W, r_v, rng=None, times=1):
+        asked.append(times)
+        return columns_for(U, weights, W, r_v, rng, times)
+
+    monkeypatch.setattr(reexpansion, "columns_for", recorded)
+    model = AMPEmbedding(2, channel="counts", random_state=0).fit(counts)
+    assert model.n_iter_ > 0
+    moving = asked.index(2)
+    refining = 2 * estimator.REFINEMENTS + 1  # the first half-step is on the rows
+    assert moving >= 2 * model.n_iter_ + 1 and set(asked[:moving]) == {0.5}
+    assert asked[moving:] == [2] * refining + [4, 4]

@@ -25,9 +25,10 @@ Points Possible,,,,,100,100
 "Ming, Li",34,S2,li,A,,
 "Noether, Emmy",56,S3,emmy,B,,
 """
-MOODLE = """Identifier,Full name,Email address,Status,Grade,Last modified (submission),Feedback comments
-Participant 12,Ada Lovelace,ada@example.org,,,"Thursday, 15 October 2026, 11:30 PM",
-Participant 34,Li Ming,li@example.org,,,-,
+MOODLE = """Identifier,Full name,Email address,Status,Grade,Maximum grade,Grade can be changed,\
+Last modified (submission),Last modified (grade),Feedback comments
+Participant 12,Ada Lovelace,ada@example.org,Submitted,,100,Yes,"Thursday, 15 October 2026, 11:30 PM",-,
+Participant 34,Li_Ming,li@example.org,No submission,5.00,100,Yes,-,"Friday, 16 October 2026, 9:00 AM",
 """
 
 
@@ -37,11 +38,12 @@ def course(tmp_path, monkeypatch):
 
     def judge(submissions, rules, folder, jobs, isolate):
         for each in submissions:
-            passing = int(each.source) if isinstance(each.source, bytes) else 0
+            passing = int(each.source) if isinstance(each.source, bytes) and each.source != b"lost" else 0
             results = [CheckResult(name, k < passing) for k, name in enumerate(rules.weights)]
             record = make_record(rules, "graded" if passing else str(each.source), results if passing else ())
             record = replace(record, student=each.student, attempt=each.attempt)
-            record = replace(record, key=classroom._key(each, rules), log={"seconds": 1.5})
+            key = "" if each.source == b"lost" else classroom._key(each, rules)
+            record = replace(record, key=key, log={"seconds": 1.5})
             folder.joinpath(f"{each.student}.json").write_text(record.to_json())
             graded.append((each.student, each.attempt))
             yield record
@@ -137,9 +139,15 @@ def test_moodle_gets_its_worksheet_and_its_feedback_back(course, capsys):
     put(course.folder / "submissions/Ada Lovelace_12_assignsubmission_file_/denoiser.py", "15")
     assert course("--format", "moodle")[0] == 1
     assert "needs --roster with the grading worksheet of Moodle" in capsys.readouterr().err
+    people = put(course.folder / "worksheet.csv", MOODLE.replace("Last modified (grade)", "Zuletzt bewertet"))
+    assert course("--roster", people, "--format", "moodle")[0] == 1
+    assert "missing here: Last modified (grade)" in capsys.readouterr().err
     people = put(course.folder / "worksheet.csv", MOODLE)
     lateness = {"deadlines": {1: "2026-10-15 23:00"}, "points_a_day": 10}
     assert course("--roster", people, "--format", "moodle", lateness=lateness)[0] == 0
+    before, after = rows_of(people), rows_of(course.folder / "grades_moodle.csv")
+    assert after[0] == before[0] and after[2][8] == before[2][8] == "Friday, 16 October 2026, 9:00 AM"
+    assert after[1][8] == before[1][8] == "-"
     ada, li = read(course.folder / "grades_moodle.csv", "Identifier").values()
     assert (ada["Identifier"], ada["Grade"], ada["Feedback comments"]) == ("Participant 12", "90.0", "graded")
     assert (li["Identifier"], li["Grade"], li["Feedback comments"]) == (
@@ -266,6 +274,15 @@ def test_marks_by_hand_stand_beside_the_checks(course, capsys):
         assert message in capsys.readouterr().err
 
 
+def test_where_the_grader_itself_failed_it_says_so_and_tries_again(course, capsys):
+    hand_in(course.folder / "submissions", ada=15, li="lost")
+    assert course()[0] == 1
+    assert "the grader itself failed for li: 0 points for now" in capsys.readouterr().err
+    assert totals(read(course.folder / "grades.csv")) == {"ada": 100, "li": 0}
+    hand_in(course.folder / "submissions", li=15)
+    assert totals(course()[1]) == {"ada": 100, "li": 100} and course.graded == [("li", 1)]
+
+
 def test_other_weights_need_no_other_run(course):
     hand_in(course.folder / "submissions", ada=1, li=15)
     assert totals(course()[1]) == {"ada": 3, "li": 100} and len(course.graded) == 2
@@ -296,6 +313,21 @@ def test_anonymous_tables_name_nobody(course):
         path for path in (course.folder / "grades_files").rglob("*") if path.is_file() and path.name != "names.csv"
     ]
     assert len(pages) > 4 and not any("emmy" in path.name or "emmy" in path.read_text() for path in pages)
+
+
+def test_pseudonyms_stand_in_an_order_of_their_own_and_pages_with_names_are_gone(course):
+    names = [f"student_{letter}" for letter in "abcdefgh"]
+    hand_in(course.folder / "submissions", **dict.fromkeys(names, 15))
+    people = put(course.folder / "roster.csv", "student,group\nstudent_a,red\nstudent_b,red\n" + "\n".join(names[2:]))
+    course("--roster", people)
+    feedback = course.folder / "grades_files/feedback"
+    mine = put(feedback / "mine.html", "a page of the lecturer's")
+    table = course("--roster", people, "--anonymous")[1]
+    assert list(table) == sorted(table)
+    assert {path.stem for path in feedback.iterdir() if path != mine} == set(table) and mine.exists()
+    resolved = {key: row["name"] for key, row in read(course.folder / "grades_files/names.csv").items()}
+    assert sorted(resolved.values()) == ["red", *names] and [resolved[key] for key in table] != names
+    assert read(course.folder / "grades_files/log.csv").keys() <= resolved.keys()
 
 
 def test_the_secret_comes_from_the_environment_a_file_or_the_configuration(course, capsys, monkeypatch):
@@ -329,6 +361,15 @@ def test_files_that_resemble_each_other_are_listed(course, capsys):
         course("--earlier", course.folder / "2025")
     lines = rows_of(course.folder / "grades_files/similarity.csv")
     assert lines[1:] == [["ada", "copy", "1.00"], ["ada", "2025/emmy", "1.00"], ["copy", "2025/emmy", "1.00"]]
+
+
+def test_every_attempt_is_compared_and_nobody_with_oneself(course):
+    one, other = ((PACKAGE / name).read_text() for name in ("metrics.py", "spectrum.py"))
+    for place, text in {"first/ada": one, "first/li": one, "second/ada": one, "second/li": other}.items():
+        put(course.folder / place / "denoiser.py", text)
+    with pytest.raises(ValueError):
+        course(folders=("first", "second"))
+    assert rows_of(course.folder / "grades_files/similarity.csv")[1:] == [["ada", "li", "1.00"]]
 
 
 def test_names_are_compared_as_people_write_them(tmp_path):

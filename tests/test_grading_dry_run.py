@@ -1,5 +1,9 @@
 """At the desk as in the grader: a dry run, helper modules, and notebooks, in the sandbox."""
 
+import re
+import shlex
+from pathlib import Path
+
 import nbformat
 import pytest
 import yaml
@@ -29,6 +33,16 @@ def test_a_dry_run_reports_what_the_desk_reports(tmp_path, capsys):
     assert code == 0 and text.splitlines()[0] == "Assignment 1, ridge by hand: 15 of 15 checks passed"
     names = [result.name for result in check_assignment(1, path).results]
     assert [line.split()[1].rstrip(":") for line in text.splitlines()[1:]] == names
+
+
+def test_students_find_the_command_where_they_read_how_to_work(capsys, monkeypatch):
+    root = Path(__file__).parents[1]
+    page = (root / "book/assignments.md").read_text(encoding="utf-8")
+    work = page[page.index("(assignments-work)=") : page.index("(assignments-checks)=")]
+    command = re.search(r"python -m amptutorial\.grading (--dry-run .*)", work)[1]
+    monkeypatch.chdir(root)
+    assert main(shlex.split(command)) == 1  # the starter, as it lies there
+    assert capsys.readouterr().out.startswith("Assignment 1, ridge by hand: 0 of 15 checks passed")
 
 
 def test_what_is_not_written_is_said_once(tmp_path, capsys):

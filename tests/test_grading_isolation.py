@@ -80,6 +80,17 @@ def test_what_is_asked_for_and_cannot_be_had_is_an_error(monkeypatch):
         isolation.choose("docker")
 
 
+def test_a_docker_that_does_not_run_or_has_no_image_is_found_out(tmp_path, monkeypatch):
+    program = tmp_path / "docker"
+    program.write_text("#!/bin/sh\necho 'no such image' >&2\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    with pytest.raises(ValueError, match="no such image .start Docker, and build the image amptutorial-grading once"):
+        isolation.choose("docker")
+    program.write_text('#!/bin/sh\n[ "$*" = "image inspect amptutorial-grading" ]\n')
+    assert isolation.choose("docker") == ("docker", "")
+
+
 def test_a_bubblewrap_that_does_not_work_is_found_out(tmp_path, monkeypatch):
     broken = tmp_path / "bwrap"
     broken.write_text("#!/bin/sh\necho 'bwrap: no user namespaces' >&2\nexit 1\n")

@@ -4,10 +4,14 @@ The wheels of Pyodide are large and lie outside the repository: without them the
 continuous integration. `make live-test` runs every page in this way.
 """
 
+import json
 import os
 import re
+from types import SimpleNamespace
 
+import live_cells
 import pytest
+from fetch_wheels import URL
 from live_cells import MEGABYTES, SYMPY_MEGABYTES
 from live_report import run_page
 from playwright.sync_api import expect
@@ -181,3 +185,36 @@ def test_where_python_cannot_be_reached_the_page_says_so(open_page):
     page.unroute("**/pyodide/**")
     press(tools, "Run all above")
     said(page, r"^Cells 1 to 5 have run\.$")
+
+
+@pytest.fixture
+def published(tmp_path, monkeypatch):
+    """Return the folder of what buttons fetch, written as for the published pages."""
+    monkeypatch.delenv("OFFLINE", raising=False)
+    monkeypatch.setattr(live_cells, "write_counts", lambda path: None)  # those of the site will do
+    env = SimpleNamespace(found_docs=[SMALL], doc2path=lambda name: live_cells.ROOT / f"{name}.ipynb")
+    builder = SimpleNamespace(name="html")
+    (tmp_path / "_static/live").mkdir(parents=True)
+    live_cells.write_files(SimpleNamespace(builder=builder, outdir=tmp_path, env=env), None)
+    return tmp_path / "_static/live"
+
+
+def test_published_pages_take_python_from_its_own_host(open_page, live_site, published):
+    """That host is played by the copies beside the pages, which have the hashes of its files."""
+    page, asked = open_page(SMALL)
+    settings = published / f"cells/{SMALL}.json"
+    assert json.loads(settings.read_text())["runtime"] == URL
+
+    def answer(route):
+        copy = live_site / "_static/offline/pyodide" / route.request.url.removeprefix(URL)
+        route.fulfill(path=copy, headers={"Access-Control-Allow-Origin": "*"})  # as jsDelivr answers
+
+    page.route("**/_static/live/cells/**", lambda route: route.fulfill(path=settings))
+    page.route(f"{URL}**", answer)
+    code, tools, _, output = parts(page, 1)
+    write(code, "import scipy\nimport amptutorial\nprint(6 * 7)")
+    press(tools, "Run")
+    said(page, r"^Cell 1 has run\.$")
+    expect(output).to_have_text("42")
+    python = [url for url in asked if "pyodide" in url]
+    assert len(python) > 10 and all(url.startswith(URL) for url in python)

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from amptutorial.beliefs import Penalty
-from amptutorial.checks import Problem, Trial, draw_problem
+from amptutorial.checks import CHECKS, Problem, Trial, draw_problem
 from amptutorial.checks.prediction import _number_of_rows
+from amptutorial.checks.theory import _difference_jacobian
 from amptutorial.denoisers import Denoiser
 from amptutorial.laws import GaussianRows
 
@@ -86,6 +87,50 @@ def test_rows_near_kinks_lie_on_both_sides_of_them():
     places, ways = np.array([1.0, 2.0, 1.0, 2.0]), np.array([2 * 0.8, 0.8 - 9, 2 * 1.5, 1.5 - 9])
     assert np.allclose(kinks.P.reshape(3, 4), places + np.array([[-1e-2], [1e-3], [1e-2]]) * ways)
     assert Trial(OnlyLarge, Problem(P / 100, np.ones(4), np.eye(1)), InACube()).near_kinks is None
+
+
+class Soft(Denoiser):
+    """Zero up to 1, and what is beyond: one Lasso."""
+
+    factor = 1.0
+
+    def estimate(self, P, r, F):
+        return np.sign(P) * np.maximum(np.abs(P) - 1 / np.sqrt(r)[:, None], 0) / F
+
+    def mean_jacobian(self, P, r, F):
+        return self.factor * np.mean(np.abs(P) > 1 / np.sqrt(r)[:, None], keepdims=True) / F
+
+    def penalty(self, X, r):
+        return float((np.abs(X) / np.sqrt(r)[:, None]).sum())
+
+
+class Doubled(Soft):
+    """Its Jacobian is twice as large."""
+
+    factor = 2.0
+
+
+@pytest.mark.parametrize("distance", [0.0, 1e-12, -1e-8, 1e-6, -3e-6, 8e-6, -2e-5])
+def test_a_row_on_a_kink_is_no_mistake_of_the_jacobian(distance):
+    """Differences reach 1e-6 and 1e-5 times as far as the largest P. On a kink both halve the jump, and agree."""
+    problem = Problem(np.array([[1 + distance], [10.0], [3.0], [0.3]]), np.ones(4), np.eye(1))
+    CHECKS["jacobian"](Trial(Soft, problem))
+    with pytest.raises(AssertionError, match="central differences of estimate give"):
+        CHECKS["jacobian"](Trial(Doubled, problem))
+
+
+class Bent(Soft):
+    """A hundred times the square: its right and left differences are 200 steps apart."""
+
+    def estimate(self, P, r, F):
+        return 100 * P**2
+
+
+def test_a_bend_is_not_taken_for_a_kink():
+    """The steps are 1e-5 and 1e-4 here, so the bends are 2e-3 and 2e-2."""
+    problem = Problem(np.array([[10.0], [1.0]]), np.ones(2), np.eye(1))
+    jacobian, allowed = _difference_jacobian(Trial(Bent, problem), problem)
+    assert jacobian == pytest.approx(1100) and allowed < 1e-4
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 50.0])

@@ -4,23 +4,31 @@ import re
 
 import pytest
 from docutils.core import publish_doctree
-from docutils.nodes import container, paragraph, strong
+from docutils.nodes import admonition, container, paragraph, strong
 from docutils.parsers.rst import directives
 from docutils.utils import SystemMessage
 from myst_parser.parsers.docutils_ import Parser
 from quiz import Quiz, setup
 
 QUESTION = "What is *one* and one?\n\nWhole numbers only.\n"
-ANSWERS = ["- [ ] One.\n      That is one alone,\n      without the other.", "- [x] **Two**.\n  One and one more."]
+ANSWERS = [
+    ":::{dropdown} One.\nNot so. That is one alone,\n  without the other.\n:::",
+    ":::{dropdown} **Two**.\nRight.\nOne and one more.\n:::",
+]
+
+
+def tree_of(*parts, kind="quiz"):
+    """Return what a page reads of an admonition of class `kind`."""
+    directives.register_directive("admonition", Quiz)
+    box = ["::::{admonition} Question", f":class: {kind}", "", *parts, "::::"]
+    source = "\n".join(["Before.", "", *box, "", "After."])
+    settings = {"halt_level": 2, "warning_stream": False, "myst_enable_extensions": ["colon_fence"]}
+    return publish_doctree(source, parser=Parser(), settings_overrides=settings)
 
 
 def parse(*parts):
     """Return the boxes that the page gets, by their classes."""
-    directives.register_directive("quiz", Quiz)
-    source = "\n".join(["Before.", "", "```{quiz}", *parts, "```", "", "After."])
-    settings = {"halt_level": 2, "warning_stream": False}
-    tree = publish_doctree(source, parser=Parser(), settings_overrides=settings)
-    return [(" ".join(box["classes"]), box) for box in tree.findall(container)]
+    return [(" ".join(box["classes"]), box) for box in tree_of(*parts).findall(container)]
 
 
 def test_a_quiz_becomes_nested_boxes():
@@ -50,11 +58,12 @@ def test_a_quiz_becomes_nested_boxes():
     ("answers", "message"),
     [
         ([], "at least two answers"),
-        (["- [x] Two.\n  One more."], "at least two answers"),
-        ([ANSWERS[0], ANSWERS[0]], "one of them marked"),
-        ([ANSWERS[1], ANSWERS[1]], "one of them marked"),
-        ([ANSWERS[0], "- [x] Two."], "needs an explanation"),
-        (["- [ ] One.\n", ANSWERS[1]], "needs an explanation"),
+        ([ANSWERS[1]], "at least two answers"),
+        ([ANSWERS[0], ANSWERS[0]], 'one of them "Right."'),
+        ([ANSWERS[1], ANSWERS[1]], 'one of them "Right."'),
+        ([ANSWERS[1], ":::{dropdown} One.\nThat is one alone.\n:::"], 'begins with "Right." or "Not so."'),
+        ([ANSWERS[0], ":::{dropdown} Two.\nRight.\n:::"], "needs an explanation"),
+        ([":::{dropdown} One.\nNot so.\n\n:::", ANSWERS[1]], "needs an explanation"),
     ],
 )
 def test_an_incomplete_quiz_is_refused(answers, message):
@@ -62,11 +71,16 @@ def test_an_incomplete_quiz_is_refused(answers, message):
         parse(QUESTION, *answers)
 
 
-def test_the_extension_registers_the_directive():
+def test_another_admonition_stays_one():
+    tree = tree_of("A *hint*.", kind="tip")
+    assert [box["classes"] for box in tree.findall(admonition)] == [["tip"]] and not [*tree.findall(container)]
+
+
+def test_the_extension_registers_the_directive_in_place_of_the_plain_one():
     class App:
-        def add_directive(self, name, directive):
-            self.added = name, directive
+        def add_directive(self, name, directive, override):
+            self.added = name, directive, override
 
     app = App()
     assert setup(app)["parallel_read_safe"]
-    assert app.added == ("quiz", Quiz)
+    assert app.added == ("admonition", Quiz, True)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from amptutorial import reexpansion
+from amptutorial import reexpansion, sampling
 from amptutorial.amp import half_step
 from amptutorial.bias import estimate_bias
 from amptutorial.channels import Presence
@@ -217,6 +217,25 @@ def test_the_margins_of_settled_rows_are_right(counts, columns):
     rows = settle_rows(counts, new_side(np.zeros((m, 2)), estimate_bias(counts)[0], Ridge(1.0)), columns, m)
     rates = rows.bias[:, None] * columns.bias * np.exp(rows.X @ columns.X.T / np.sqrt(m))
     assert np.allclose(rates.sum(axis=1), counts.sum(axis=1), rtol=1e-12)
+
+
+@pytest.mark.parametrize("largest", [10**6, 30], ids=["all columns", "samples"])
+def test_iterations_stay_in_the_precision_of_their_start(largest, counts, rng, monkeypatch):
+    """Single precision is twice as fast, and one double number on the way would end it unnoticed."""
+    monkeypatch.setattr(sampling, "ALL_UP_TO", largest)
+    monkeypatch.setattr(sampling, "FEWEST", 8)
+    monkeypatch.setattr(sampling, "PER_COUNT", 0.1)
+    computed, tilted = set(), reexpansion.tilted_means
+    monkeypatch.setattr(
+        reexpansion, "tilted_means", lambda U, W, r_v: computed.add((U.dtype, W.dtype)) or tilted(U, W, r_v)
+    )
+    directions = leading_directions(counts, 2, rng)[0]
+    sides = starting_sides(*estimate_bias(counts), GaussianPosterior(1.0, learn=True), directions, 5.0)
+    m, single = counts.shape[0], np.dtype(np.float32)
+    for rows, columns in islice(iterated_sides(counts, *sides, m, rng=rng), 3):
+        for side in (rows, columns):
+            assert {getattr(side, name).dtype for name in ("X", "step", "length", "reach")} == {single}
+    assert computed == {(single, single)}
 
 
 def test_balancing_changes_coordinates_only(counts, rng):

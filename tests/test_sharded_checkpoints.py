@@ -37,8 +37,8 @@ def client():
 def few_columns(monkeypatch):
     """Let every half-step and every judgement draw samples, so that the generator matters."""
     monkeypatch.setattr(sampling, "ALL_UP_TO", 30)
-    monkeypatch.setattr(sampling, "FEWEST", 8)
-    monkeypatch.setattr(sampling, "PER_COUNT", 0.1)
+    monkeypatch.setattr(sampling, "FEWEST", 16)  # half of them at first
+    monkeypatch.setattr(sampling, "PER_COUNT", 0.2)
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def test_a_fit_that_is_interrupted_after_every_iteration_is_the_same(
         assert_equal(fit(shards, client, tmp_path / "run", **given), expected)
     assert half_steps == at_once
     size, (m, n) = (tmp_path / "run" / CHECKPOINT).stat().st_size, shards.shape
-    assert size < (16 * 2 + 32) * (4 * m + 3 * n) + 8 * 2 * n + 10_000  # and the biases of two judgements
+    assert size < (8 * 2 + 24) * (4 * m + 3 * n) + 8 * 2 * n + 10_000  # and the biases of two judgements
 
 
 @pytest.mark.usefixtures("few_columns")

@@ -93,9 +93,9 @@ def test_samples_of_columns_are_those_of_one_process(client, tmp_path, monkeypat
     monkeypatch.setattr(sampling, "FEWEST", 8)
     drawn, draw = [], sampling.Columns._draw
 
-    def recorded(self, size):
-        drawn.append((len(self.W), size))
-        return draw(self, size)
+    def recorded(self, sizes):
+        drawn.extend((len(self.W), size) for size in sizes)
+        return draw(self, sizes)
 
     monkeypatch.setattr(sampling.Columns, "_draw", recorded)
     counts = table(0.1)

@@ -3,6 +3,7 @@
 import ast
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -108,7 +109,9 @@ def test_solutions_are_not_pushed_to_the_students(tmp_path, public):
 def test_corrections_come_as_a_commit_on_top(tmp_path, public):
     folder = tmp_path / "students"
     assert students_branch.write_branch(public, folder) == "new"
+    (folder / ".venv").symlink_to(public, target_is_directory=True)
     assert students_branch.write_branch(public, folder) == "unchanged"
+    assert (public / "solutions").is_dir()
     git(public, "rm", "--quiet", "README.md")
     git(public, *AUTHOR, "commit", "--quiet", "-m", "No README")
     assert students_branch.write_branch(public, folder) == "changed"
@@ -128,6 +131,38 @@ def test_folders_and_hooks_of_others_are_left_alone(tmp_path, public, capsys, mo
     hook.write_text("#!/bin/sh\n")
     assert students_branch.main([str(tmp_path / "new"), "--remote", "somewhere"]) == 1
     assert "there is a hook in the way" in capsys.readouterr().err and hook.read_text() == "#!/bin/sh\n"
+
+
+def test_a_class_that_lies_in_the_clone_is_not_committed(public):
+    """What is committed goes to the students: the files that the page names stay outside, grades above all."""
+    found = re.findall(
+        r"^\.venv/bin/python (?:-m amptutorial\.grading|tools/sample_class\.py) (.*)$", PAGE, re.MULTILINE
+    )
+    words = {word for line in found for word in line.split() if re.fullmatch(r"[a-z]+(\.csv|/)", word)}
+    assert {"submissions/", "sample/", "grades.csv", "gradebook.csv"} <= words
+    (public / ".gitignore").write_bytes((ROOT / ".gitignore").read_bytes())
+    for word in {*words, "grades_files/", "grades_canvas.csv", "marks.csv", "first/", "second/", "01_ridge.zip"}:
+        (public / word).mkdir() if word.endswith("/") else (public / word).touch()
+        if word.endswith("/"):
+            (public / word / "ada.py").touch()
+    git(public, "add", "--all")
+    assert git(public, "diff", "--cached", "--name-only").stdout == ".gitignore\n"
+
+
+@pytest.mark.slow
+def test_on_the_students_side_tests_are_skipped_and_do_not_fail(tmp_path):
+    """Those of the assignments: their other files skip as a whole."""
+    for name in ("amptutorial", "assignments", "tests", "tools"):
+        ignore = shutil.ignore_patterns("grading.yml", "__pycache__")
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=ignore)
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    chosen = "not slow", "-k", "starter or inherited or points or bank"
+    command = [sys.executable, "-m", "pytest", "-n", "0", "-q", "tests/test_assignments.py", "-m", *chosen]
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(tmp_path)}
+    )
+    assert done.returncode == 0, done.stdout
+    assert re.search(r"passed, \d+ skipped", done.stdout)
 
 
 def test_no_test_and_no_tool_holds_a_solution():

@@ -125,7 +125,7 @@ def pages_of(site):
 
 def lighten_pages(app, exception):
     """Rewrite the pages of a site."""
-    if exception or app.builder.format != "html":
+    if exception or app.builder.name != "html":
         return
     folder = Path(app.outdir)
     pages = {path: path.read_text(encoding="utf-8") for path in pages_of(folder)}

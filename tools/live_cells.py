@@ -118,7 +118,7 @@ def copy_runtime(folder):
 
 def write_files(app, error):
     """Write what the buttons fetch, beside the scripts that Sphinx has copied from book/assets/live."""
-    if error or app.builder.format != "html":
+    if error or app.builder.name != "html":
         return
     static = Path(app.outdir, "_static")
     runtime = URL

@@ -1,6 +1,7 @@
 """One form for every stored notebook, so that a difference in version control is a difference in what a reader sees."""
 
 CELL_METADATA = {"tags", "mystnb"}
+GATES = ("{solution-start}", "{solution-end}")
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 LANGUAGE = {"name": "python", "file_extension": ".py", "pygments_lexer": "ipython3"}
 WIDGET = "application/vnd.jupyter.widget-view+json"  # nothing without the kernel that made it
@@ -14,6 +15,31 @@ def normalise_cell(cell):
     return cell
 
 
+def fold(cells):
+    """Fold in JupyterLab what a page folds: code that only draws, checks, and the cells of a solution.
+
+    Examples
+    --------
+    >>> from nbformat.v4 import new_code_cell, new_markdown_cell
+    >>> parts = ["```{solution-start} ex-one", "Two.", "```{solution-end}"]
+    >>> cells = [*map(new_markdown_cell, parts), new_code_cell("plot()", metadata={"tags": ["hide-input"]})]
+    >>> [cell.metadata.get("jupyter") for cell in fold(cells)]
+    [None, {'source_hidden': True}, None, {'source_hidden': True}]
+    """
+    solving = False
+    for cell in cells:
+        tags, gates = cell.metadata.get("tags", ()), [cell.source.rfind(gate) for gate in GATES]
+        if max(gates) >= 0:  # the cell may close a solution and begin another
+            solving = gates[0] > gates[1]
+        elif solving or "hide-cell" in tags:
+            cell.metadata["jupyter"] = {"source_hidden": True}
+            if cell.cell_type == "code":
+                cell.metadata["jupyter"]["outputs_hidden"] = True
+        elif "hide-input" in tags:
+            cell.metadata["jupyter"] = {"source_hidden": True}
+    return cells
+
+
 def normalise(notebook):
     """Return `notebook` without timings, editor state, interpreter version and widgets.
 
@@ -22,8 +48,8 @@ def normalise(notebook):
     >>> from nbformat.v4 import new_code_cell, new_notebook
     >>> cell = new_code_cell("1 + 1", metadata={"tags": ["hide-input"], "collapsed": True})
     >>> normalise(new_notebook(cells=[cell])).cells[0].metadata
-    {'tags': ['hide-input']}
+    {'tags': ['hide-input'], 'jupyter': {'source_hidden': True}}
     """
     notebook.metadata = {"kernelspec": KERNEL, "language_info": LANGUAGE}
-    notebook.cells = [normalise_cell(cell) for cell in notebook.cells]
+    notebook.cells = fold([normalise_cell(cell) for cell in notebook.cells])
     return notebook

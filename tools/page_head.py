@@ -70,7 +70,7 @@ def add_version(app, config):
 
 def write_sitemap(app, error):
     """List the pages of the book for search engines."""
-    if error is None:
+    if error is None and app.builder.name == "html":
         root = app.config.html_baseurl.rstrip("/") + "/"
         rows = "".join(f"<url><loc>{root}{name}.html</loc></url>\n" for name in sorted(app.env.found_docs))
         text = f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n{rows}</urlset>\n'

@@ -16,10 +16,12 @@ from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx import addnodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.transforms.post_transforms.images import ImageConverter
+from sphinx.util.math import get_node_equation_number
 
 ROOT = Path(__file__).parents[1]
 DOWNLOADS = (ROOT / "dist/book.pdf", ROOT / "dist/book.epub")
 LETTERS = "abcdefghij"
+STYLES = ("epub.css", "pygments.css", "book.css")
 LONG = 30  # rows: Sphinx lets longer tables run over pages, and no longer fits their columns by itself
 SHARE_OF_A_FIGURE, SHARE_OF_A_DRAWING = "65%", "85%"  # of a line: their letters then have the size of the text's
 WIDE = 5  # columns of a long table that is turned
@@ -135,9 +137,14 @@ def unfold(box):
     box.attributes.pop("design_component")
 
 
+def is_solution(node):
+    """Say whether `node` is a solution."""
+    return type(node).__name__ == "solution_node"
+
+
 def is_answered(node):
     """Say whether `node` is a solution or a quiz."""
-    return type(node).__name__ == "solution_node" or (isinstance(node, nodes.container) and "quiz" in node["classes"])
+    return is_solution(node) or (isinstance(node, nodes.container) and "quiz" in node["classes"])
 
 
 def chapter_of(node):
@@ -202,11 +209,16 @@ class Typeset(SphinxPostTransform):
             self.number(reference)
         for page in self.document.findall(addnodes.start_of_file):
             # By its name sphinx-proof finds the page of a theorem; a curly apostrophe is missing from the names.
-            page[0]["names"].append(self.env.titles[page["docname"]].astext().lower())
+            next(page.findall(nodes.section))["names"].append(self.env.titles[page["docname"]].astext().lower())
+        for reference in self.document.findall(nodes.reference):
+            self.aim(reference)
         for table in list(self.document.findall(nodes.table)):
             fit(table)
+        for solution in list(self.document.findall(is_solution)):
+            title, *text = solution.children
+            solution.replace_self([nodes.rubric("", "", *title.children), *text])  # boxes of code do not break in a box
         for image in self.document.findall(nodes.image):
-            image.setdefault("width", SHARE_OF_A_DRAWING if image["uri"].endswith(".svg") else SHARE_OF_A_FIGURE)
+            image.setdefault("width", SHARE_OF_A_FIGURE if is_output(image) else SHARE_OF_A_DRAWING)
 
     def number(self, reference):
         """Give a reference to an exercise its number, which LaTeX does not count."""
@@ -215,6 +227,21 @@ class Typeset(SphinxPostTransform):
             label, docname = exercise["node"]["label"], exercise["docname"]
             digits = ".".join(map(str, self.env.toc_fignumbers[docname]["exercise"][label]))
             reference.replace_self(latex(rf"\hyperref[exercise:{label}]{{Exercise {digits}}}"))
+
+    def aim(self, reference):
+        """Point a link to a formula or an exercise of another page at the label that it has in LaTeX."""
+        docname, _, target = reference.get("refuri", "").removeprefix("%").partition("#")
+        if target.startswith("equation-"):
+            reference["refuri"] = f"%equation#{docname}:{target.removeprefix('equation-')}"
+        elif target in self.env.sphinx_exercise_registry:
+            reference["refuri"] = f"%exercise#{target}"
+
+
+def is_output(node):
+    """Say whether a cell has drawn `node`."""
+    while node is not None and not is_part(node, "cell_code"):
+        node = node.parent
+    return node is not None
 
 
 def is_toctree(node):
@@ -282,8 +309,31 @@ def plainer(formula):
 def write_mathml(self, node):
     """Write a formula as MathML: readers of ePub have no MathJax."""
     display = isinstance(node, nodes.math_block)
-    self.body.append(tex2mathml(plainer(node.astext()), as_block=display))
+    formula = tex2mathml(plainer(node.astext()), as_block=display).replace("&ApplyFunction;", "&#8289;")
+    if display:
+        number = f'<span class="eqno">({get_node_equation_number(self, node)})</span>' if node["number"] else ""
+        formula = f"{self.starttag(node, 'div', CLASS='math')}{number}{formula}</div>\n"
+    self.body.append(formula)
     raise nodes.SkipNode
+
+
+def well_formed(html):
+    """Return the HTML without scripts, its empty elements closed as XML wants them.
+
+    Examples
+    --------
+    >>> well_formed('<p>a<br>b<img src="c.png" alt=""></p><script>d()</script>')
+    '<p>a<br/>b<img src="c.png" alt=""/></p>'
+    """
+    html = re.sub(r"<script\b.*?</script>", "", html, flags=re.DOTALL)
+    return re.sub(r"<(br|hr|img|input|col|wbr)\b([^>]*?)\s*/?>", r"<\1\2/>", html)
+
+
+def tidy(app, pagename, templatename, context, doctree):
+    """Make XML of a page of an ePub, and drop the style sheets that are not packed."""
+    if app.builder.name == "epub":
+        context["body"] = well_formed(context.get("body", ""))
+        context["css_files"] = [css for css in context["css_files"] if Path(css.filename).name in STYLES]
 
 
 def prepare(app):
@@ -292,6 +342,11 @@ def prepare(app):
         app.config.html_math_renderer = "mathml"
         app.config.nb_mime_priority_overrides = [("epub", "application/vnd.jupyter.widget-view+json", None)]
         app.builder.supported_data_uri_images = False
+        app.config.html_theme_options.pop("launch_buttons", None)  # they ask for a repository, which only pages know
+        app.config.html_extra_path = []  # files of a site
+        app.config.html_domain_indices = ["py-modindex"]  # not that of sphinx-proof, which lists labels
+    elif app.builder.name == "latex":  # where myst-nb would print the words of a drawing: SVG it takes for unknown
+        app.config.nb_mime_priority_overrides = [("latex", "image/svg+xml", 15)]
     elif app.builder.format == "html" and all(file.exists() for file in DOWNLOADS):
         app.tags.add("downloads")
         app.config.html_extra_path = [*app.config.html_extra_path, *map(str, DOWNLOADS)]
@@ -309,6 +364,7 @@ def setup(app):
     """Register everything."""
     app.connect("config-inited", set_version)
     app.connect("builder-inited", prepare, priority=100)
+    app.connect("html-page-context", tidy, priority=900)
     for transform in (StillPictures, Unfold, Typeset, Drawings):
         app.add_post_transform(transform)
     app.add_html_math_renderer("mathml", (write_mathml, None), (write_mathml, None))

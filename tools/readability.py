@@ -141,8 +141,6 @@ def open_text(text, folder):
         if kind == "literalinclude":
             included += included_lines(body, argument, folder)
             return ""
-        if kind == "quiz":
-            return body.split("\n- [")[0]
         if kind not in SHOWN or re.search(r"^:class: .*dropdown", body, re.MULTILINE):
             return ""
         inner, lines = open_text(re.sub(r"^:[\w-]+:.*$", "", body, flags=re.MULTILINE), folder)

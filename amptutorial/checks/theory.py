@@ -410,17 +410,32 @@ def _hint(given, fine, tolerance, N):
 
 
 def _difference_jacobian(trial, problem):
-    """Return `(jacobian, kinks)`, central differences with two step sizes.
+    """Return `(jacobian, kinks)`, central differences, and how far a kink moves them.
 
-    Where the two disagree, a kink of the estimate is within reach: `kinks` is twice the
-    largest disagreement.
+    Differences are taken with two step sizes. A kink of the estimate is within reach
+    where the two disagree, and also where they agree but differ to the left and to the
+    right: then P lies on the kink. A bend disagrees to the left and to the right too,
+    in proportion to the step; that much is subtracted.
     """
     size = np.abs(problem.P).max()
-    fine, coarse = (
-        Denoiser.difference_jacobian(trial.denoiser, *problem.copies(), step)
-        for step in (1e-6 * size, 1e-5 * size)
-    )
-    return fine, 2 * np.abs(fine - coarse).max()
+    fine, bend = _differences(trial, problem, 1e-6 * size)
+    coarse, wide_bend = _differences(trial, problem, 1e-5 * size)
+    kinks = 2 * np.abs(fine - coarse) + np.abs(bend - wide_bend / 10)
+    return fine, kinks.max()
+
+
+def _differences(trial, problem, step):
+    """Return the Jacobian by central differences, and by right less left ones."""
+    (P, r, F), X = problem.copies(), trial.estimate(problem)
+
+    def changes(step):
+        moved = [
+            trial.estimate(Problem(P + step * axis, r, F)) for axis in np.eye(len(F))
+        ]
+        return np.array([(each - X).mean(axis=0) for each in moved])
+
+    right, left = changes(step), changes(-step)
+    return (right - left) / (2 * step), (right + left) / step
 
 
 @check("06_denoisers.html#denoisers-jacobian", method="mean_jacobian")

@@ -161,6 +161,15 @@ def _grade(found, folder, n_similar, options, isolate):
     print(f"{n_similar} pairs to look at: {folder / 'similarity.csv'}")
     for path in exported:
         print(f"for {options.format.capitalize()}: {path}")
+    # whatever a submission does, its record has a key
+    failed = [record.student for record in records if not record.key]
+    if failed:
+        print(
+            f"the grader itself failed for {', '.join(failed)}: 0 points for now. "
+            f"{folder / 'results'} says why, and the same command tries again.",
+            file=sys.stderr,
+        )
+        return 1
     return 0
 
 

@@ -46,10 +46,11 @@ class Course:
         return gradebook.counting(self.submissions, self.rules)
 
     def rows(self, records):
-        """Return a `Row` for every student."""
-        return gradebook.make_rows(
+        """Return a `Row` for every student, in the order of the names shown."""
+        rows = gradebook.make_rows(
             self.submissions, records, self.rules, self.shown, self.marks
         )
+        return sorted(rows, key=lambda row: row.shown)
 
 
 def load_course(folders, rules, roster_path=None, marks_path=None, anonymous=False):
@@ -116,10 +117,14 @@ def write_course(course, records, out, folder):
     write_atomically(folder / "log.csv", gradebook.class_log(records))
     for row in rows:
         feedback.write_feedback(folder / "feedback", row, course.rules)
+    feedback.remove_other_pages(folder / "feedback", rows)
     feedback.write_summary(folder, rows, course.rules)
     if course.anonymous:
-        names = [["student", "name"], *([row.shown, row.student] for row in rows)]
-        write_atomically(folder / "names.csv", gradebook.write_csv(names))
+        # a group has a pseudonym too, in the log and among the similar files
+        names = {each.student: each.alias_of for each in course.submissions}
+        names |= {row.shown: row.student for row in rows}
+        lines = [("student", "name"), *sorted(names.items())]
+        write_atomically(folder / "names.csv", gradebook.write_csv(lines))
 
 
 def write_similar(course, earlier, path, folder):
@@ -149,15 +154,22 @@ def write_similar(course, earlier, path, folder):
     for place in earlier:
         for each in collect_submissions(place, kilobytes["file_kilobytes"]):
             if isinstance(each.source, bytes):
-                others[f"{place.name}/{each.student}"] = each.source
+                again = f", attempt {each.attempt}" if each.attempt > 1 else ""
+                others[f"{place.name}/{each.student}{again}"] = each.source
+    # any attempt may be the one that was copied
     sources = {
-        each.student: each.source
+        (each.student, each.attempt): each.source
         for each in course.submissions
         if isinstance(each.source, bytes)
     }
     given = starter.read_bytes() if starter.is_file() else b""
-    pairs = similarity.similar_pairs(sources, others, given)
-    lines = [SIMILAR, *((a, b, f"{share:.2f}") for a, b, share in pairs)]
+    pairs = {}
+    for (one, _), second, share in similarity.similar_pairs(sources, others, given):
+        other = second if second in others else second[0]
+        # one's own attempts are alike; of several pairs the most alike comes first
+        if one != other:
+            pairs.setdefault((one, other), share)
+    lines = [SIMILAR, *((a, b, f"{share:.2f}") for (a, b), share in pairs.items())]
     write_atomically(folder / "similarity.csv", gradebook.write_csv(lines))
     return len(pairs)
 

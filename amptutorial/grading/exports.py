@@ -9,7 +9,8 @@ from .gradebook import write_csv
 
 FORMATS = ("csv", "canvas", "moodle", "gradescope")
 CANVAS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
-MOODLE = ("Identifier", "Full name", "Email address")
+# Moodle refuses a worksheet that lacks one of these.
+MOODLE = ("Identifier", "Grade", "Last modified (grade)")
 
 
 def canvas_column(people, name=None):
@@ -55,22 +56,27 @@ def check_moodle(people):
     ValueError
         With what is needed.
     """
-    if not people or "Identifier" not in people[0].line:
+    columns = people[0].line if people else ()
+    missing = [name for name in MOODLE if name not in columns]
+    if missing:
         raise ValueError(
-            "--format moodle needs --roster with the grading worksheet of Moodle: it "
-            "has the column Identifier"
+            "--format moodle needs --roster with the grading worksheet of Moodle, in "
+            f"English: it has the columns {', '.join(MOODLE)}; missing here: "
+            + ", ".join(missing)
         )
 
 
 def moodle_table(rows, people):
-    """Return the grading worksheet that Moodle imports, with grades and feedback."""
+    """Return the grading worksheet as Moodle gave it, with grades and feedback."""
     by_student = {row.student: row for row in rows}
-    columns = [name for name in MOODLE if name in people[0].line]
-    lines = [[*columns, "Grade", "Feedback comments"]]
+    # what a line has beyond the columns is under None
+    columns = [name for name in people[0].line if name]
+    columns += [] if "Feedback comments" in columns else ["Feedback comments"]
+    lines = [columns]
     for person in people:
         row = by_student[person.student]
-        names = [person.line[name] for name in columns]
-        lines.append([*names, row.total, row.status])
+        given = {"Grade": row.total, "Feedback comments": row.status}
+        lines.append([{**person.line, **given}[name] for name in columns])
     return write_csv(lines)
 
 
@@ -87,7 +93,9 @@ def moodle_feedback(pages, people):
     with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
         for person in people:
             number = re.sub(r"\D", "", person.line["Identifier"])
-            name = (person.line.get("Full name") or "Participant").replace("/", "_")
+            # Moodle finds the number behind the first underscore
+            name = person.line.get("Full name") or "Participant"
+            name = name.replace("/", " ").replace("_", " ")
             folder = f"{name}_{number}_assignsubmission_file_"
             archive.writestr(
                 f"{folder}/feedback.html",

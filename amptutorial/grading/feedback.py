@@ -236,6 +236,19 @@ def write_feedback(folder, row, rules):
         write_atomically(folder / f"{file_name(row.shown)}.{suffix}", text)
 
 
+def remove_other_pages(folder, rows):
+    """Remove the pages of whoever is not in `rows`, such as names without pseudonyms.
+
+    A page is what lies there both as HTML and as Markdown.
+    """
+    kept = {file_name(row.shown) for row in rows}
+    for path in folder.glob("*.html"):
+        twin = path.with_suffix(".md")
+        if path.stem not in kept and twin.is_file():
+            path.unlink()
+            twin.unlink()
+
+
 def student_page(row, rules, suffix="html"):
     """Return the page of one student as a text."""
     shown = vars(row.record) | {

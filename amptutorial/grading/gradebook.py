@@ -206,4 +206,6 @@ def csv_cell(text):
     "'=1+1"
     """
     line = " ".join(text.split())[:300]
-    return f"'{line}" if line.startswith(("=", "+", "-", "@")) else line
+    # a dash alone is what Moodle writes for "never"
+    formula = line.startswith(("=", "+", "-", "@")) and line != "-"
+    return f"'{line}" if formula else line

@@ -209,6 +209,29 @@ def bwrap_problem():
             )
         except subprocess.TimeoutExpired:
             return "bubblewrap gave no answer"
+    return _complaint(done)
+
+
+def docker_problem():
+    """Return why Docker cannot be used here, or an empty text."""
+    if shutil.which("docker") is None:
+        return "there is no docker here"
+    try:
+        done = subprocess.run(
+            ["docker", "image", "inspect", IMAGE],
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+    except subprocess.TimeoutExpired:
+        return "docker gave no answer"
+    complaint = _complaint(done)
+    hint = f" (start Docker, and build the image {IMAGE} once)"
+    return complaint + hint if complaint else ""
+
+
+def _complaint(done):
+    """Return the last line of a program that has failed, or an empty text."""
     last = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
     return last[0] if done.returncode else ""
 
@@ -226,11 +249,11 @@ def choose(wanted=None):
     ValueError
         If the wanted one cannot be had.
     """
-    if wanted == "docker" and shutil.which("docker") is None:
-        raise ValueError("--isolate docker: there is no docker here")
     problem = bwrap_problem() if wanted in (None, "bwrap") else ""
-    if wanted == "bwrap" and problem:
-        raise ValueError(f"--isolate bwrap: {problem}")
+    if wanted == "docker":
+        problem = docker_problem()
+    if wanted in ("bwrap", "docker") and problem:
+        raise ValueError(f"--isolate {wanted}: {problem}")
     if wanted != "none" and not problem:
         return wanted or "bwrap", ""
     why = f" ({problem})" if problem else ""

@@ -84,7 +84,8 @@ def _copy(source, head, folder):
     """Exchange all files of the folder for those of a commit that are not private."""
     for entry in folder.iterdir():
         if entry.name != ".git":
-            shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+            is_folder = entry.is_dir() and not entry.is_symlink()
+            shutil.rmtree(entry) if is_folder else entry.unlink()
     hidden = [f":(exclude){path}" for path in PRIVATE]
     packed = subprocess.run(
         ["git", "-C", source, "archive", head, "--", ".", *hidden],
