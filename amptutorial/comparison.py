@@ -42,6 +42,7 @@ SPLITS = {"pairs": split_pairs, "counts": split_counts}
 WORDS = ("awful", "horror", "detective", "song", "soldier", "cartoon")
 DOC_WORDS = ("matrix", "plot", "sparse", "kernel", "random", "gradient")
 N_SINGULAR = 60
+ALL_REVIEWS = 49_000  # the labelled ones; near-twins are left out
 
 
 def probe_accuracy(features, labels, rng):
@@ -247,6 +248,7 @@ CORPORA: dict[str, Callable[[int], Corpus]] = {
     "docstrings": lambda index: docstrings(),
     "words in context": lambda index: words_in_context(),
     "reviews": lambda index: load_movie_reviews(random_state=index),
+    "all reviews": lambda index: load_movie_reviews(n_documents=ALL_REVIEWS),
     "Poisson": poisson,
     "bursts 0.05": partial(negative_binomial, shape=0.05),
     "bursts 0.3": partial(negative_binomial, shape=0.3),
@@ -284,7 +286,7 @@ class Case:
             np.random.default_rng([self.index, corpus.counts.shape[0]]),
             methods={name: METHODS[name] for name in self.methods},
             dimensions=self.dimensions,
-            words=WORDS if self.corpus == "reviews" else DOC_WORDS,
+            words=WORDS if "reviews" in self.corpus else DOC_WORDS,
             split=SPLITS[self.hidden],
         )
         where = {"corpus": self.corpus, "split": self.index, "hidden": self.hidden}
@@ -294,8 +296,10 @@ class Case:
 # the slow rivals have fewer splits and dimensions, the reviews fewer of all
 SLOW = ("lbfgs", "skip_gram", "lda")
 QUICK = tuple(name for name in METHODS if name not in SLOW)
-TEXTS = ("docstrings", "words in context", "reviews")
+TEXTS = ("docstrings", "words in context", "reviews", "all reviews")
 NULLS = tuple(name for name in CORPORA if name not in TEXTS)
+# what is at hand for large tables
+USUAL = ("amp", "svd_pmi", "nmf", "skip_gram", "lda")
 LIGHT = ("amp", "amp_counts", "quadratic_refitted", "svd_pmi", "gamma_poisson")
 
 
@@ -329,6 +333,17 @@ def text_instance(index):
         The records of `Case.run`.
     """
     return CASES[index].run()
+
+
+def large_instance(index):
+    """Compare the `USUAL` methods on `ALL_REVIEWS`.
+
+    Returns
+    -------
+    list of dict
+        The records of `Case.run`.
+    """
+    return Case("all reviews", index, dimensions=(10,), methods=USUAL).run()
 
 
 def spectrum_instance(index):

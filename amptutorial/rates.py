@@ -16,6 +16,7 @@ from .poisson import log_partition, products_of_pairs, refit_biases
 from .reexpansion import same_pairs
 
 VALIDATION = 0.1  # the fraction of the kept pairs that chooses the settings
+TUNING_ROWS = 7000  # more rows do not choose better, and take longer
 PROGRESS = 1e-3  # nats per count: a setting that gains less is no better
 BALANCED = 100  # sweeps that fit the margins of a mixture, each of them cheap
 
@@ -111,8 +112,8 @@ def choose(fit, settings, kept, rng):
     """Return the rates whose settings best predict counts of pairs set aside.
 
     A share `VALIDATION` of the pairs is set aside to choose the settings, and whether
-    to fit to the counts or to the damped counts; the rates are then fitted to all of
-    `kept`.
+    to fit to the counts or to the damped counts; of a table with more than
+    `TUNING_ROWS` rows, so many choose. The rates are then fitted to all of `kept`.
 
     Parameters
     ----------
@@ -130,7 +131,10 @@ def choose(fit, settings, kept, rng):
     Rates
         Its ``chosen`` says which ``table`` and which settings.
     """
-    training, validation, _, _ = hold_out(kept, VALIDATION, rng)
+    few = kept
+    if kept.shape[0] > TUNING_ROWS:
+        few = kept[rng.choice(kept.shape[0], TUNING_ROWS, replace=False)]
+    training, validation, _, _ = hold_out(few, VALIDATION, rng)
     pairs, found = HeldOut.of(training, validation), {}
     for name, of in TABLES.items():
         rates = fit(training, of(training), 2)

@@ -78,6 +78,11 @@ REPRODUCTIONS = {
         seeds="case k of amptutorial.comparison.CASES draws everything from "
         "numpy.random.default_rng([its index, m])",
     ),
+    "large": Reproduction(
+        comparison.large_instance,
+        1,
+        seeds="instance k draws everything from numpy.random.default_rng([k, m])",
+    ),
     "spectrum": Reproduction(comparison.spectrum_instance, 3),
     "reviews": Reproduction(
         comparison.reviews_instance,

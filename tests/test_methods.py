@@ -7,7 +7,7 @@ from samples import topics
 from scipy import stats
 from scipy.special import digamma
 
-from amptutorial import methods, minimisers, topic_models
+from amptutorial import methods, minimisers, rates, topic_models
 from amptutorial.bias import drop_empty, estimate_bias
 from amptutorial.heldout import HeldOut, heldout_gain, split_counts
 from amptutorial.methods import METHODS, correspondence_analysis, positive_pmi
@@ -117,14 +117,28 @@ def test_the_settings_are_chosen_by_pairs_that_were_set_aside(rng):
         assert counts.shape == corpus.counts.shape  # no row and no column is rare enough to be lost
         return lambda scale: fit_exponential(counts, scale * U, V, n_sweeps)
 
-    rates = choose(fit, {"scale": (0.0, 0.5, 1.0, 2.0, 4.0)}, corpus.counts, rng)
+    chosen = choose(fit, {"scale": (0.0, 0.5, 1.0, 2.0, 4.0)}, corpus.counts, rng)
     (training, same), (_, damped), (everything, _) = seen
     assert (everything != corpus.counts).nnz == 0 == (training != same).nnz
     assert np.allclose(damped.data, [sum(1 / k for k in range(1, int(z) + 1)) for z in training.data])
     assert 0.85 < training.nnz / corpus.counts.nnz < 0.95
     kept = training.toarray()
     assert np.array_equal(kept[kept > 0], corpus.counts.toarray()[kept > 0])  # pairs are kept whole
-    assert np.allclose(rates.U, U) and rates.chosen["scale"] == 1  # the truth
+    assert np.allclose(chosen.U, U) and chosen.chosen["scale"] == 1  # the truth
+
+
+def test_some_rows_of_a_large_table_choose_and_all_are_fitted(rng, monkeypatch):
+    monkeypatch.setattr(rates, "TUNING_ROWS", 25)
+    corpus, U, V = topics(rng)
+    shapes = []
+
+    def fit(counts, table, n_sweeps):
+        shapes.append(counts.shape)
+        few = slice(counts.shape[0]), slice(counts.shape[1])
+        return lambda scale: fit_exponential(counts, scale * U[few[0]], V[few[1]], n_sweeps)
+
+    choose(fit, {"scale": (0.0, 1.0)}, corpus.counts, rng)
+    assert [m for m, _ in shapes] == [25, 25, len(U)]
 
 
 def test_settings_climb_to_the_highest_gain_and_stay_in_their_grids():

@@ -4,11 +4,11 @@
     python tools/kit_study.py --mutants 40 --seeds 3 --right-seeds 60 --assignment 1 4
     python tools/kit_study.py --summary                      # run nothing, and store the sums of what has been run
 
-A wrong denoiser is a reference solution in which one operator, constant or function has been exchanged, as
-tools/mutate.py does it, or a mistake of solutions/NN_name/wrong.yml. On each seed of hidden settings it is asked until
-a check fails, which has then killed it. A mutant that no check kills and that answers as the reference does, to nine
-digits, on all problems of some seeds, computes the same and does not count; nor does one of solutions/equivalent.yml,
-which says why. Right denoisers are all files of solutions/NN_name, which must pass every check.
+Right denoisers are all files of solutions/NN_name, which must pass every check. A wrong denoiser is one of them where
+one operator, constant or function has been exchanged, as tools/mutate.py does it, or a mistake of
+solutions/NN_name/wrong.yml. On each seed of hidden settings it is asked until a check fails, which has then killed it.
+A mutant that no check kills and that answers as its own original does, to nine digits, on all problems of some seeds,
+computes the same and does not count; nor does one of solutions/equivalent.yml, which says why.
 
 Stop it whenever you like: the same command goes on. What has been run is kept in .kit_study, by a hash of the package
 and of the denoiser, and the sums in solutions/study.json, from which tools/render_pages.py makes a table.
@@ -45,26 +45,28 @@ FIRST_SEED = 5000  # none that a test uses
 # what usually tells is asked first
 ORDER = "shapes frequency_scaling optimality tweedie jacobian penalty limits hard_inputs row_independence".split()
 SAME = 1e-9
+# modules on which no verdict depends
+UNUSED = re.compile("grading|figures|widgets|reproduce|comparison|corpus|shard|_cluster|race|rates|methods|topic")
 
 
 def wrong_sources(task, sample):
-    """Return the sources of wrong denoisers by kind and name; of mutants, a `sample` that is always the same."""
-    source = (SOLUTIONS / task.folder / "denoiser.py").read_text(encoding="utf-8")
-    every = mutate.mutants(task.folder, source)
+    """Return wrong denoisers and their originals by kind and name; of mutants, a `sample` that is always the same."""
+    right = right_sources(task)
+    every = [one for name, source in right.items() for one in mutate.mutants(name, source)]
     drawn = random.Random(task.number).sample(every, min(sample, len(every)))
-    found = {("mutant", f"{one.function}: {one.change}"): one.apply(source) for one in drawn}
+    named = {f"{one.module}, {one.function}: {one.change}": one for one in drawn}
+    found = {("mutant", name): (one.apply(right[one.module]), right[one.module]) for name, one in named.items()}
     for mistake in yaml.safe_load((SOLUTIONS / task.folder / "wrong.yml").read_text(encoding="utf-8")):
-        changed = source
+        changed = right["denoiser.py"]
         for old, new in mistake["changes"]:
             changed = changed.replace(old, new)
-        found["bank", mistake["mistake"]] = changed
+        found["bank", mistake["mistake"]] = changed, right["denoiser.py"]
     return found
 
 
 def right_sources(task):
-    """Return the sources of right denoisers by kind and name."""
-    paths = sorted((SOLUTIONS / task.folder).glob("*.py"))
-    return {("right", path.name): path.read_text(encoding="utf-8") for path in paths}
+    """Return the sources of right denoisers by name."""
+    return {path.name: path.read_text(encoding="utf-8") for path in sorted((SOLUTIONS / task.folder).glob("*.py"))}
 
 
 def first_failure(task, source, seed):
@@ -92,9 +94,9 @@ def load(source):
         return load_submission(path)
 
 
-def computes_the_same(task, source, reference, seeds=(1, 2)):
+def computes_the_same(task, source, original, seeds=(1, 2)):
     """Say whether a denoiser answers as another, to round-off, on all problems of some seeds."""
-    modules = [load(text) for text in (source, reference)]
+    modules = [load(text) for text in (source, original)]
     if modules[0].PREDICTION != modules[1].PREDICTION:
         return False
     for seed in seeds:
@@ -120,13 +122,13 @@ def answers(one, other):
         yield tuple(trial.make(**limit.changes).estimate(*problem.copies()) for trial in (one, other))
 
 
-def judge(task, kind, source, reference, seed):
+def judge(task, kind, source, original, seed):
     """Return what came of one denoiser on one seed: a check and its message, "same", or None for a pass."""
     try:
         verdict = first_failure(task, source, seed)
     except Exception as error:  # noqa: BLE001  it cannot even be imported
         return ["import", describe_error(error)[:300]]
-    if verdict is None and kind == "mutant" and computes_the_same(task, source, reference):
+    if verdict is None and kind == "mutant" and computes_the_same(task, source, original):
         return ["same", ""]
     return verdict
 
@@ -168,14 +170,13 @@ def run(tasks, options, version):
     """Judge every denoiser on every seed that has not been judged yet."""
     done, questions = kept_verdicts(version), []
     for task in tasks:
-        right, wrong = right_sources(task), wrong_sources(task, options.mutants)
-        reference = right["right", "denoiser.py"]
-        for (kind, name), source in (wrong | right).items():
+        right = {("right", name): (source, source) for name, source in right_sources(task).items()}
+        for (kind, name), (source, original) in (wrong_sources(task, options.mutants) | right).items():
             n_seeds = options.right_seeds if kind == "right" else options.seeds
             for seed in range(FIRST_SEED, FIRST_SEED + n_seeds):
                 key = (task.folder, kind, name, digest(source), seed)
                 if key not in done:
-                    questions.append((seed, key, (task, kind, source, reference, seed)))
+                    questions.append((seed, key, (task, kind, source, original, seed)))
     # some seeds of all before all seeds of some, and everywhere at once
     questions.sort(key=lambda question: (question[0], question[1][3]))
     KEPT.mkdir(exist_ok=True)
@@ -225,15 +226,15 @@ def equivalents():
 
 def package_version():
     """Return a hash of what verdicts depend on: the code of the package, without comments and docstrings' layout."""
-    paths = [*(ROOT / "amptutorial").rglob("*.py")]
-    parts = [p for p in sorted(paths) if not re.search("grading|figures|widgets|reproduce|comparison|corpus", str(p))]
-    return digest(*(ast.dump(ast.parse(path.read_text(encoding="utf-8"))) for path in parts))
+    package = ROOT / "amptutorial"
+    paths = (path for path in sorted(package.rglob("*.py")) if not UNUSED.match(str(path.relative_to(package))))
+    return digest(*(ast.dump(ast.parse(path.read_text(encoding="utf-8"))) for path in paths))
 
 
 def main():
     """Run what is left of the study, and store its sums."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--mutants", type=int, default=100, help="of each reference solution (default: 100)")
+    parser.add_argument("--mutants", type=int, default=100, help="of the solutions of an assignment (default: 100)")
     parser.add_argument("--seeds", type=int, default=20, help="for each wrong denoiser (default: 20)")
     parser.add_argument("--right-seeds", type=int, default=1000, help="for each right one (default: 1000)")
     parser.add_argument("--assignment", type=int, nargs="+", choices=ASSIGNMENTS, default=list(ASSIGNMENTS))
