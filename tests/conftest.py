@@ -66,7 +66,7 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Print what the kit said of every right solution and of every mistake in the bank."""
+    """Print what the kit said of every right solution, and of every mistake in the bank the points that it costs."""
     reports = [report for status in ("passed", "failed") for report in terminalreporter.stats.get(status, [])]
     rows = sorted(
         tuple(value) for report in reports for name, value in getattr(report, "user_properties", ()) if name == "bank"
@@ -74,11 +74,6 @@ def pytest_terminal_summary(terminalreporter):
     if not rows:
         return
     terminalreporter.section("right and wrong denoisers")
-    for folder, what, check, as_expected, points, *failed in rows:
-        others = (
-            f"; also failed: {', '.join(name for name in failed[0] if name != check)}"
-            if failed and failed[0][1:]
-            else ""
-        )
+    for folder, what, check, as_expected, points in rows:
         verdict = "yes" if as_expected else "NO"
-        terminalreporter.write_line(f"{folder:<18} {verdict:<3} {points:>5g}  {check:<18} {what}{others}")
+        terminalreporter.write_line(f"{folder:<18} {verdict:<3} {points:>5g}  {check:<18} {what}")
