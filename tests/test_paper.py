@@ -3,6 +3,7 @@
 import os
 import posixpath
 import re
+import shutil
 import subprocess
 from functools import cache
 from pathlib import Path
@@ -123,7 +124,11 @@ def code(source, tag=None, data=None):
     return new_code_cell(source, metadata={"tags": [tag] if tag else []}, outputs=outputs, execution_count=1)
 
 
-@pytest.fixture(scope="module", params=["latex", "epub"])
+def needs(program, package):
+    return pytest.mark.skipif(shutil.which(program) is None, reason=f"{program} is missing: Debian's {package} has it")
+
+
+@pytest.fixture(scope="module", params=[pytest.param("latex", marks=needs("rsvg-convert", "librsvg2-bin")), "epub"])
 def written(request, tmp_path_factory):
     """Return the text of the small book as LaTeX, or the page of its chapter in the ePub."""
     source = tmp_path_factory.mktemp(request.param)
