@@ -248,7 +248,10 @@ CORPORA: dict[str, Callable[[int], Corpus]] = {
     "docstrings": lambda index: docstrings(),
     "words in context": lambda index: words_in_context(),
     "reviews": lambda index: load_movie_reviews(random_state=index),
-    "all reviews": lambda index: load_movie_reviews(n_documents=ALL_REVIEWS),
+    # words in as large a share of the documents as by default
+    "all reviews": lambda index: load_movie_reviews(
+        n_documents=ALL_REVIEWS, max_df=3 * ALL_REVIEWS // 7
+    ),
     "Poisson": poisson,
     "bursts 0.05": partial(negative_binomial, shape=0.05),
     "bursts 0.3": partial(negative_binomial, shape=0.3),
