@@ -152,8 +152,8 @@ def critical_delta(covariance_u, covariance_v, beta, *, printed=False):
     """Return the Delta above which nothing is seen (`eq:delta-critical`, corrected).
 
     No direction leaves an outlier there. For equal biases 1 / Delta = r_u r_v, and the
-    signal singular values are sqrt(n lambda / Delta), lambda the eigenvalues of Sigma_u
-    Sigma_v. They exceed (m n)^(1/4) as long as Delta < lambda / sqrt(beta).
+    signal singular values are sqrt(n chi / Delta), chi the eigenvalues of Sigma_u
+    Sigma_v. They exceed (m n)^(1/4) as long as Delta < chi / sqrt(beta).
 
     Parameters
     ----------
@@ -161,15 +161,15 @@ def critical_delta(covariance_u, covariance_v, beta, *, printed=False):
     beta : float
         m / n.
     printed : bool
-        Return the paper's lambda_max / (1 + sqrt(beta))^2 instead: there the signal's
+        Return the paper's chi_max / (1 + sqrt(beta))^2 instead: there the signal's
         own singular value meets the edge of the noise, but its outlier is still clear
         of it.
 
     Returns
     -------
     float
-        lambda_max / sqrt(beta): below it the strongest direction is visible. All d
-        directions are visible below lambda_min / sqrt(beta).
+        chi_max / sqrt(beta): below it the strongest direction is visible. All d
+        directions are visible below chi_min / sqrt(beta).
 
     Raises
     ------
