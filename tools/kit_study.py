@@ -40,7 +40,7 @@ ROOT = Path(__file__).parents[1]
 SOLUTIONS = ROOT / "solutions"
 KEPT = ROOT / ".kit_study"
 STORED = SOLUTIONS / "study.json"
-CPU_SECONDS = 120  # for one denoiser on one seed; right ones take a few
+CPU_SECONDS = 30  # for one denoiser on one seed; right ones take a few
 FIRST_SEED = 5000  # none that a test uses
 # what usually tells is asked first
 ORDER = "shapes frequency_scaling optimality tweedie jacobian penalty limits hard_inputs row_independence".split()
