@@ -458,6 +458,13 @@ def test_a_phone_scrolls_in_one_direction(visit, theme):
     assert visit.page.evaluate("document.scrollingElement.scrollWidth") <= PHONE["width"]
 
 
+def test_the_words_of_a_drawing_are_legible_on_a_phone(visit):
+    """All are 720 units wide, with letters of 14 units and more: ten pixels."""
+    dress(visit.page, "light", PHONE)
+    widths = visit.page.evaluate("[...document.querySelectorAll('figure.drawing img')].map(one => one.width)")
+    assert all(width * 14 / 720 > 10 for width in widths)
+
+
 @every_theme
 def test_text_stands_out_from_its_ground(visit, theme, report):
     dress(visit.page, theme, DESK)
