@@ -5,6 +5,7 @@ that only draws). Solutions and the answers of quizzes go to the end of their ch
 with which they begin, in the words of its caption.
 """
 
+import posixpath
 import re
 import subprocess
 from html.parser import HTMLParser
@@ -13,6 +14,7 @@ from pathlib import Path
 
 from docutils import nodes
 from docutils.utils.math.latex2mathml import tex2mathml
+from epub import STYLES, mend, mend_formula
 from sphinx import addnodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.transforms.post_transforms.images import ImageConverter
@@ -21,7 +23,6 @@ from sphinx.util.math import get_node_equation_number
 ROOT = Path(__file__).parents[1]
 DOWNLOADS = (ROOT / "dist/book.pdf", ROOT / "dist/book.epub")
 LETTERS = "abcdefghij"
-STYLES = ("epub.css", "pygments.css", "book.css")
 LONG = 30  # rows: Sphinx lets longer tables run over pages, and no longer fits their columns by itself
 SHARE_OF_A_FIGURE, SHARE_OF_A_DRAWING = "65%", "85%"  # of a line: their letters then have the size of the text's
 WIDE = 5  # columns of a long table that is turned
@@ -310,6 +311,7 @@ def write_mathml(self, node):
     """Write a formula as MathML: readers of ePub have no MathJax."""
     display = isinstance(node, nodes.math_block)
     formula = tex2mathml(plainer(node.astext()), as_block=display).replace("&ApplyFunction;", "&#8289;")
+    formula = mend_formula(formula)
     if display:
         number = f'<span class="eqno">({get_node_equation_number(self, node)})</span>' if node["number"] else ""
         formula = f"{self.starttag(node, 'div', CLASS='math')}{number}{formula}</div>\n"
@@ -336,6 +338,24 @@ def tidy(app, pagename, templatename, context, doctree):
         context["css_files"] = [css for css in context["css_files"] if Path(css.filename).name in STYLES]
 
 
+def straightened(builder):
+    """Return its `get_toc`, after which book/../assignments is assignments: else the spine loses the briefs."""
+    get_toc = builder.get_toc
+
+    def straight():
+        get_toc()
+        for node in builder.refnodes:
+            node["refuri"] = posixpath.normpath(node["refuri"])
+
+    return straight
+
+
+def finish(app, exception):
+    """Mend the ePub that has been packed."""
+    if app.builder.name == "epub" and exception is None:
+        mend(Path(app.outdir) / f"{app.config.epub_basename}.epub")
+
+
 def prepare(app):
     """Set what differs between a page, paper and an ePub."""
     if app.builder.name == "epub":
@@ -345,6 +365,7 @@ def prepare(app):
         app.config.html_theme_options.pop("launch_buttons", None)  # they ask for a repository, which only pages know
         app.config.html_extra_path = []  # files of a site
         app.config.html_domain_indices = ["py-modindex"]  # not that of sphinx-proof, which lists labels
+        app.builder.get_toc = straightened(app.builder)
     elif app.builder.name == "latex":  # where myst-nb would print the words of a drawing: SVG it takes for unknown
         app.config.nb_mime_priority_overrides = [("latex", "image/svg+xml", 15)]
     elif app.builder.format == "html" and all(file.exists() for file in DOWNLOADS):
@@ -365,6 +386,7 @@ def setup(app):
     app.connect("config-inited", set_version)
     app.connect("builder-inited", prepare, priority=100)
     app.connect("html-page-context", tidy, priority=900)
+    app.connect("build-finished", finish, priority=900)
     for transform in (StillPictures, Unfold, Typeset, Drawings):
         app.add_post_transform(transform)
     app.add_html_math_renderer("mathml", (write_mathml, None), (write_mathml, None))
