@@ -5,6 +5,7 @@ import posixpath
 import re
 import shutil
 import subprocess
+from collections import Counter
 from functools import cache
 from pathlib import Path
 from urllib.parse import unquote, urldefrag
@@ -336,3 +337,14 @@ def test_the_epub_shows_formulas_and_drawings():
     assert kinds.count("math") > 10_000 and kinds.count("img") > drawings > 50
     for name, tree in files().items():
         assert not name.endswith(".xhtml") or "<Figure size" not in "".join(tree.itertext()), name
+
+
+@packed
+def test_the_epub_says_which_pages_have_formulas_and_names_no_place_twice():
+    places, with_formulas = Counter(), set()
+    for name, tag, attributes in elements():
+        places.update([(name, attributes["id"])] if "id" in attributes else [])
+        with_formulas |= {name} if tag == "math" else set()
+    assert max(places.values()) == 1
+    items = files()["content.opf"].iter("{http://www.idpf.org/2007/opf}item")
+    assert with_formulas == {item.get("href") for item in items if "mathml" in item.get("properties", "")}

@@ -1,4 +1,4 @@
-"""What a reader of ePub refuses and Sphinx writes, mended in the finished archive: epubcheck finds no error in the pages.
+"""What readers of ePub refuse and Sphinx writes, mended in the finished archive: epubcheck finds no error in its pages.
 
 Sphinx lists no formula in the manifest, packs every file of the pages, and takes drawings as Matplotlib wrote them.
 """
