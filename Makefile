@@ -18,7 +18,7 @@ export OMP_NUM_THREADS := 1
 # Unit tests: neither the pages in a browser nor the notebooks.
 UNIT := $(BIN)/python -m pytest -n 2 --dist loadfile --ignore tests/test_browser.py --ignore tests/test_live.py amptutorial tools tests
 
-.PHONY: help setup bubblewrap tex wheels check book site pdf epub test unit mutants kit-study live-test lint clean
+.PHONY: help setup bubblewrap tex wheels check book site pdf epub test unit mutants kit-study live-test firefox lint clean
 
 help:
 	@echo "make setup   create .venv with the tested versions"
@@ -35,6 +35,7 @@ help:
 	@echo "make mutants change the core's formulas one by one: some test must notice"
 	@echo "make wheels  fetch the Python that runs in pages, for OFFLINE=1: once"
 	@echo "make live-test  run every page in a browser, as its reader may, and report: hours"
+	@echo "make firefox  run two pages in Firefox, after make site OFFLINE=1"
 	@echo "make kit-study   ask the checks of denoisers about wrong and right ones, on many seeds: a day"
 	@echo "make lint    style of code and notebooks, types of contracts, workflows"
 	@echo "make clean   remove what was built"
@@ -134,6 +135,11 @@ mutants: $(INSTALLED)
 live-test:
 	@$(MAKE) --no-print-directory site OFFLINE=1
 	@$(BIN)/python tools/live_report.py
+
+# After make live-test, or make site OFFLINE=1.
+firefox: $(INSTALLED)
+	@$(BIN)/python -m pip install --quiet marionette_driver
+	@AMPTUTORIAL_SITE=$(SITE) $(BIN)/python -m pytest -q -n 0 tests/test_firefox.py
 
 lint: $(INSTALLED)
 	@$(BIN)/ruff check .

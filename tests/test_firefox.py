@@ -1,9 +1,4 @@
-"""Pages that run whole in Firefox too, where Firefox and the driver marionette_driver are installed.
-
-sudo apt-get install firefox-esr
-.venv/bin/python -m pip install marionette_driver
-AMPTUTORIAL_SITE=_build/html .venv/bin/python -m pytest -n 0 tests/test_firefox.py     # after make site OFFLINE=1
-"""
+"""Pages that run whole in Firefox too: make firefox. Debian's firefox-esr and pip's marionette_driver are needed."""
 
 import shutil
 import socket
