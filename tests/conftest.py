@@ -24,6 +24,19 @@ def rng():
     return np.random.default_rng(2024)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def same_limits():
+    """A limit that a test leaves on its process kills the browsers that later tests start."""
+    if sys.platform == "win32":
+        yield
+        return
+    import resource
+
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    yield
+    assert resource.getrlimit(resource.RLIMIT_AS) == before
+
+
 @pytest.fixture
 def offline(tmp_path, monkeypatch):
     """No network, no data of the machine, no cache but an empty one."""

@@ -212,6 +212,7 @@ def test_what_is_not_a_record_is_refused(text):
 def test_a_fault_of_the_grader_is_reported_and_tried_again(tmp_path, rules, monkeypatch):
     monkeypatch.setattr(judge, "grade_submission", lambda *arguments: 1 / 0)
     monkeypatch.setattr(classroom, "_end_with_the_grader", lambda: None)  # there is none above this process
+    monkeypatch.setattr(classroom.sandbox, "limit_memory", lambda megabytes: None)  # nor a limit on the other tests
     submission, path = Submission("student_01", b""), tmp_path / "student_01.json"
     classroom._judge(submission, rules, rules.key(b""), path, "none")
     stored = Record.from_json(path.read_text())
