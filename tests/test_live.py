@@ -7,16 +7,14 @@ continuous integration. `make live-test` runs every page in this way.
 import json
 import os
 import re
-from contextlib import nullcontext
 from types import SimpleNamespace
 
 import live_cells
-import live_report
 import pytest
 from fetch_wheels import URL
 from live_cells import MEGABYTES, SYMPY_MEGABYTES
 from live_report import run_page
-from playwright.sync_api import Error, expect
+from playwright.sync_api import expect
 from test_browser import CONTRAST, DESK, TEXTS, address, browser, dress, every_theme, site  # noqa: F401
 
 WHOLE = ("book/more/05_spectrum", "book/more/07_onsager")
@@ -220,19 +218,3 @@ def test_published_pages_take_python_from_its_own_host(open_page, live_site, pub
     expect(output).to_have_text("42")
     python = [url for url in asked if "pyodide" in url]
     assert len(python) > 10 and all(url.startswith(URL) for url in python)
-
-
-@pytest.mark.parametrize("deaths", [0, 2, 3])
-def test_a_browser_that_dies_at_its_start_is_started_again(monkeypatch, deaths):
-    """A crash at the start has cost every test of a file; a browser that never starts is still an error."""
-    crashes = iter([Error("died")] * deaths)
-
-    def start(**_):
-        for crash in crashes:
-            raise crash
-        return "a browser"
-
-    monkeypatch.setattr(live_report, "sleep", lambda _: None)
-    playwright = SimpleNamespace(chromium=SimpleNamespace(launch=start))
-    with pytest.raises(Error) if deaths == len(live_report.PAUSES) else nullcontext():
-        assert live_report.launch(playwright) == "a browser"

@@ -18,16 +18,14 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from math import ceil
 from pathlib import Path
 from threading import Thread
-from time import sleep
 
-from playwright.sync_api import Error, TimeoutError, sync_playwright
+from playwright.sync_api import TimeoutError, sync_playwright
 
 ROOT = Path(__file__).parents[1]
 SITE = ROOT / "_build/html"
 SECONDS = ROOT / "tools/live_seconds.json"
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 LONGEST = 1_800_000  # milliseconds that a page may take
-PAUSES = 5, 30, None  # seconds between the attempts to start a browser
 
 Run = namedtuple("Run", "page cells printing equal seconds first megabytes said failed")
 
@@ -77,14 +75,8 @@ def served(site):
 
 
 def launch(playwright):
-    """Start a browser, and start it again where it dies at its start, as it does now and then beside much else."""
-    for wait in PAUSES:
-        try:
-            return playwright.chromium.launch(executable_path=CHROMIUM, args=["--disable-gpu", "--disable-quic"])
-        except Error:
-            if wait is None:
-                raise
-            sleep(wait)
+    """Start a browser."""
+    return playwright.chromium.launch(executable_path=CHROMIUM, args=["--disable-gpu", "--disable-quic"])
 
 
 def stored_prints(name):
