@@ -101,25 +101,43 @@ def computes_the_same(task, source, original, seeds=(1, 2)):
         return False
     for seed in seeds:
         pairs = zip(*(task.trials(maker(module), seed=seed) for module in modules), strict=True)
-        if not all(np.allclose(a, b, SAME, 1e-300, equal_nan=True) for pair in pairs for a, b in answers(*pair)):
+        if not all(agree(*both) for pair in pairs for both in answers(*pair)):
             return False
     return True
 
 
+def agree(a, b):
+    """Say whether two outcomes are the same answer, or the same error."""
+    errors = isinstance(a, type) or isinstance(b, type)
+    return a is b if errors else np.allclose(a, b, SAME, 1e-300, equal_nan=True)
+
+
+def outcome(question, *arguments):
+    """Return an answer, or the kind of the error in its place."""
+    try:
+        return question(*arguments)
+    except Exception as error:  # noqa: BLE001  whatever a wrong denoiser raises
+        return type(error)
+
+
 def answers(one, other):
-    """Yield what two trials of the same setting answer, in pairs."""
+    """Yield what comes of two trials of the same setting, in pairs."""
+
+    def both(method, *arguments):
+        return tuple(outcome(getattr(trial, method), *arguments) for trial in (one, other))
+
     problem, belief = one.problem, one.belief
     c = getattr(belief, "convexity", None) or 0.0
     extreme, many, kinks = problem.extreme_rates(), problem.many(), other.near_kinks if belief else None
     least = problem.indefinite(c / problem.r.max())
     for each in (problem, extreme, many, least, *problem.hard().values(), *[kinks] * (kinks is not None)):
         for method in ("estimate", "mean_jacobian"):
-            yield getattr(one, method)(each), getattr(other, method)(each)
+            yield both(method, each)
         for X in (each.P, other.estimate(each)):
-            yield one.penalty(X, each.r), other.penalty(X, each.r)
-        yield one.convexity(each.r), other.convexity(each.r)
+            yield both("penalty", X, each.r)
+        yield both("convexity", each.r)
     for limit in one.limits:
-        yield tuple(trial.make(**limit.changes).estimate(*problem.copies()) for trial in (one, other))
+        yield tuple(outcome(trial.make(**limit.changes).estimate, *problem.copies()) for trial in (one, other))
 
 
 def judge(task, kind, source, original, seed):
