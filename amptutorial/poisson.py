@@ -13,6 +13,7 @@ and take arrays as they are.
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import scipy.sparse as sp
 from joblib import cpu_count
 from threadpoolctl import ThreadpoolController
 
@@ -187,6 +188,77 @@ def products_of_pairs(U, W, i, j):
     for some in blocks(len(i), PAIRS_AT_ONCE):
         products[some] = np.einsum("kd,kd->k", U[i[some]], W[j[some]])
     return products
+
+
+def own_sums(N, U, W, parts):
+    """Return what sampled sums of each row miss at the columns where it has counts.
+
+    With them added, the terms of these columns are exact where M_ij > 0, but for the
+    lowest powers of M_ij, whose sums over all columns are calibrated. As the sample
+    does not know the counts, the expectation of the sums stays the same.
+
+    Parameters
+    ----------
+    N : csr_array (m, n)
+        Whose stored pairs say where the rows have counts.
+    U, W : arrays (m, d), (n, d)
+        M = U W^T.
+    parts : list of Part
+        The samples of the rows, as from `amptutorial.sampling.Columns.parts`.
+
+    Returns
+    -------
+    sums : array (m,)
+        Of missed_j (exp(x) - 1 - x - x^2 / 2) over the j with a stored N_ij, where x =
+        max(M_ij, 0).
+    moments : array (m, d)
+        Of missed_j (exp(x) - 1 - x) w_j.
+
+    Examples
+    --------
+    >>> from amptutorial.sampling import Part
+    >>> N, W = sp.csr_array([[0, 3]]), np.array([[1.0], [2.0]])
+    >>> part = Part(slice(None), W[:1], np.array([5.0]), missed=np.array([-4.0, 1.0]))
+    >>> sums, moments = own_sums(N, np.ones((1, 1)), W, [part])
+    >>> sums.round(2), moments.round(2)  # of e^2 - 5, and of e^2 - 3, where w is 2
+    (array([2.39]), array([[8.78]]))
+    """
+    sums, moments = np.zeros(len(U)), np.zeros(U.shape)
+    for part in parts:
+        if part.missed is None:
+            continue
+        some = N[part.rows]
+        i = np.repeat(np.arange(some.shape[0]), np.diff(some.indptr))
+        x = np.maximum(products_of_pairs(U[part.rows], W, i, some.indices), 0)
+        missed, beyond = part.missed[some.indices], np.expm1(x) - x
+        own = sp.csr_array((missed * beyond, some.indices, some.indptr), some.shape)
+        moments[part.rows] = own @ W
+        own.data -= missed * x**2 / 2
+        sums[part.rows] = own.sum(axis=1)
+    return sums, moments
+
+
+def with_own_sums(log_sums, means, own):
+    """Return the results of `tilted_means` with `own_sums` added to the sums.
+
+    Parameters
+    ----------
+    log_sums, means : arrays (m,), (m, d)
+    own : tuple
+        As from `own_sums`.
+
+    Examples
+    --------
+    >>> own = np.array([1.0]), np.array([[2.0]])  # beside a sum of 5, with the mean 1
+    >>> log_sums, means = with_own_sums(np.log([5.0]), np.ones((1, 1)), own)
+    >>> np.exp(log_sums).round(9), means.round(9)
+    (array([6.]), array([[1.16666667]]))
+    """
+    sums, moments = own
+    scale = np.exp(-log_sums.astype(np.float64))
+    grown = 1 + sums * scale
+    means = (means + moments * scale[:, None]) / grown[:, None]
+    return log_sums + np.log(grown), means
 
 
 def log_partition(U, W, r_v):

@@ -27,11 +27,13 @@ from .denoisers import Denoiser, GaussianPosterior, as_pair
 from .poisson import (
     largest_changes,
     margin_biases,
+    own_sums,
     products_of_pairs,
     tilted_covariances,
     tilted_means,
+    with_own_sums,
 )
-from .sampling import apply, columns_for
+from .sampling import Part, apply, columns_for
 from .score import FisherScore
 from .spectrum import shrink
 
@@ -117,11 +119,12 @@ def reexpanded_half_step(Z, this, other, m, parts=None):
     Parameters
     ----------
     Z : array or sparse array (N, N_other)
-        The counts, with the rows that belong to `this`.
+        The counts, with the rows that belong to `this`; a csr_array if sums run over
+        samples.
     this, other : Side
     m : int
         Number of rows that M = U V^T / sqrt(m) refers to.
-    parts : list, optional
+    parts : list of Part, optional
         Which rows of `other` the sums run over, as from `Columns.parts`; without it,
         over all of them.
 
@@ -131,9 +134,9 @@ def reexpanded_half_step(Z, this, other, m, parts=None):
         `this`, updated.
     """
     W, totals = scaled_rows(other, m), Z.sum(axis=1)
-    parts = parts or [(slice(None), W, other.bias)]
-    Q = scaled_moment(other, m)
-    P, bias = reexpanded_input(Z @ W, totals, this, Q, other.Gamma, parts)
+    parts = parts or [Part(slice(None), W, other.bias)]
+    Q, own = scaled_moment(other, m), own_sums(Z, this.X, W, parts)
+    P, bias = reexpanded_input(Z @ W, totals, own, this, Q, other.Gamma, parts)
     half = half_step(P, this.r, Q, other.Gamma, this.denoiser)
     moved, safe = move_rows(replace(this, bias=bias), half.estimate, parts)
     share = safe.mean(dtype=np.float64)
@@ -146,7 +149,7 @@ def scaled_moment(side, m):
     return B.T @ B / m
 
 
-def reexpanded_input(product, totals, this, Q, Gamma, parts):
+def reexpanded_input(product, totals, own, this, Q, Gamma, parts):
     """Return what a half-step denoises, and the biases refitted on the way.
 
     Each row by itself, as is `move_rows`: some of the rows are enough.
@@ -155,6 +158,8 @@ def reexpanded_input(product, totals, this, Q, Gamma, parts):
     ----------
     product, totals : arrays (N, d), (N,)
         Z W, where M = U W^T for the rows U of `this`, and the row sums of Z.
+    own : tuple
+        As from `amptutorial.poisson.own_sums`.
     this : Side
     Q, Gamma : arrays (d, d)
         The second moment of the other side, and its Onsager term.
@@ -166,7 +171,7 @@ def reexpanded_input(product, totals, this, Q, Gamma, parts):
     P : array (N, d)
     bias : array (N,)
     """
-    log_sums, means = apply(tilted_means, parts, this.X)
+    log_sums, means = with_own_sums(*apply(tilted_means, parts, this.X), own)
     # the derivative of the log-likelihood by the rows of X
     score = product - totals[:, None] * means
     root = np.sqrt(this.r)[:, None]
@@ -472,9 +477,9 @@ def settle_rows(Z, this, other, m, channel=COUNTS, max_iter=200, columns=None):
     this = replace(this, denoiser=this.denoiser.frozen())
     settled, totals = this.X.copy(), np.empty(len(this.X))
     N = expected_bursts(Z, channel, this, other, m)
-    for rows, *sample in columns.parts(this.X, N.sum(axis=1)):
+    for part in columns.parts(this.X, N.sum(axis=1)):
+        rows, part = part.rows, [part._replace(rows=slice(None))]
         moving, side, N_moving = np.arange(len(this.X))[rows], this.take(rows), N[rows]
-        part = [(slice(None), *sample)]
         for _ in range(max_iter):
             side = reexpanded_half_step(N_moving, side, other, m, part)
             settled[moving], totals[moving] = side.X, N_moving.sum(axis=1)

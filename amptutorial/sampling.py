@@ -4,7 +4,7 @@ A half-step of `amptutorial.reexpansion` asks, for each row i, for S_i = sum_j r
 exp(u_i . w_j) and for the mean of the w_j under these weights: m n exponentials,
 however few the counts. A sample of the columns can stand for all of them. Column j is
 drawn with probability pi_j and weighs r_v_j / pi_j, so that the estimate of S_i has the
-expectation S_i. Three things keep its noise small; the second one costs a bias, far
+expectation S_i. Four things keep its noise small; the second one costs a bias, far
 below the noise.
 
 - Frequent and long columns are drawn with certainty, the others in proportion to what
@@ -12,6 +12,9 @@ below the noise.
 - The weights are calibrated (Deville and Sarndal 1992): changed as little as possible,
   so that the sums over the sample of r_v_j, of r_v_j w_j, and of r_v_j w_j w_j^T in the
   leading directions are those over all columns. To second order in M, S_i is exact.
+- Where a row has counts, its terms are not estimated but computed, in the place of
+  those that the sample has there (`amptutorial.poisson.own_sums`). They are few, and
+  among them are its largest ones.
 - Rows with many counts and long rows have larger samples. The Poisson noise of a row's
   score, T counts, has the covariance T C, with C that of the w_j under their weights; a
   sample adds the noise T^2 V, with V the variance of the estimated mean. V falls like 1
@@ -22,6 +25,8 @@ below the noise.
 A deterministic approximation of S_i does not serve: the iteration moves to where it
 errs. So every half-step draws anew.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,6 +39,25 @@ LONGEST = 6.0  # of a squared length, in units of the rows: exp(6) is long enoug
 UNTILTED = 0.3  # of a column's weight in the draw, whatever its length
 LEADING = 10  # directions whose products are calibrated, if the sample is large enough
 DRAWN_PER_SUM = 5  # how many columns must be drawn for each sum that is calibrated
+
+
+class Part(NamedTuple):
+    """Some rows, and the columns that their sums run over.
+
+    Attributes
+    ----------
+    rows : slice or array of int
+    W, r_v : arrays (K, d), (K,)
+        The columns and their weights.
+    missed : array (n,), or None
+        r_v_j less the weight of column j in the sample, for all columns; None if sums
+        run over all of them.
+    """
+
+    rows: slice | np.ndarray
+    W: np.ndarray
+    r_v: np.ndarray
+    missed: np.ndarray | None = None
 
 
 class Columns:
@@ -56,14 +80,15 @@ class Columns:
     Examples
     --------
     >>> columns = Columns(np.ones((3, 1)), np.ones(3))
-    >>> [(rows, W.shape) for rows, W, r_v in columns.parts(np.ones((5, 1)), np.ones(5))]
-    [(slice(None, None, None), (3, 1))]
+    >>> (part,) = columns.parts(np.ones((5, 1)), np.ones(5))
+    >>> part.rows, part.W.shape
+    (slice(None, None, None), (3, 1))
     """
 
     def __init__(self, W, r_v, second_moment=None, rng=None, times=1):
         self.W, self.r_v, self.times = W, r_v, times
         self.second_moment, self.rng = second_moment, rng
-        self._drawn = {len(W): (W, r_v)}
+        self._drawn = {len(W): (W, r_v, None)}
 
     @property
     def sampled(self):
@@ -71,7 +96,7 @@ class Columns:
         return self.rng is not None
 
     def parts(self, U, totals):
-        """Return which rows use which columns: a list of (rows, W, r_v).
+        """Return which rows use which columns: a list of `Part`.
 
         Parameters
         ----------
@@ -80,14 +105,15 @@ class Columns:
             The counts of the rows.
         """
         if not self.sampled:
-            return [(slice(None), self.W, self.r_v)]
+            return [Part(slice(None), self.W, self.r_v)]
         sizes = self.times * sample_sizes(U, totals, self.W, self.r_v)
         largest = len(self.W) / 2  # beyond it, a sample does not pay
         sizes = np.where(sizes > largest, len(self.W), sizes).astype(int)
         different = np.unique(sizes)
         self._draw([size for size in different if size not in self._drawn])
         return [
-            (np.flatnonzero(sizes == size), *self._drawn[size]) for size in different
+            Part(np.flatnonzero(sizes == size), *self._drawn[size])
+            for size in different
         ]
 
     def _draw(self, sizes):
@@ -100,7 +126,9 @@ class Columns:
             pi = inclusion_probabilities(self.r_v * tilted, size)
             drawn = systematic_sample(pi, self.rng)
             weights = calibrated_weights(Z, self.r_v, pi, drawn)
-            self._drawn[size] = self.W[drawn], weights
+            missed = self.r_v.copy()
+            missed[drawn] -= weights
+            self._drawn[size] = self.W[drawn], weights, missed
 
 
 def columns_for(U, weights, W, r_v, rng=None, times=1):
@@ -143,22 +171,21 @@ def apply(function, parts, X):
     ----------
     function : callable
         Returns an array with the rows of its first argument, or a tuple of them.
-    parts : list
-        As from `Columns.parts`.
+    parts : list of Part
     X : array (m, d)
 
     Examples
     --------
-    >>> one = np.array([1]), np.array([[1.0]]), np.ones(1)
-    >>> two = np.array([0]), np.array([[2.0]]), np.ones(1)
+    >>> one = Part(np.array([1]), np.array([[1.0]]), np.ones(1))
+    >>> two = Part(np.array([0]), np.array([[2.0]]), np.ones(1))
     >>> apply(lambda X, W, r_v: X @ W.T, [one, two], np.array([[1.0], [5.0]]))
     array([[2.],
            [5.]])
     """
-    results = [function(X[rows], W, r_v) for rows, W, r_v in parts]
+    results = [function(X[part.rows], part.W, part.r_v) for part in parts]
     if len(parts) == 1:
         return results[0]
-    order = np.argsort(np.concatenate([rows for rows, _, _ in parts]))
+    order = np.argsort(np.concatenate([part.rows for part in parts]))
     if isinstance(results[0], tuple):
         return tuple(np.concatenate(some)[order] for some in zip(*results, strict=True))
     return np.concatenate(results)[order]

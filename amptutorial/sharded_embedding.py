@@ -26,6 +26,7 @@ from .amp import denoise_rows, form_precision
 from .bias import bias_of_margins
 from .denoisers import as_pair
 from .estimator import AMPEmbedding, rare_bursts
+from .poisson import own_sums
 from .reexpansion import (
     alternated,
     columns_of,
@@ -34,7 +35,6 @@ from .reexpansion import (
     move_rows,
     reexpanded_input,
     scaled_moment,
-    scaled_rows,
     settle_rows,
     with_onsager,
 )
@@ -248,9 +248,11 @@ class _RowStep:
         self.N, self.tasks, self.slices = N, N.tasks, N.slices
         self.totals = N.sum(axis=1)
 
-    def products(self, other, given):
-        """Return futures of the blocks of Z W."""
-        return self.tasks.spread(_product, ((N, given) for N in self.N.parts))
+    def inputs(self, this, given):
+        """Return futures of what is denoised, for each block of rows."""
+        each = zip(self.N.parts, self.slices, strict=True)
+        blocks_of = ((N, self.totals[part], this.take(part), given) for N, part in each)
+        return self.tasks.spread(_row_input, blocks_of)
 
     def __call__(self, this, other, m, rng, times):
         tasks, columns = self.tasks, columns_of(this, other, m, rng, times)
@@ -259,10 +261,7 @@ class _RowStep:
         check_finite(Q=Q)
         F, _ = form_precision(Q, Gamma, this.r, this.denoiser)
         given = tasks.share((columns, Q, Gamma))
-        products = self.products(other, given)
-        each = zip(products, self.slices, strict=True)
-        given_rows = ((one, self.totals[part], this.take(part)) for one, part in each)
-        inputs = tasks.spread(_input, ((*rows, given) for rows in given_rows))
+        inputs = self.inputs(this, given)
         denoiser = tasks.refit(this.denoiser, inputs, F)
         moved = ((each, F, denoiser, given) for each in inputs)
         found = tasks.spread(_move, moved)
@@ -280,13 +279,17 @@ class _ColumnStep(_RowStep):
         self.slices = list(blocks(n, -(-n // len(N.parts))))
         self.totals = N.sum(axis=0)
 
-    def products(self, other, given):
-        """Return futures of the blocks of Z^T W."""
-        tasks, W = self.tasks, scaled_rows(other, self.N.shape[0])
+    def inputs(self, this, given):
+        """Return futures of what is denoised, for each block of columns."""
+        tasks, whole = self.tasks, self.tasks.share((this.X, self.totals))
         pairs = zip(self.N.parts, self.N.slices, strict=True)
-        each = ((N, W[part]) for N, part in pairs)
-        total = tasks.total(tasks.spread(_transposed_times, each))
-        return [tasks.submit(_block, total, part) for part in self.slices]
+        each = ((N, part, whole, given) for N, part in pairs)
+        total = tasks.total(tasks.spread(_transposed_sums, each))
+        blocks_of = (
+            (total, part, self.totals[part], this.take(part), given)
+            for part in self.slices
+        )
+        return tasks.spread(_column_input, blocks_of)
 
 
 class _Score(LinearOperator):
@@ -343,18 +346,32 @@ def _transposed_times(Y, X):
     return (Y.T @ X,)
 
 
-def _product(N, given):
-    return N @ given[0].W
+def _transposed_sums(N, part, whole, given):
+    """Return Z^T W and the own sums of all columns, as far as this shard has them."""
+    (V, totals), columns = whole, given[0]
+    Nt, W = N.T.tocsr(), columns.W[part]
+    parts = [
+        one._replace(missed=one.missed[part])
+        for one in columns.parts(V, totals)
+        if one.missed is not None
+    ]
+    return Nt @ W, *own_sums(Nt, V, W, parts)
 
 
-def _block(total, part):
-    return total[0][part]
+def _row_input(N, totals, this, given):
+    W, parts = given[0].W, given[0].parts(this.X, totals)
+    return _input(N @ W, own_sums(N, this.X, W, parts), totals, this, given, parts)
 
 
-def _input(product, totals, this, given):
-    columns, Q, Gamma = given
-    parts = columns.parts(this.X, totals)
-    P, bias = reexpanded_input(product, totals, this, Q, Gamma, parts)
+def _column_input(total, part, totals, this, given):
+    product, sums, moments = (one[part] for one in total)
+    parts = given[0].parts(this.X, totals)
+    return _input(product, (sums, moments), totals, this, given, parts)
+
+
+def _input(product, own, totals, this, given, parts):
+    _, Q, Gamma = given
+    P, bias = reexpanded_input(product, totals, own, this, Q, Gamma, parts)
     check_finite(P=P)
     return P, this.r, replace(this, bias=bias), totals
 

@@ -9,9 +9,10 @@ import scipy.sparse as sp
 
 from amptutorial import AMPEmbedding, sampling
 from amptutorial.heldout import heldout_gain, hold_out
-from amptutorial.poisson import log_partition, refit_biases, tilted_means
+from amptutorial.poisson import log_partition, own_sums, refit_biases, tilted_means, with_own_sums
 from amptutorial.sampling import (
     Columns,
+    Part,
     apply,
     calibrated_weights,
     columns_for,
@@ -113,7 +114,7 @@ def test_columns_are_drawn_by_their_length_in_the_units_of_the_rows(table, few, 
     asked, inclusion = [], inclusion_probabilities
     monkeypatch.setattr(sampling, "inclusion_probabilities", lambda *args: (asked.append(args), inclusion(*args))[1])
     columns = Columns(W, r_v, S, rng)
-    ((_, drawn, _),) = columns.parts(np.zeros((1, D)), np.ones(1))
+    ((_, drawn, *_),) = columns.parts(np.zeros((1, D)), np.ones(1))
     ((sizes, K),) = asked
     lengths = np.array([w @ S @ w for w in W])
     is_long = lengths > sampling.LONGEST
@@ -177,6 +178,58 @@ def test_calibration_takes_most_of_the_noise_away(table, few, rng, monkeypatch):
     assert calibrated < 0.2 * estimates(log_partition, U, W, r_v, totals, rng, 60).var(axis=0).mean()
 
 
+def with_and_without_own(Z, U, W, r_v, rng):
+    """Return log sums and means of rows from one sample: as they are, and with the own columns of the rows."""
+    parts = Columns(W, r_v, U.T @ U / len(U), rng).parts(U, np.ones(len(U)))
+    assert all(len(part.W) <= N / 2 for part in parts)
+    plain = apply(tilted_means, parts, U)
+    return plain, with_own_sums(*plain, own_sums(Z, U, W, parts))
+
+
+def test_where_a_row_has_counts_in_all_columns_only_the_lowest_powers_are_sampled(table, rng):
+    """If all M_ij are positive; a row without counts keeps the sums of its sample."""
+    U, W, r_v = np.abs(table[0]), np.abs(table[1]), table[2]
+    weights = rng.permutation(r_v) * rng.gamma(1.0, size=N)  # of a sample that knows nothing of the columns
+    part = Part(np.arange(len(U)), W, weights, r_v - weights)
+    Z = sp.csr_array(np.vstack([np.ones((len(U) - 1, N)), np.zeros((1, N))]))
+    plain = tilted_means(U, W, weights)
+    logs, means = with_own_sums(*plain, own_sums(Z, U, W, [part]))
+    M = U @ W.T
+    sums = np.exp(M) @ r_v + (1 + M + M**2 / 2) @ (weights - r_v)
+    moments = (np.exp(M) * r_v) @ W + ((1 + M) * (weights - r_v)) @ W
+    assert np.allclose(np.exp(logs)[:-1], sums[:-1], rtol=1e-9)
+    assert np.allclose(means[:-1], (moments / sums[:, None])[:-1], rtol=1e-9)
+    assert logs[-1] == plain[0][-1] and np.array_equal(means[-1], plain[1][-1])
+
+
+def test_own_terms_below_zero_are_left_to_the_sample(table, rng):
+    """There exp(M) is below its lowest powers: a sum could turn negative."""
+    U, W, r_v = np.abs(table[0]), -np.abs(table[1]), table[2]
+    part = Part(slice(None), W, r_v, rng.standard_normal(N))
+    sums, moments = own_sums(sp.csr_array(np.ones((len(U), N))), U, W, [part])
+    assert not sums.any() and not moments.any()
+
+
+@pytest.mark.parametrize("calibrated", [False, True])
+def test_own_columns_leave_sums_unbiased_and_take_noise_away(few, rng, monkeypatch, calibrated):
+    """Of rows whose counts are Poisson at the rates of a table with long rows in many directions."""
+    if not calibrated:
+        monkeypatch.setattr(sampling, "calibrated_weights", lambda Z, r_v, pi, drawn: r_v[drawn] / pi[drawn])
+    U, W = 0.3 * rng.standard_normal((40, 12)), rng.standard_normal((N, 12))
+    r_v = rng.gamma(0.5, size=N) + 1e-3
+    rates = r_v * np.exp(U @ W.T)
+    Z = sp.csr_array(rng.poisson(150 * rates / rates.sum(axis=1, keepdims=True)))
+    runs, (logs, means) = 200, tilted_means(U, W, r_v)
+    found = [with_and_without_own(Z, U, W, r_v, rng) for _ in range(runs)]
+    plain, own = (np.exp([run[which][0] - logs for run in found]) for which in range(2))
+    noise = own.std(axis=0, ddof=1)
+    bias = np.abs(own.mean(axis=0) - 1)
+    assert (bias <= (4.5 / np.sqrt(runs) + 0.4 * calibrated) * noise).all()
+    assert (noise**2).mean() < 0.8 * plain.var(axis=0).mean()
+    plain, own = (np.mean([(run[which][1] - means) ** 2 for run in found]) for which in range(2))
+    assert own < 0.8 * plain
+
+
 def test_rows_with_many_counts_and_long_rows_have_larger_samples(table):
     U, W, r_v = table
     sizes = sample_sizes(np.zeros((3, D)), np.array([1.0, 500.0, 500.1]), W, r_v)
@@ -204,12 +257,12 @@ def test_samples_beyond_half_of_the_columns_are_all_of_them_and_larger_ones_can_
     assert list(sample_sizes(0 * U[:3], totals, W, r_v)) == [300, 1200, 2400]
     for columns in (columns_for(U, np.ones(len(U)), W, r_v, rng), Columns(W, r_v, np.eye(D), rng)):
         parts = columns.parts(0 * U[:3], totals)
-        assert [list(rows) for rows, _, _ in parts] == [[0], [1], [2]]
-        for (_, drawn, weights), size in zip(parts, wanted.values(), strict=True):
-            assert abs(len(drawn) - size) <= 1 and len(weights) == len(drawn)
-        assert parts[2][1] is W and parts[2][2] is r_v
+        assert [list(part.rows) for part in parts] == [[0], [1], [2]]
+        for part, size in zip(parts, wanted.values(), strict=True):
+            assert abs(len(part.W) - size) <= 1 and len(part.r_v) == len(part.W)
+        assert parts[2].W is W and parts[2].r_v is r_v and parts[2].missed is None
     for times, size in ((2, 600), (5, 1500), (6, 3000)):
-        ((_, drawn, _),) = columns_for(U, np.ones(len(U)), W, r_v, rng, times).parts(0 * U, np.ones(len(U)))
+        ((_, drawn, *_),) = columns_for(U, np.ones(len(U)), W, r_v, rng, times).parts(0 * U, np.ones(len(U)))
         assert abs(len(drawn) - size) <= 1
 
 
@@ -217,8 +270,8 @@ def test_without_a_generator_or_with_few_columns_sums_are_exact(table, rng, monk
     U, W, r_v = table
     monkeypatch.setattr(sampling, "ALL_UP_TO", N)
     for columns in (Columns(W, r_v), columns_for(U, np.ones(len(U)), W, r_v, rng)):
-        ((rows, all_columns, factors),) = columns.parts(U, np.ones(len(U)))
-        assert rows == slice(None) and all_columns is W and factors is r_v
+        ((rows, all_columns, factors, missed),) = columns.parts(U, np.ones(len(U)))
+        assert rows == slice(None) and all_columns is W and factors is r_v and missed is None
 
 
 def test_the_second_moment_is_the_mean_over_the_counts(table, few, rng):
