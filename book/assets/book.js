@@ -131,7 +131,7 @@ function mendRoles() {
     toggle.setAttribute("aria-label", `Pages under ${toggle.closest("li").querySelector("a").textContent.trim()}`);
   }
   document.querySelectorAll(".citation-list").forEach((list) => list.removeAttribute("role"));
-  document.querySelectorAll(".cell_output pre, figure.drawing").forEach((text) => {
+  document.querySelectorAll(".cell_output pre, figure.drawing, p:has(> img.drawn)").forEach((text) => {
     if (text.scrollWidth > text.clientWidth) {
       text.tabIndex = 0;
     }
@@ -139,6 +139,22 @@ function mendRoles() {
   const bar = document.getElementById("pst-primary-sidebar");
   bar?.setAttribute("role", "region");
   bar?.setAttribute("aria-label", "The book");
+}
+
+/* The appendices would push what follows them out of sight: their list is folded, except on a page of theirs. */
+function foldAppendices() {
+  const caption = [...document.querySelectorAll(".bd-links .caption")].find((part) => part.textContent === "Appendices");
+  if (!caption) {
+    return;
+  }
+  const fold = document.createElement("details");
+  const summary = document.createElement("summary");
+  const list = caption.nextElementSibling;
+  summary.className = "caption";
+  summary.append(...caption.childNodes);
+  fold.open = list.querySelector(".current") !== null;
+  caption.replaceWith(fold);
+  fold.append(summary, list);
 }
 
 /* The index of the search is larger than all other scripts, and few ask for it. */
@@ -151,6 +167,7 @@ function readIndex() {
 /* The page is read, for the script is deferred, and MathJax does not run yet: answers still hold the source of their
    formulas. */
 mendRoles();
+foldAppendices();
 startQuizzes([...document.querySelectorAll(".quiz")]);
 startExperiments(document);
 document.getElementById("pst-search-dialog")?.addEventListener("focusin", readIndex, { once: true });

@@ -38,8 +38,9 @@ function wheelsOf(names) {
 }
 
 /* Unpacks packages, all at once. Pyodide would also link each of their two hundred parts; Python links what it imports. */
-async function install(runtime, names) {
-  await Promise.all(wheelsOf(names).map(async ({ name, file_name, sha256 }) => {
+async function install(runtime, names, later) {
+  const wheels = wheelsOf(names).filter(({ name }) => !later.includes(name));
+  await Promise.all(wheels.map(async ({ name, file_name, sha256 }) => {
     const bytes = sha256.match(/../g).map((pair) => String.fromCharCode(parseInt(pair, 16)));
     const answer = await fetch(runtime + file_name, { integrity: `sha256-${btoa(bytes.join(""))}` });
     if (!answer.ok) throw new Error(`${file_name}: ${answer.status}`);
@@ -79,7 +80,7 @@ const tasks = {
         AMPTUTORIAL_DOCSTRINGS: `${HOME}/docstrings.counts`,
       },
     });
-    await install(runtime, packages);
+    await install(runtime, packages, Object.values(onDemand));
     const [archive, counts] = await own;
     python.unpackArchive(archive, "zip", { extractDir: HOME });
     python.FS.writeFile(`${HOME}/docstrings.counts`, new Uint8Array(counts));
