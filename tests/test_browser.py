@@ -481,7 +481,7 @@ FADING = """() => {
     dispatchEvent(new Event("beforeprint"));
     const missing = part =>
         !part.checkVisibility() || getComputedStyle(part).opacity < 1 || part.getAnimations().length;
-    const parts = [...document.querySelectorAll("article details > *")];
+    const parts = [...document.querySelectorAll("article details > :not(summary)")];
     return [parts.length, parts.filter(missing).map(part => part.outerHTML.slice(0, 100))];
 }"""
 
