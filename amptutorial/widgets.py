@@ -23,6 +23,7 @@ from PIL import Image
 from .figures import INCH, STYLE
 
 PALETTE = 64  # colours of a stored picture: enough for smooth edges, in fewer bytes
+QUICK = {"compress_level": 1}  # who moves a slider waits for the picture
 IN_PAGE = sys.platform == "emscripten"  # there are no ipywidgets
 EXPERIMENTS = []  # those that a page can ask to be drawn anew, by their place here
 
@@ -110,7 +111,7 @@ class Experiment:
             figure = Figure(self.size)
             text = self.draw(figure, **{name: each[k] for (name, each), k in pairs})
             buffer = BytesIO()
-            figure.savefig(buffer, format="png", dpi=2 * INCH)
+            figure.savefig(buffer, format="png", dpi=2 * INCH, pil_kwargs=QUICK)
         return buffer.getvalue(), text
 
     def figure(self, chosen):
