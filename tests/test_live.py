@@ -19,6 +19,7 @@ from test_browser import CONTRAST, DESK, TEXTS, address, browser, dress, every_t
 
 WHOLE = ("book/more/05_spectrum", "book/more/07_onsager")
 SMALL = "book/more/07_onsager"
+MOST_MEGABYTES = 700  # in memory, of a page with little data
 SLOW = 600_000  # milliseconds that Python may take to load where much else runs
 
 
@@ -95,6 +96,7 @@ def test_a_page_run_whole_prints_what_is_stored(live_site, browser, address, nam
     run = run_page(browser, address, name)
     assert not run.failed, run.said
     assert run.printing > 0 and run.equal == run.printing
+    assert (run.megabytes or 0) < MOST_MEGABYTES
 
 
 def test_a_reader_edits_runs_errs_and_stops(open_page, address):  # noqa: F811
