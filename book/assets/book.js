@@ -131,7 +131,7 @@ function mendRoles() {
     toggle.setAttribute("aria-label", `Pages under ${toggle.closest("li").querySelector("a").textContent.trim()}`);
   }
   document.querySelectorAll(".citation-list").forEach((list) => list.removeAttribute("role"));
-  document.querySelectorAll(".cell_output pre, figure.drawing, p:has(> img.drawn)").forEach((text) => {
+  document.querySelectorAll(".cell_output pre, figure.drawing").forEach((text) => {
     if (text.scrollWidth > text.clientWidth) {
       text.tabIndex = 0;
     }
