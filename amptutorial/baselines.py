@@ -9,7 +9,6 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.sparse.linalg import svds
 
 from ._validation import (
@@ -418,6 +417,8 @@ def poisson_lbfgs(Z, r_u, r_v, *, strength, U0, V0, n_iter=100, tol=1e-7):
 
 def _minimise(loss_and_gradient, A, B, n_iter, tol):
     """Return `(A, B, losses, converged)` by L-BFGS; `A` and `B` are where it starts."""
+    from scipy.optimize import minimize  # a sixth of what the package would load
+
     losses = []
 
     def record(intermediate_result):

@@ -23,7 +23,7 @@ LONG = 3.0
 
 
 class PoissonEmbedding:
-    """Counts Z_ij ~ Poisson(exp(u_i . v_j / sqrt(m) + s_i^u + s_j^v)) (`eq:z_ij`).
+    """Counts Z_ij ~ Poisson(exp(u_i^T v_j / sqrt(m) + s_i^u + s_j^v)) (`eq:z_ij`).
 
     The biases are shifted on construction so that lambda_0 = 1 and mean(exp(s_u)) = 1
     (`eq:bias_norm`): what s_u loses, s_v gains, and no rate changes.

@@ -23,6 +23,8 @@ from PIL import Image
 from .figures import INCH, STYLE
 
 PALETTE = 64  # colours of a stored picture: enough for smooth edges, in fewer bytes
+HIDDEN = ' hidden="hidden"'  # with a value: JupyterLab drops the word alone
+QUICK = {"compress_level": 1}  # who moves a slider waits for the picture
 IN_PAGE = sys.platform == "emscripten"  # there are no ipywidgets
 EXPERIMENTS = []  # those that a page can ask to be drawn anew, by their place here
 
@@ -110,7 +112,7 @@ class Experiment:
             figure = Figure(self.size)
             text = self.draw(figure, **{name: each[k] for (name, each), k in pairs})
             buffer = BytesIO()
-            figure.savefig(buffer, format="png", dpi=2 * INCH)
+            figure.savefig(buffer, format="png", dpi=2 * INCH, pil_kwargs=QUICK)
         return buffer.getvalue(), text
 
     def figure(self, chosen):
@@ -141,8 +143,8 @@ class Experiment:
         figures = []
         for chosen in self.stored_choices():
             png, text = self.drawn(*chosen)
-            seen = "" if chosen == self.start else " hidden"
-            figures.append(self._figure(reduce_colours(png), text, seen))
+            hidden = "" if chosen == self.start else HIDDEN
+            figures.append(self._figure(reduce_colours(png), text, hidden))
         return box(self.stored, self, figures) + note(len(figures), self.live)
 
     def live_page(self):
@@ -241,7 +243,7 @@ def box(names, experiment, figures, attributes=""):
     sliders = [slider(name, experiment.values[name], starts[name]) for name in names]
     return (
         f'<div class="amp-explore"{attributes}>'
-        f'<div class="amp-sliders" hidden>{"".join(sliders)}</div>'
+        f'<div class="amp-sliders"{HIDDEN}>{"".join(sliders)}</div>'
         f'<div class="amp-pictures" aria-live="polite">{"".join(figures)}</div></div>'
     )
 

@@ -355,6 +355,71 @@ def test_the_search_answers_as_one_types(open_chapter):
     expect(page.locator(".search-results a, ul.search a, #search-results a").first).to_be_visible()
 
 
+def test_of_equal_pages_the_search_shows_chapters_before_what_belongs_to_them(browser, address):
+    page = browser.new_page(viewport=DESK)
+    page.goto(f"{address}/search.html?q=onsager")
+    expect(page.locator("#search-results .search-summary")).to_contain_text("found")
+    found = page.locator("#search-results li > a").all_inner_texts()
+    chapter, appendix, module = (
+        next(place for place, title in enumerate(found) if re.search(pattern, title))
+        for pattern in (r"^7\. ", r"^\d+\. More on", r"^amptutorial\.\w+$")
+    )
+    assert chapter < appendix < module
+    glass, words = page.locator("form.bd-search :is(i, input):visible").all()
+    inner = words.evaluate("field => field.getBoundingClientRect().x + parseFloat(getComputedStyle(field).paddingLeft)")
+    box = glass.bounding_box()
+    assert box["x"] + box["width"] <= inner
+    page.close()
+
+
+def test_the_list_of_appendices_is_folded_except_on_a_page_of_theirs(browser, address):
+    page = browser.new_page(viewport=DESK)
+    for name in (name for name in PAGES if name in ("book/intro", "book/more/07_onsager")):
+        page.goto(f"{address}/{name}.html")
+        fold = page.locator(".bd-links details:has(> summary.caption)")
+        expect(fold.locator("summary").first).to_have_text("Appendices")
+        expect(fold.locator("a").first).to_be_visible(visible="more" in name)
+        fold.locator("summary").first.press("Enter")
+        expect(fold.locator("a").first).to_be_visible(visible="more" not in name)
+    page.close()
+
+
+def test_a_summary_of_the_reference_fits_a_phone(browser, address):
+    page = browser.new_page(viewport=PHONE)
+    page.goto(f"{address}/book/api/amp.html")
+    boxes = page.locator("table.autosummary td").evaluate_all(
+        "cells => cells.map(cell => { const { left, right } = cell.getBoundingClientRect(); return [left, right]; })"
+    )
+    assert boxes and all(0 <= left <= right <= PHONE["width"] for left, right in boxes)
+    page.close()
+
+
+def test_the_first_picture_has_words_of_the_size_of_its_text_on_a_phone(browser, address):
+    page = browser.new_page(viewport=PHONE)
+    page.goto(f"{address}/book/intro.html")
+    expect(page.locator("#hero svg text").first).to_be_visible()
+    heights = page.locator("#hero svg text").evaluate_all(
+        "words => words.map(word => word.getScreenCTM().a * parseFloat(getComputedStyle(word).fontSize))"
+    )
+    assert min(heights) >= 12
+    widths = page.locator("#hero input").evaluate_all("sliders => sliders.map(slider => slider.clientWidth)")
+    assert len(widths) == 3 and min(widths) > 200
+    page.close()
+
+
+def test_no_line_begins_with_the_sign_behind_a_formula(open_chapter):
+    page = open_chapter(viewport=PHONE)
+    page.evaluate("window.MathJax.startup.promise")
+    broken = page.locator("article .formula:visible").evaluate_all(
+        """all => all.filter(one => {
+            const [formula, sign] = [one.querySelector(".math"), document.createRange()];
+            sign.selectNodeContents(one.lastChild);
+            return one.lastChild !== formula && sign.getClientRects()[0].left < formula.getClientRects()[0].left;
+        }).map(one => one.textContent)"""
+    )
+    assert page.locator("article .formula").count() > 20 and not broken
+
+
 def test_without_scripts_quizzes_say_which_answer_is_right(open_chapter):
     page = open_chapter(java_script_enabled=False)
     for kind, word in (("right", "Right. "), ("wrong", "Not so. ")):
@@ -416,7 +481,7 @@ FADING = """() => {
     dispatchEvent(new Event("beforeprint"));
     const missing = part =>
         !part.checkVisibility() || getComputedStyle(part).opacity < 1 || part.getAnimations().length;
-    const parts = [...document.querySelectorAll("article details > *")];
+    const parts = [...document.querySelectorAll("article details > :not(summary)")];
     return [parts.length, parts.filter(missing).map(part => part.outerHTML.slice(0, 100))];
 }"""
 
@@ -425,10 +490,12 @@ def test_on_paper_there_is_one_title_and_nothing_is_folded(open_chapter):
     page = open_chapter()
     page.emulate_media(media="print")
     expect(page.locator("h1:visible")).to_have_text(re.compile(r"^1\. "))
-    for part in (".bd-sidebar-primary", ".bd-sidebar-secondary", ".live-tools"):
+    for part in (".bd-sidebar-primary", ".bd-sidebar-secondary", ".live-tools", "details.hide > summary"):
         expect(page.locator(f"{part}:visible")).to_have_count(0)
     folds, missing = page.evaluate(FADING)
     assert folds > 10 and not missing
+    code = page.locator("article pre, article .highlight, article details.hide, article .solution")
+    assert code.evaluate_all("all => all.every(part => getComputedStyle(part).breakInside === 'auto')")
 
 
 def test_without_mathjax_everything_else_works(open_chapter):

@@ -12,13 +12,14 @@ from types import SimpleNamespace
 import live_cells
 import pytest
 from fetch_wheels import URL
-from live_cells import MEGABYTES, SYMPY_MEGABYTES
+from live_cells import MEGABYTES, ON_DEMAND
 from live_report import run_page
 from playwright.sync_api import expect
 from test_browser import CONTRAST, DESK, TEXTS, address, browser, dress, every_theme, site  # noqa: F401
 
 WHOLE = ("book/more/05_spectrum", "book/more/07_onsager")
 SMALL = "book/more/07_onsager"
+MOST_MEGABYTES = 700  # in memory, of a page with little data
 SLOW = 600_000  # milliseconds that Python may take to load where much else runs
 
 
@@ -84,11 +85,10 @@ def test_nothing_is_loaded_before_the_first_press(open_page):
 
 def test_the_page_says_how_much_it_loads(live_site):
     runtime, own = live_site / "_static/offline/pyodide", live_site / "_static/live"
-    sizes = {file.name: file.stat().st_size / 1e6 for file in runtime.iterdir()}
-    sympy = sum(size for name, size in sizes.items() if name.startswith(("sympy", "mpmath")))
-    rest = sum(sizes.values()) - sympy
-    rest += sum((own / name).stat().st_size / 1e6 for name in ("amptutorial.zip", "docstrings.counts"))
-    assert abs(rest - MEGABYTES) < 1 and abs(sympy - SYMPY_MEGABYTES) < 1
+    later = ("mpmath", *(name.replace("-", "_") for name in ON_DEMAND.values()))
+    files = [file for file in runtime.iterdir() if not file.name.startswith(later)]
+    files += [own / "amptutorial.zip", own / "docstrings.counts"]
+    assert abs(sum(file.stat().st_size for file in files) / 1e6 - MEGABYTES) < 1
 
 
 @pytest.mark.parametrize("name", WHOLE, ids=lambda name: name.split("/")[-1])
@@ -96,6 +96,7 @@ def test_a_page_run_whole_prints_what_is_stored(live_site, browser, address, nam
     run = run_page(browser, address, name)
     assert not run.failed, run.said
     assert run.printing > 0 and run.equal == run.printing
+    assert (run.megabytes or 0) < MOST_MEGABYTES
 
 
 def test_a_reader_edits_runs_errs_and_stops(open_page, address):  # noqa: F811
@@ -171,6 +172,21 @@ def test_every_page_has_a_python_of_its_own(open_page):
     press(tools, "Run")
     said(page, r"^Cell 2 has run\.$")
     expect(output).to_have_text("True 4000")
+
+
+def test_what_few_cells_import_comes_when_one_does(open_page):
+    page, asked = open_page(SMALL)
+    code, tools, _, output = parts(page, 1)
+    for name, source in (
+        ("sympy", "import sympy\nprint(sympy.factor(sympy.Symbol('x') ** 2 - 1))"),
+        ("scikit_learn", "from sklearn.preprocessing import scale\nprint(*scale([1, 3]))"),
+    ):
+        assert not [url for url in asked if f"/{name}-" in url]
+        write(code, source)
+        press(tools, "Run")
+        said(page, r"^Cell 1 has run\.$")
+        assert len([url for url in asked if f"/{name}-" in url]) == 1
+    expect(output).to_have_text("-1.0 1.0")
 
 
 def test_where_python_cannot_be_reached_the_page_says_so(open_page):

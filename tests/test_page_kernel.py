@@ -13,7 +13,7 @@ from zipfile import ZipFile
 import numpy as np
 import pytest
 from live_cells import archive_members, cells_of, write_archive
-from page_kernel import Printed, evaluate, run_cell
+from page_kernel import OnDemand, Printed, evaluate, run_cell
 
 from amptutorial import load_docstrings
 from amptutorial.corpus.loaders import to_arrays
@@ -41,6 +41,37 @@ def test_cells_share_their_names():
 
 def test_an_expression_of_the_page_may_name_a_module_that_no_cell_has_named():
     assert evaluate("amptutorial.Ridge.__name__") == "Ridge"
+
+
+@pytest.fixture
+def on_demand(tmp_path, monkeypatch):
+    """Return the finder of a module, and a list of what happens when it is asked to fetch: an error, or None."""
+    answers = []
+
+    def fetch(module):
+        if error := answers.pop(0):
+            raise error
+        (tmp_path / f"{module}.py").write_text("value = 42")
+
+    finder = OnDemand(["come_lately"], fetch)
+    monkeypatch.setattr(sys, "meta_path", [finder, *sys.meta_path])
+    monkeypatch.syspath_prepend(tmp_path)
+    yield answers
+    sys.modules.pop("come_lately", None)
+
+
+def test_a_package_comes_once_when_a_cell_imports_it(on_demand):
+    on_demand.append(None)
+    assert outputs_of("import json, come_lately\ncome_lately.value")[1] == [{"plain": "42"}]
+    assert outputs_of("import sys\ndel sys.modules['come_lately']\nimport come_lately") == (True, [])
+
+
+def test_a_package_that_does_not_come_is_missing_until_it_comes(on_demand):
+    on_demand += [OSError("no network"), None]
+    fine, [output] = outputs_of("import come_lately")
+    assert not fine
+    assert output["error"].endswith("ModuleNotFoundError: come_lately could not be fetched (no network)")
+    assert outputs_of("import come_lately") == (True, [])
 
 
 def test_what_is_printed_keeps_its_order_and_its_stream():

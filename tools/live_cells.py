@@ -17,8 +17,10 @@ from fetch_wheels import LIBRARIES, RUNTIME, URL, WHEELS, wheels_of
 ROOT = Path(__file__).parents[1]
 SECONDS = ROOT / "tools/live_seconds.json"  # of each page as a whole, as tools/live_report.py measured them
 
-# What a page fetches at the first press, and SymPy besides: a test compares.
-MEGABYTES, SYMPY_MEGABYTES = 46, 5
+# What a page fetches at the first press: a test compares. The rest comes when a cell imports it.
+MEGABYTES = 41
+ON_DEMAND = {"sklearn": "scikit-learn", "sympy": "sympy", "fontTools": "fonttools"}  # the last is for PDF
+AT_ONCE = [*(name for name in LIBRARIES if name not in ON_DEMAND.values()), "joblib", "threadpoolctl"]
 RUNTIME_FILES = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
 
 # Pure Python that Pyodide does not have.
@@ -45,18 +47,6 @@ def cells_of(notebook):
         for cell in notebook["cells"]
         if cell["cell_type"] == "code"
     ]
-
-
-def packages_of(cells):
-    """Return the packages of Pyodide that a page loads: SymPy, a tenth of their bytes, only where a cell names it.
-
-    Examples
-    --------
-    >>> packages_of([{"source": "import sympy"}])[-1]
-    'sympy'
-    """
-    code = "\n".join(cell["source"] for cell in cells)
-    return [name for name in LIBRARIES if name != "sympy" or "sympy" in code]
 
 
 def notebooks(env):
@@ -128,15 +118,14 @@ def write_files(app, error):
     write_counts(static / "live/docstrings.counts")
     seconds = json.loads(SECONDS.read_text())
     for name, notebook in notebooks(app.env).items():
-        cells = cells_of(notebook)
-        packages = packages_of(cells)
         settings = {
             "runtime": runtime,
-            "megabytes": MEGABYTES + SYMPY_MEGABYTES * ("sympy" in packages),
-            "packages": packages,
+            "megabytes": MEGABYTES,
+            "packages": AT_ONCE,
+            "onDemand": ON_DEMAND,
             "folder": str(Path(name).parent),
             "seconds": seconds.get(name),
-            "cells": cells,
+            "cells": cells_of(notebook),
         }
         file = static / f"live/cells/{name}.json"
         file.parent.mkdir(parents=True, exist_ok=True)

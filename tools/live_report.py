@@ -87,22 +87,26 @@ def stored_prints(name):
 
 
 def peak_megabytes():
-    """Return what the largest of the browser's pages held at most, on Linux; else None."""
+    """Return what the largest of the browser's pages held at most, on Linux; else None.
+
+    The browser's own files count for nothing: it has them once, however many pages are open.
+    """
     if not Path("/proc/self/status").is_file():
         return None
     facts = {}
     for status in Path("/proc").glob("[0-9]*/status"):
         try:
             lines = dict(line.split(":", 1) for line in status.read_text().splitlines())
-            facts[int(lines["Pid"])] = int(lines["PPid"]), lines.get("VmHWM", "0 kB"), status.parent / "cmdline"
+            sizes = [int(lines[key].split()[0]) for key in ("VmHWM", "RssFile") if key in lines]
+            facts[int(lines["Pid"])] = int(lines["PPid"]), sizes, status.parent / "cmdline"
         except OSError:  # it has ended meanwhile
             continue
 
     def is_ours(pid):
         return pid == os.getpid() or (pid in facts and is_ours(facts[pid][0]))
 
-    renderers = (high for pid, (_, high, line) in facts.items() if is_ours(pid) and b"=renderer" in line.read_bytes())
-    return max((int(high.split()[0]) // 1000 for high in renderers), default=None)
+    renderers = [sizes for pid, (_, sizes, line) in facts.items() if is_ours(pid) and b"=renderer" in line.read_bytes()]
+    return max(((high - files) // 1000 for high, files in renderers), default=None)
 
 
 def run_page(browser, address, name):

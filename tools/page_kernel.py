@@ -9,6 +9,7 @@ An output is a dictionary with one kind of content: ``stdout`` or ``stderr``, te
 
 import ast
 import builtins
+import importlib
 import io
 import linecache
 import sys
@@ -31,6 +32,35 @@ RICH = {
     "svg": ("_repr_svg_", "image/svg+xml"),
     "png": ("_repr_png_", "image/png"),
 }
+
+
+class OnDemand:
+    """Where Python looks first for a module: a package that most cells do without comes when a cell imports it.
+
+    Parameters
+    ----------
+    modules : iterable of str
+    fetch : callable
+        Takes a module, and puts its package where Python looks next.
+    """
+
+    def __init__(self, modules, fetch):
+        self.modules, self.fetch = set(modules), fetch
+
+    def find_spec(self, name, path=None, target=None):
+        """Fetch the package of a module that has not come, and leave the rest to the others."""
+        if name in self.modules:
+            try:
+                self.fetch(name)
+            except Exception as error:
+                raise ModuleNotFoundError(f"{name} could not be fetched ({error})", name=name) from None
+            self.modules.remove(name)
+            importlib.invalidate_caches()
+
+
+def fetch_on_demand(modules, fetch):
+    """Have the packages of `modules` fetched when they are first imported: see `OnDemand`."""
+    sys.meta_path.insert(0, OnDemand(modules, fetch))
 
 
 class Printed(io.TextIOBase):

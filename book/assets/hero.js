@@ -79,9 +79,9 @@ function picture(predicted, measured) {
   const tick = error => `<text x="46" y="${y(error) + 5}" text-anchor="end">${error}</text>`;
   const line = predicted.map((error, k) => `${x(k)} ${y(error)}`).join("L");
   const points = measured.map((error, k) => `<circle cx="${x(k)}" cy="${y(error)}" r="6"/>`).join("");
-  const steps = [1, 4, 8, 12].map(k => `<text x="${x(k - 1)}" y="302" text-anchor="middle">${k}</text>`).join("");
+  const steps = [1, 4, 8, 12].map(k => `<text x="${x(k - 1)}" y="303" text-anchor="middle">${k}</text>`).join("");
   return `<path class="hero-axis" d="M52 20V280H612"/>${[0, 0.5, 1, 1.5].map(tick).join("")}${steps}
-    <text x="612" y="322" text-anchor="end">iteration</text><text x="62" y="22">error</text>
+    <text x="612" y="328" text-anchor="end">iteration</text><text x="62" y="22">error</text>
     <path class="hero-nothing" d="M52 ${y(1)}H612"/><path class="hero-predicted" d="M${line}"/>
     <g class="hero-measured">${points}</g>`;
 }

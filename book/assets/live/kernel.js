@@ -8,9 +8,8 @@ export class Kernel {
     this.worker = new Worker(new URL("worker.js", import.meta.url), { type: "module" });
     this.worker.onmessage = ({ data }) => this.hear(data);
     this.worker.onerror = ({ message }) => this.end(message ?? "its script could not be loaded");
-    const { runtime, packages, folder } = settings;
-    const place = new URL(runtime, import.meta.url);
-    this.ready = this.ask("start", { runtime: place.href, packages, folder }, progress).catch((error) => {
+    const place = new URL(settings.runtime, import.meta.url);
+    this.ready = this.ask("start", { ...settings, runtime: place.href }, progress).catch((error) => {
       throw error.stopped ? error : new Error(`Python could not be loaded from ${place.host} (${error.message})`);
     });
   }
