@@ -177,19 +177,20 @@ class Tasks:
         Parts are tuples of what is added up, or None.
         """
         while len(parts) > 1:
-            groups = blocks(len(parts), FAN_IN)
-            parts = self.spread(_add, ((parts[group],) for group in groups))
+            parts = self._added(parts, _add)
         return parts[0]
+
+    def _added(self, parts, task):
+        groups = blocks(len(parts), FAN_IN)
+        return self.spread(task, ((parts[group],) for group in groups))
 
     def collect(self, found):
         """Return what tasks found for their rows, and the sum of what adds up.
 
         Each of them returns a pair: the rows, and a tuple of what adds up.
         """
-        rows, parts = (
-            self.spread(itemgetter(k), ((each,) for each in found)) for k in (0, 1)
-        )
-        total = self.total(parts)
+        rows = self.spread(itemgetter(0), ((each,) for each in found))
+        total = self.total(self._added(found, _add_seconds))
         total, *rows = self.client.gather([total, *rows])
         return rows, total
 
@@ -198,11 +199,16 @@ class Tasks:
 
         `inputs` are futures of tuples that begin with P and r.
         """
-        if type(denoiser).statistics is Denoiser.statistics:
+        if not learns(denoiser):
             return denoiser
         learned = self.spread(_statistics, ((each, F, denoiser) for each in inputs))
         statistics = self.total(learned).result()
         return denoiser if statistics is None else denoiser.refit_from(statistics)
+
+
+def learns(denoiser):
+    """Return whether a denoiser learns from all rows, by `Denoiser.statistics`."""
+    return type(denoiser).statistics is not Denoiser.statistics
 
 
 def _given(value):
@@ -217,3 +223,7 @@ def _statistics(given, F, denoiser):
 def _add(parts):
     parts = [part for part in parts if part is not None]
     return tuple(map(sum, zip(*parts, strict=True))) if parts else None
+
+
+def _add_seconds(pairs):
+    return _add([second for _, second in pairs])

@@ -10,7 +10,14 @@ lost: Dask lets another one load its shards, and the iteration goes on.
 import numpy as np
 from tqdm import tqdm
 
-from ._cluster import Checkpoint, Tasks, check_client, check_cluster, pickled
+from ._cluster import (
+    Checkpoint,
+    Tasks,
+    check_client,
+    check_cluster,
+    learns,
+    pickled,
+)
 from ._validation import check_finite, check_integer, quiet
 from .amp import (
     AMPRun,
@@ -50,6 +57,11 @@ def _update(Y, given, m, F, denoiser, damping):
     return A, (Y.T @ A, second_moment(A, m), jacobian * (len(P) / m))
 
 
+def _iterate(Y, r, A, given, *rest):
+    """Return what `_update` does, in one task."""
+    return _update(Y, _denoiser_input(Y, r, A, given), *rest)
+
+
 class _RowsOnWorkers(Tasks):
     """Lines 4 to 7 of Algorithm 1 on shards, as `amptutorial.amp.update_rows`."""
 
@@ -69,11 +81,14 @@ class _RowsOnWorkers(Tasks):
         F, floored = form_precision(Q, Gamma, self.r_u, denoiser)
         A = [state.A[part] for part in self.shards.slices]
         given = self.share((state.B, Gamma, m))
-        each = zip(self.scores, self.r, A, strict=True)
-        inputs = self.spread(_denoiser_input, ((*one, given) for one in each))
-        denoiser = self.refit(denoiser, inputs, F)
-        each, rest = zip(self.scores, inputs, strict=True), (m, F, denoiser, damping)
-        updated = self.spread(_update, ((*one, *rest) for one in each))
+        each = [(*one, given) for one in zip(self.scores, self.r, A, strict=True)]
+        task = _iterate
+        if learns(denoiser):  # from all rows, before any of them is updated
+            inputs, task = self.spread(_denoiser_input, each), _update
+            denoiser = self.refit(denoiser, inputs, F)
+            each = zip(self.scores, inputs, strict=True)
+        rest = m, F, denoiser, damping
+        updated = self.spread(task, ((*one, *rest) for one in each))
         rows, (product, Q, jacobian) = self.collect(updated)
         A = np.concatenate(rows)
         return RowStep(HalfStep(F, A, jacobian, denoiser, floored), A, product, Q)
