@@ -48,7 +48,7 @@ from .stopping import VALIDATION, best_iterate, is_crowded, set_aside
 AUTOMATIC = ("counts", "damped")
 REFINEMENTS = 5  # iterations with all counts, from the best estimate on
 # times the usual size of samples: while an estimate moves their errors average out
-MOVING, REFINING, SETTLING = 0.5, 1, 2
+MOVING, REFINING, SETTLING = 0.5, 1.5, 2
 
 # for priors under which an entry of U or V has the given variance
 DENOISERS = {
