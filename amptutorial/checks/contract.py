@@ -338,7 +338,8 @@ def _require_few_among_many(trial):
 def promise_hard_inputs(trial):
     """Estimate and Jacobian stay finite for every legal input, however extreme.
 
-    Tried are tiny and huge r, a nearly singular F, P = 0, large P and a single row.
+    Tried are tiny and huge r, a nearly singular F, P = 0, zeros in P, large P and a
+    single row.
     """
     for text, problem in trial.problem.hard().items():
         for name, value in (
@@ -368,8 +369,7 @@ def promise_frequency_scaling(trial):
 def _require_frequency_scaling(trial, one):
     """Raise unless u = x / sqrt(r) of a single row is what it is at r = 1."""
     root = np.sqrt(one.r)
-    scaled_problem = Problem(root * one.P, np.ones(1), one.r[0] * one.F)
-    direct, scaled = trial.estimate(one) / root, trial.estimate(scaled_problem)
+    direct, scaled = trial.estimate(one) / root, trial.estimate(one.at_one())
     require_close(
         direct,
         scaled,

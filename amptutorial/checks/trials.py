@@ -44,20 +44,28 @@ class Problem:
         """Return the problem with another F."""
         return Problem(self.P, self.r, F)
 
+    def at_one(self):
+        """Return what a single row asks about u = x / sqrt(r), at r = 1."""
+        return Problem(np.sqrt(self.r) * self.P, np.ones(1), self.r[0] * self.F)
+
     def other_F(self):
         """Return other matrices F, by how each is made of this one.
 
         A cache that knows F by its shape, trace, determinant or corner takes some of
-        them for this one.
+        them for this one. What is special about others invites a shortcut, or is
+        divided by.
         """
         d = len(self.F)
         turn = np.linalg.qr(np.random.default_rng(5).standard_normal((d, d)))[0]
         turned = turn @ self.F @ turn.T
         swap = [0, *range(1, d)[::-1]]
+        size = np.trace(self.F) / d
         return {
             "twice as large, and one more": 2 * self.F + np.eye(d),
             "turned, with the same trace": (turned + turned.T) / 2,
             "with axes exchanged, and the same corner": self.F[np.ix_(swap, swap)],
+            "diagonal": np.diag(size * np.arange(1, d + 1)),
+            "a multiple of the identity": size * np.eye(d),
         }
 
     def many(self, n_rows=3000):
@@ -82,11 +90,15 @@ class Problem:
         ill = (V * np.geomspace(1e-4, 1, d)) @ V.T if d > 1 else 1e-4 * F
         tiny, huge = np.array([1e-10]), np.array([1e10])
         larger = np.vstack([1e6 * P[:1], P[1:]])
+        number = np.add.outer(np.arange(len(P)), np.arange(d))
+        # some entries of even rows, all but one of odd ones
+        absent = np.where(number[:, :1] % 2, number % d > 0, number % 3 == 0)
         return {
             "a tiny r = 1e-10": Problem(P[:1], tiny, F),
             "a huge r = 1e10, and p 1e5 times as large": Problem(1e5 * P[:1], huge, F),
             "an F with the eigenvalue 1e-4": Problem(P, r, (ill + ill.T) / 2),
             "P = 0": Problem(0 * P, r, F),
+            "zeros in P": Problem(np.where(absent, 0, P), r, F),
             "a row of P that is 1e6 times as large as others": Problem(larger, r, F),
             "a single row": self.rows([0]),
         }
