@@ -231,6 +231,15 @@ def test_a_convexity_that_is_too_large_is_found_without_a_belief(factor, fails):
     assert ("is too large for row" in result.message) is fails
 
 
+def test_a_denoiser_that_has_no_penalty_is_told_so():
+    class Silent(Denoiser):
+        estimate, inverses = Right.estimate, Right.inverses
+
+    trial = Trial(Silent, draw_problem(40, 3, np.random.default_rng(0), SquaredNorm.rows), SquaredNorm())
+    with pytest.raises(AssertionError, match="penalty is inherited"):
+        CHECKS["penalty"](trial)
+
+
 def test_many_rows_are_a_row_and_a_part_of_another():
     problem = Problem(np.full((40, 2), 3.0), np.ones(40), np.eye(2))
     ratio = problem.many(500).P / 3.0
@@ -360,17 +369,25 @@ def by_lines(name):
         with ThreadPoolExecutor(1) as pool:
             return pool.submit(looped, self, P, r, F).result()
 
-    methods = {each.__name__: each for each in (paths, converging, looped, in_a_thread)}
+    def in_blocks(self, P, r, F):
+        blocks = zip(*(np.array_split(each, len(P) // 500 + 1) for each in (P, r)), strict=True)
+        return np.concatenate([paths(self, *block, F) for block in blocks])
+
+    def by_a_library(self, P, r, F):
+        H = self.inverses(r, F).reshape(len(P), -1)
+        return np.apply_along_axis(lambda row: row[: len(F)] @ row[len(F) :].reshape(F.shape), 1, np.hstack([P, H]))
+
+    methods = {each.__name__: each for each in (paths, in_blocks, converging, looped, in_a_thread, by_a_library)}
     cls = type("Counted", (Right,), {"estimate": methods[name]})
     return Trial(cls, draw_problem(40, 3, np.random.default_rng(0)))
 
 
-@pytest.mark.parametrize("name", ["paths", "converging"])
+@pytest.mark.parametrize("name", ["paths", "in_blocks", "converging"])
 def test_lines_that_do_not_grow_with_the_rows_are_no_loop(name):
     CHECKS["speed"](by_lines(name))
 
 
-@pytest.mark.parametrize("name", ["looped", "in_a_thread"])
+@pytest.mark.parametrize("name", ["looped", "in_a_thread", "by_a_library"])
 def test_a_loop_is_found_in_every_thread(name):
     with pytest.raises(AssertionError, match=r"lines of Python for every further row.* 4040 rows: "):
         CHECKS["speed"](by_lines(name))

@@ -119,8 +119,8 @@ def _setting(centroids, probabilities):
             lambda P, r, F: np.outer(np.sqrt(r), probabilities @ tiny),
         ),
         Limit(
-            "Between u = c and u = -c F drops out, and tanh(sqrt(r) p c^T + log(q) / 2) "
-            "is left, if c is q times as probable as -c",
+            "Between u = c and u = -c F drops out. If c is q times as probable as -c, "
+            "tanh(sqrt(r) p c^T + log(q) / 2) decides",
             {"centroids": [one.tolist(), (-one).tolist()], "probabilities": RARE},
             lambda P, r, F: np.outer(np.sqrt(r) * _between(P @ one, r), one),
         ),

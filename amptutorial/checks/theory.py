@@ -5,9 +5,8 @@ import copy
 import numpy as np
 
 from ..beliefs import Penalty, Prior
-from ..denoisers import Denoiser
 from .contract import check
-from .trials import Problem, observe
+from .trials import Problem, is_own, observe
 from .verdict import require, short, short_pair
 
 # problems that are asked for by name
@@ -18,7 +17,7 @@ def _has_penalty(trial):
     return isinstance(trial.belief, Penalty) or (
         trial.belief is None
         and trial.denoiser.precision == "argmin"
-        and type(trial.denoiser).penalty is not Denoiser.penalty
+        and is_own(trial.denoiser, "penalty")
     )
 
 
@@ -147,6 +146,10 @@ def promise_penalty(trial):
 
     It is the same g that estimate() minimises.
     """
+    require(
+        is_own(trial.denoiser, "penalty"),
+        "penalty is inherited, and that of the base class is 0, as if there were none",
+    )
     _require_convexity(trial)
     if trial.belief is None:
         _require_a_sum_over_rows(trial)

@@ -2,6 +2,7 @@
 
 import itertools
 import sys
+import sysconfig
 import threading
 import time
 from collections.abc import Callable
@@ -14,6 +15,10 @@ import numpy as np
 from ..beliefs import Belief, Penalty
 from ..denoisers import Denoiser
 from .verdict import require
+
+LIBRARIES = tuple(
+    map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib", "platlib"))
+)
 
 
 @dataclass(frozen=True)
@@ -147,6 +152,8 @@ class Limit:
 def count_lines(denoiser, method, P, r, F):
     """Count the lines of Python that a call of `method` executes, in all its threads.
 
+    Those of installed libraries do not count: how they go about a sum is theirs.
+
     Returns
     -------
     lines : int
@@ -176,6 +183,8 @@ def traced(counter, function, *arguments):
     """
 
     def trace(frame, event, argument):
+        if frame.f_code.co_filename.startswith(LIBRARIES):
+            return None
         if event == "line":
             next(counter)
         return trace
@@ -218,6 +227,21 @@ def ready_made(cls):
     )
 
 
+def is_own(denoiser, method):
+    """Say whether a method is other than that of the base class.
+
+    It may hang on the denoiser itself, as a function made in its constructor does.
+
+    Examples
+    --------
+    >>> from amptutorial.denoisers import Ridge
+    >>> is_own(Ridge(1.0), "penalty"), is_own(Ridge(1.0), "refit")
+    (True, False)
+    """
+    found = getattr(denoiser, method)
+    return getattr(found, "__func__", found) is not getattr(Denoiser, method)
+
+
 @dataclass(frozen=True)
 class Trial:
     """A denoiser, rows to try it on, and the belief that it should hold.
@@ -253,12 +277,7 @@ class Trial:
 
     def inherits(self, method):
         """Say whether `method`, of the denoiser that AMP asks, is the base class's."""
-        cls = type(self.denoiser)
-        own = (
-            getattr(cls, name) is not getattr(Denoiser, name)
-            for name in ("denoise", method)
-        )
-        return not any(own)
+        return not any(is_own(self.denoiser, name) for name in ("denoise", method))
 
     @cached_property
     def first(self):
