@@ -96,14 +96,15 @@ class Problem:
         tiny, huge = np.array([1e-10]), np.array([1e10])
         larger = np.vstack([1e6 * P[:1], P[1:]])
         number = np.add.outer(np.arange(len(P)), np.arange(d))
-        # some entries of even rows, all but one of odd ones
+        # some entries of even rows, all but one of odd ones. The others are positive:
+        # where a minimiser is zero, an entry of p that is zero too may lie on a kink
         absent = np.where(number[:, :1] % 2, number % d > 0, number % 3 == 0)
         return {
             "a tiny r = 1e-10": Problem(P[:1], tiny, F),
             "a huge r = 1e10, and p 1e5 times as large": Problem(1e5 * P[:1], huge, F),
             "an F with the eigenvalue 1e-4": Problem(P, r, (ill + ill.T) / 2),
             "P = 0": Problem(0 * P, r, F),
-            "zeros in P": Problem(np.where(absent, 0, P), r, F),
+            "zeros in P": Problem(np.where(absent, 0, np.abs(P)), r, F),
             "a row of P that is 1e6 times as large as others": Problem(larger, r, F),
             "a single row": self.rows([0]),
         }
