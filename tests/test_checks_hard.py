@@ -350,6 +350,21 @@ def test_estimates_at_different_f_come_from_one_prior(factor, offset, fails):
         CHECKS["jacobian_symmetric"](trial)
 
 
+class Signs(Denoiser):
+    """The posterior mean for u = 0.3 and u = -0.3, which F is no part of."""
+
+    precision = "posterior"
+
+    def estimate(self, P, r, F):
+        root = 0.3 * np.sqrt(r)[:, None]
+        return root * np.tanh(root * P)
+
+
+def test_an_estimate_that_does_not_depend_on_f_comes_from_one_prior():
+    for seed in range(20):
+        CHECKS["jacobian_symmetric"](Trial(Signs, draw_problem(40, 1, np.random.default_rng(seed))))
+
+
 def by_lines(name):
     """Return a trial of a `Right` whose estimate is computed in one of several ways."""
 

@@ -518,7 +518,7 @@ def _require_one_prior(trial):
         """Return the two derivatives by central differences, each (N, d)."""
         turn = step * F.max() * np.outer(g, g)
         left, right = (trial.estimate(Problem(P, r, F + s * turn)) for s in (-1, 1))
-        h = step * np.abs(P).max(axis=1)
+        h = step * (np.abs(P).max(axis=1) + np.sqrt(F.max()))
         by_p = [
             [(square(p + k * e, s) - square(p - k * e, s)) / (2 * k) for e in np.eye(d)]
             for p, s, k in zip(P, r, h, strict=True)
@@ -526,7 +526,9 @@ def _require_one_prior(trial):
         return (right - left) / (2 * step * F.max()), -np.array(by_p) / 2
 
     fine, coarse = np.array(both(1e-3)), np.array(both(2e-3))
-    scale = np.abs(fine).max(axis=(0, 2))
+    # an estimate that does not depend on F at all has round-off left
+    size = np.abs(trial.estimate(Problem(P, r, F))).max(axis=1) / F.max()
+    scale = np.abs(fine).max(axis=(0, 2)) + 0.01 * size
     error = np.abs(fine[0] - fine[1]).max(axis=1)
     tolerance = 1e-3 * scale + 2 * np.abs(fine - coarse).max(axis=(0, 2)) + 1e-12
     i = (error / tolerance).argmax()
