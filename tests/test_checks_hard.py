@@ -143,7 +143,47 @@ def one_for_zero(self, P, r, F):
     return np.where(P == 0, 1.0, Right.estimate(self, P, r, F))
 
 
+def untouched(self, P, r, F):
+    return np.where(P == 0, 0.0, Right.estimate(self, P, r, F))
+
+
+def diagonal_shortcut(self, P, r, F):
+    if np.array_equal(F, np.diag(np.diag(F))):
+        return P / (F[0, 0] + 1 / r[:, None])
+    return Right.estimate(self, P, r, F)
+
+
+def between_modes(self, P, r, F):
+    """Divide by the gaps between the eigenvalues of F, to no end but where two are equal."""
+    w = np.linalg.eigvalsh(F)
+    return Right.estimate(self, P, r, F) + 0 / (w[1] - w[0])
+
+
+def jacobian_of(change):
+    """Return methods of a `Right` whose Jacobian is that of another r and F, by the rows that it takes."""
+
+    def mean_jacobian(self, P, r, F):
+        r, F, rows = change(P, r, F)
+        return self.inverses(r, F)[rows].sum(axis=0) / len(P)
+
+    return {"mean_jacobian": mean_jacobian}
+
+
+ALL = slice(None)
+
+
 WRONG = {
+    "what has no pull stays zero": ("optimality", {"estimate": untouched}),
+    "a shortcut for a diagonal F": ("optimality", {"estimate": diagonal_shortcut}),
+    "equal eigenvalues": ("optimality", {"estimate": between_modes}),
+    "the Jacobian has a floor of r": ("jacobian", jacobian_of(lambda P, r, F: (np.maximum(r, 0.05), F, ALL))),
+    "the Jacobian has a largest r": ("jacobian", jacobian_of(lambda P, r, F: (np.minimum(r, 100), F, ALL))),
+    "the Jacobian has a jitter": ("jacobian", jacobian_of(lambda P, r, F: (r, F + 1e-3 * np.eye(len(F)), ALL))),
+    "the Jacobian lacks rows without a pull": ("jacobian", jacobian_of(lambda P, r, F: (r, F, P.all(axis=1)))),
+    "the penalty of a single row": (
+        "penalty",
+        {"penalty": lambda self, X, r: (len(r) > 1) * Right.penalty(self, X, r)},
+    ),
     "r is floored": ("frequency_scaling", {"inverses": floor_of_r}),
     "F is floored, and may not be indefinite": ("optimality", {"inverses": floor_of_F}),
     "iterations are cut short": ("optimality", {"estimate": iterated}),
@@ -189,6 +229,15 @@ def test_a_convexity_that_is_too_large_is_found_without_a_belief(factor, fails):
     result = next(each for each in check_denoiser(wrong).results if each.name == "penalty")
     assert result.passed is not fails, result.message
     assert ("is too large for row" in result.message) is fails
+
+
+def test_a_denoiser_that_has_no_penalty_is_told_so():
+    class Silent(Denoiser):
+        estimate, inverses = Right.estimate, Right.inverses
+
+    trial = Trial(Silent, draw_problem(40, 3, np.random.default_rng(0), SquaredNorm.rows), SquaredNorm())
+    with pytest.raises(AssertionError, match="penalty is inherited"):
+        CHECKS["penalty"](trial)
 
 
 def test_many_rows_are_a_row_and_a_part_of_another():
@@ -244,6 +293,78 @@ def test_what_learns_rows_of_another_length_is_found(times, scale, fails):
         reviews._require_learned_scale(trial, scale)
 
 
+def test_what_learns_from_the_first_rows_alone_is_found():
+    class FromAHundred(GaussianPosterior):
+        def refit(self, P, r, F):
+            return FromAHundred(super().refit(P[:100], r[:100], F).covariance, learn=True)
+
+    problem = draw_problem(40, 3, np.random.default_rng(0), reviews.FewLongRows(5.0))
+    with pytest.raises(AssertionError, match="raise the likelihood"):
+        reviews._require_learned_scale(Trial(lambda: FromAHundred(1.0, learn=True), problem), 3.0)
+
+
+def test_what_is_frozen_has_learned():
+    class Forgets(GaussianPosterior):
+        def refit(self, P, r, F):
+            return Forgets(super().refit(P, r, F).covariance, learn=True)
+
+        def frozen(self):
+            return GaussianPosterior(1.0)
+
+    problem = draw_problem(40, 3, np.random.default_rng(0), reviews.FewLongRows(5.0))
+    with pytest.raises(AssertionError, match="estimates otherwise"):
+        reviews.promise_refit.measure(Trial(lambda: Forgets(1.0, learn=True), problem))
+
+
+class TwoKinds(Denoiser):
+    """The posterior mean for two kinds of rows, N(centre, I) and N(-centre, I), both as probable.
+
+    The evidence of a kind has the term -r centre F centre^T / 2 in common with the other's, unless `offset` is added to
+    one of the centres.
+    """
+
+    precision = "posterior"
+
+    def __init__(self, factor, offset):
+        self.factor, self.offset = factor, offset
+
+    def estimate(self, P, r, F):
+        K = np.linalg.inv(F + np.eye(len(F)) / r[:, None, None])
+        kinds = []
+        for centre in (1.0 + self.offset, -1.0):
+            centres = np.sqrt(r)[:, None] * np.full(P.shape, centre)
+            Y = P - centres @ F
+            mean = np.einsum("ikl,il->ik", K, Y)
+            cross, square = (centres * P).sum(axis=1), np.einsum("ik,kl,il->i", centres, F, centres)
+            kinds.append((cross - self.factor * square / 2 + (Y * mean).sum(axis=1) / 2, centres + mean))
+        (a, first), (b, second) = kinds
+        share = 1 / (1 + np.exp(np.clip(b - a, -700, 700)))[:, None]
+        return share * first + (1 - share) * second
+
+
+@pytest.mark.parametrize(("factor", "offset", "fails"), [(1, 0, 0), (1, 0.5, 0), (1.2, 0, 0), (1.2, 0.5, 1)])
+def test_estimates_at_different_f_come_from_one_prior(factor, offset, fails):
+    """A wrong factor before what both kinds have in common changes nothing."""
+    trial = Trial(lambda: TwoKinds(factor, offset), draw_problem(40, 2, np.random.default_rng(0)))
+    with pytest.raises(AssertionError, match="the posterior mean of one prior") if fails else nullcontext():
+        CHECKS["jacobian_symmetric"](trial)
+
+
+class Signs(Denoiser):
+    """The posterior mean for u = 0.3 and u = -0.3, which F is no part of."""
+
+    precision = "posterior"
+
+    def estimate(self, P, r, F):
+        root = 0.3 * np.sqrt(r)[:, None]
+        return root * np.tanh(root * P)
+
+
+def test_an_estimate_that_does_not_depend_on_f_comes_from_one_prior():
+    for seed in range(20):
+        CHECKS["jacobian_symmetric"](Trial(Signs, draw_problem(40, 1, np.random.default_rng(seed))))
+
+
 def by_lines(name):
     """Return a trial of a `Right` whose estimate is computed in one of several ways."""
 
@@ -263,17 +384,25 @@ def by_lines(name):
         with ThreadPoolExecutor(1) as pool:
             return pool.submit(looped, self, P, r, F).result()
 
-    methods = {each.__name__: each for each in (paths, converging, looped, in_a_thread)}
+    def in_blocks(self, P, r, F):
+        blocks = zip(*(np.array_split(each, len(P) // 500 + 1) for each in (P, r)), strict=True)
+        return np.concatenate([paths(self, *block, F) for block in blocks])
+
+    def by_a_library(self, P, r, F):
+        H = self.inverses(r, F).reshape(len(P), -1)
+        return np.apply_along_axis(lambda row: row[: len(F)] @ row[len(F) :].reshape(F.shape), 1, np.hstack([P, H]))
+
+    methods = {each.__name__: each for each in (paths, in_blocks, converging, looped, in_a_thread, by_a_library)}
     cls = type("Counted", (Right,), {"estimate": methods[name]})
     return Trial(cls, draw_problem(40, 3, np.random.default_rng(0)))
 
 
-@pytest.mark.parametrize("name", ["paths", "converging"])
+@pytest.mark.parametrize("name", ["paths", "in_blocks", "converging"])
 def test_lines_that_do_not_grow_with_the_rows_are_no_loop(name):
     CHECKS["speed"](by_lines(name))
 
 
-@pytest.mark.parametrize("name", ["looped", "in_a_thread"])
+@pytest.mark.parametrize("name", ["looped", "in_a_thread", "by_a_library"])
 def test_a_loop_is_found_in_every_thread(name):
     with pytest.raises(AssertionError, match=r"lines of Python for every further row.* 4040 rows: "):
         CHECKS["speed"](by_lines(name))

@@ -35,6 +35,13 @@ def test_results_are_not_written_among_the_submissions(tmp_path, capsys):
     assert os.listdir(tmp_path / "submissions") == ["student"]
 
 
+def test_results_are_written_to_a_file_and_rules_read_from_one(tmp_path, capsys):
+    hand_in(tmp_path / "submissions", student="")
+    for wrong, told in (({"out": tmp_path}, "is no file: name a table"), ({"config": tmp_path / "no.yml"}, "--config")):
+        assert run(tmp_path, **wrong) == 1
+        assert told in capsys.readouterr().err
+
+
 def test_a_class_of_nobody_is_told_in_a_sentence(tmp_path, capsys):
     (tmp_path / "submissions").mkdir()
     assert run(tmp_path) == 1

@@ -19,7 +19,7 @@ from grading_samples import (
     start_probe,
 )
 
-from amptutorial.denoisers import Denoiser
+from amptutorial.checks.trials import is_own
 from amptutorial.grading import remote
 
 pytestmark = pytest.mark.slow
@@ -59,7 +59,7 @@ def probe(session):
 
 def test_a_remote_denoiser_answers_like_the_student_s_class(session, probe):
     assert probe.precision == "posterior" and repr(probe).startswith("Probe(scale=2.0, center=")
-    assert type(probe).penalty is Denoiser.penalty and type(probe).convexity is not Denoiser.convexity
+    assert is_own(probe, "convexity") and not is_own(probe, "penalty")
     assert probe.convexity(np.ones(3)) == 0.5
     np.testing.assert_array_equal(ask_probe(probe, 0), [[0.0, 10.0]])
     np.testing.assert_allclose(probe.mean_jacobian(np.zeros((1, 2)), np.ones(1), np.eye(2)), 2 * np.eye(2), atol=1e-8)
@@ -80,6 +80,38 @@ def test_a_denoiser_that_learns_does_so_at_the_other_side():
         with pytest.raises(remote.NotRun, match="lost when the submission was restarted"):
             learned.estimate(P, r, F)
         assert (learner.estimate(P, r, F) == P).all()
+
+
+BY_HALVES = """
+import numpy as np
+
+from amptutorial import Denoiser
+
+
+class Halves(Denoiser):
+    def __init__(self, scale=0.5):
+        self.scale = scale
+        self.convexity = lambda r: 1 / r.max()
+
+    def estimate(self, P, r, F):
+        return self.scale * P
+
+    def statistics(self, P, r, F):
+        return (P.sum(), len(P))
+
+    def refit_from(self, statistics):
+        total, number = statistics
+        return Halves(total / number)
+"""
+
+
+def test_methods_made_in_the_constructor_and_learning_by_statistics_are_found_at_the_other_side():
+    with remote.Session(BY_HALVES.encode(), LIMITS) as session:
+        halves = remote.remote_class(session, "Halves")(session, {})
+        P, r, F = np.array([[1.0], [3.0]]), np.array([0.5, 2.0]), np.eye(1)
+        assert halves.convexity(r) == 0.5 and is_own(halves, "convexity")
+        assert (halves.refit(P, r, F).estimate(P, r, F) == 2 * P).all()
+        assert halves.penalty(P, r) == 0.0 and not is_own(halves, "penalty")
 
 
 def test_what_a_student_writes_into_arguments_is_seen(probe):

@@ -34,15 +34,20 @@ def test_hard_problems_are_as_hard_as_they_say():
     larger = hard["a row of P that is 1e6 times as large as others"].P
     assert np.allclose(larger[0], 1e6 * PROBLEM.P[0]) and np.array_equal(larger[1:], PROBLEM.P[1:])
     assert not hard["P = 0"].P.any() and len(hard["a single row"].P) == 1
+    kept = hard["zeros in P"].P != 0
+    assert np.array_equal(hard["zeros in P"].P[kept], np.abs(PROBLEM.P[kept]))
+    assert (kept[1::2].sum(axis=1) == 1).all() and set(kept[::2].sum(axis=1)) == {2}
 
 
 def test_other_matrices_share_what_a_cache_may_go_by():
     F = PROBLEM.F
-    scaled, turned, swapped = PROBLEM.other_F().values()
+    scaled, turned, swapped, diagonal, equal = PROBLEM.other_F().values()
     assert np.allclose(np.linalg.eigvalsh(scaled), 2 * np.linalg.eigvalsh(F) + 1)
     for other in (turned, swapped):
         assert np.allclose(np.linalg.eigvalsh(other), np.linalg.eigvalsh(F)) and not np.allclose(other, F)
     assert swapped[0, 0] == F[0, 0]
+    assert np.array_equal(np.diag(np.diag(diagonal)), diagonal) and len(set(np.diag(diagonal))) == len(F)
+    assert np.allclose(equal, np.trace(F) / 3 * np.eye(3))
 
 
 def test_rows_at_extreme_rates_are_noise_or_have_the_length_of_their_signal():

@@ -7,6 +7,7 @@
 Right denoisers are all files of solutions/NN_name, which must pass every check. A wrong denoiser is one of them where
 one operator, constant or function has been exchanged, as tools/mutate.py does it, or a mistake of
 solutions/NN_name/wrong.yml. On each seed of hidden settings it is asked until a check fails, which has then killed it.
+What no seed changes, such as the prediction, is asked once, of a denoiser that passes all else.
 A mutant that no check kills and that answers as its own original does, to nine digits, on all problems of some seeds,
 computes the same and does not count; nor does one of solutions/equivalent.yml, which says why.
 
@@ -45,6 +46,7 @@ FIRST_SEED = 5000  # none that a test uses
 # what usually tells is asked first
 ORDER = "shapes frequency_scaling optimality tweedie jacobian penalty limits hard_inputs row_independence".split()
 SAME = 1e-9
+SAME_ANSWERS = ["same", ""]  # the verdict on a mutant that is none
 # modules on which no verdict depends
 UNUSED = re.compile("grading|figures|widgets|reproduce|comparison|corpus|shard|_cluster|race|rates|methods|topic")
 
@@ -70,7 +72,7 @@ def right_sources(task):
 
 
 def first_failure(task, source, seed):
-    """Return the name of a check that the denoiser fails, with its message, or None."""
+    """Return the name of a check that the denoiser fails on the settings of a seed, with its message, or None."""
     module = load(source)
     checks = {check.name: check for check in task._checks()}
     names = sorted(checks, key=lambda name: (checks[name].last, name not in ORDER, name))
@@ -82,8 +84,7 @@ def first_failure(task, source, seed):
                     checks[name].measure(trial)
             except Exception as error:  # noqa: BLE001  whatever a wrong denoiser raises
                 return name, f"{trial.title}: {describe_error(error)}"[:300]
-    result = task.check_prediction(maker(module), getattr(module, "PREDICTION", None))
-    return None if result.passed else (result.name, result.message)
+    return None
 
 
 def load(source):
@@ -140,18 +141,24 @@ def answers(one, other):
         yield tuple(outcome(trial.make(**limit.changes).estimate, *problem.copies()) for trial in (one, other))
 
 
-def judge(task, kind, source, original, seed):
-    """Return what came of one denoiser on one seed: a check and its message, "same", or None for a pass."""
+def judge(task, source, seed):
+    """Return what came of one denoiser on the settings of one seed: a check and its message, or None for a pass."""
     try:
-        verdict = first_failure(task, source, seed)
+        return first_failure(task, source, seed)
     except Exception as error:  # noqa: BLE001  it cannot even be imported
         return ["import", describe_error(error)[:300]]
-    if verdict is None and kind == "mutant" and computes_the_same(task, source, original):
-        return ["same", ""]
-    return verdict
 
 
-def in_a_child(*question):
+def judge_without_seed(task, kind, source, original):
+    """Return what no seed changes: a mutant that computes the same, a wrong prediction, or None for a pass."""
+    if kind == "mutant" and computes_the_same(task, source, original):
+        return SAME_ANSWERS
+    module = load(source)
+    result = task.check_prediction(maker(module), getattr(module, "PREDICTION", None))
+    return None if result.passed else [result.name, result.message]
+
+
+def in_a_child(judge, *question):
     """Return the verdict of `judge` by a process that may take `CPU_SECONDS`."""
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
@@ -187,6 +194,8 @@ def kept_verdicts(version):
 def run(tasks, options, version):
     """Judge every denoiser on every seed that has not been judged yet."""
     done, questions = kept_verdicts(version), []
+    # what no seed changes is asked where a denoiser passes for the first time
+    known = {key[:-1]: verdict for key, verdict in done.items() if not verdict or verdict[0] in ("same", "prediction")}
     for task in tasks:
         right = {("right", name): (source, source) for name, source in right_sources(task).items()}
         for (kind, name), (source, original) in (wrong_sources(task, options.mutants) | right).items():
@@ -194,12 +203,22 @@ def run(tasks, options, version):
             for seed in range(FIRST_SEED, FIRST_SEED + n_seeds):
                 key = (task.folder, kind, name, digest(source), seed)
                 if key not in done:
-                    questions.append((seed, key, (task, kind, source, original, seed)))
+                    questions.append((key, (task, kind, source, original)))
     # some seeds of all before all seeds of some, and everywhere at once
-    questions.sort(key=lambda question: (question[0], question[1][3]))
+    questions.sort(key=lambda question: (question[0][-1], question[0][3]))
+
+    def ask(key, task, kind, source, original):
+        *one, seed = key
+        if known.get(tuple(one)) == SAME_ANSWERS:
+            return SAME_ANSWERS
+        verdict = in_a_child(judge, task, source, seed)
+        if verdict is None and tuple(one) not in known:
+            known[tuple(one)] = in_a_child(judge_without_seed, task, kind, source, original)
+        return verdict or known[tuple(one)]
+
     KEPT.mkdir(exist_ok=True)
     pool = ThreadPoolExecutor(options.jobs)
-    asked = {pool.submit(in_a_child, *question): key for _, key, question in questions}
+    asked = {pool.submit(ask, key, *question): key for key, question in questions}
     try:
         with (KEPT / f"{version}.jsonl").open("a", encoding="utf-8") as file:
             for one in tqdm(as_completed(asked), total=len(asked)):

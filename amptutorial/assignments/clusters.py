@@ -95,6 +95,14 @@ def _draw_clusters(K, d, rng, scale=1.5):
     return scale * np.linalg.solve(root, C.T).T, odds / odds.sum()
 
 
+RARE = [0.001, 0.999]
+
+
+def _between(along, r):
+    """Return the mean of 1 and -1, given p c^T, before that as probable as `RARE`."""
+    return np.tanh(np.sqrt(r) * along + np.log(RARE[0] / RARE[1]) / 2)
+
+
 def _setting(centroids, probabilities):
     K, d = centroids.shape
     one, tiny = centroids[0], 1e-8 * centroids
@@ -111,10 +119,10 @@ def _setting(centroids, probabilities):
             lambda P, r, F: np.outer(np.sqrt(r), probabilities @ tiny),
         ),
         Limit(
-            "Between u = c and u = -c, equally probable, F drops out, and "
-            "tanh(sqrt(r) p c^T) decides",
-            {"centroids": [one.tolist(), (-one).tolist()], "probabilities": [0.5, 0.5]},
-            lambda P, r, F: np.outer(np.sqrt(r) * np.tanh(np.sqrt(r) * (P @ one)), one),
+            "Between u = c and u = -c F drops out. If c is q times as probable as -c, "
+            "tanh(sqrt(r) p c^T + log(q) / 2) decides",
+            {"centroids": [one.tolist(), (-one).tolist()], "probabilities": RARE},
+            lambda P, r, F: np.outer(np.sqrt(r) * _between(P @ one, r), one),
         ),
     )
     params = {"centroids": centroids.tolist(), "probabilities": probabilities.tolist()}

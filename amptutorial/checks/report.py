@@ -2,7 +2,6 @@
 
 import html
 import re
-import sysconfig
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,16 +11,13 @@ from ..denoisers import check_is_denoiser
 from .contract import CONTRACT_CHECKS
 from .prediction import promise_state_evolution
 from .theory import THEORY_CHECKS
-from .trials import Trial, trial_of
+from .trials import LIBRARIES, Trial, trial_of
 from .verdict import require
 
 # on a page of the book tables in outputs have no padding of their own
 CELL = "text-align:left;vertical-align:top;padding:0.2em 0.8em 0.2em 0"
 
-LIBRARIES = (
-    str(Path(__file__).parents[1]),
-    *map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib", "platlib")),
-)
+NOT_THE_STUDENT = (str(Path(__file__).parents[1]), *LIBRARIES)
 
 CHECKS = {
     check.name: check
@@ -320,7 +316,7 @@ def _line(error):
     """
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         path = Path(frame.filename)
-        if path.is_file() and not str(path).startswith(LIBRARIES):
+        if path.is_file() and not str(path).startswith(NOT_THE_STUDENT):
             return f" ({path.name}, line {frame.lineno})"
     return ""
 

@@ -5,17 +5,19 @@ import copy
 import numpy as np
 
 from ..beliefs import Penalty, Prior
-from ..denoisers import Denoiser
 from .contract import check
-from .trials import Problem, observe
+from .trials import Problem, is_own, observe
 from .verdict import require, short, short_pair
+
+# problems that are asked for by name
+ILL, TURNED = "an F with the eigenvalue 1e-4", "turned, with the same trace"
 
 
 def _has_penalty(trial):
     return isinstance(trial.belief, Penalty) or (
         trial.belief is None
         and trial.denoiser.precision == "argmin"
-        and type(trial.denoiser).penalty is not Denoiser.penalty
+        and is_own(trial.denoiser, "penalty")
     )
 
 
@@ -60,8 +62,7 @@ def _questions(trial, problem):
     kinks, c = trial.near_kinks, _convexity(trial)
     near = {} if kinks is None else {"p near a kink of the estimate": kinks}
     if trial.belief is None:
-        ill = "an F with the eigenvalue 1e-4"
-        return {ill: problem.hard()[ill]} | rates | _indefinite(problem, c)
+        return {ILL: problem.hard()[ILL]} | rates | _indefinite(problem, c)
     return problem.hard() | rates | other | near | _indefinite(problem, c)
 
 
@@ -145,6 +146,10 @@ def promise_penalty(trial):
 
     It is the same g that estimate() minimises.
     """
+    require(
+        is_own(trial.denoiser, "penalty"),
+        "penalty is inherited, and that of the base class is 0, as if there were none",
+    )
     _require_convexity(trial)
     if trial.belief is None:
         _require_a_sum_over_rows(trial)
@@ -166,7 +171,7 @@ def _require_the_belief(trial):
         each = trial.penalties(rows, rates)
         value, first = (trial.penalty(rows[:n], rates[:n]) for n in (None, 1))
         require(
-            np.isclose(value, each.sum(), rtol=1e-8, atol=1e-12),
+            np.allclose([value, first], [each.sum(), each[0]], rtol=1e-8, atol=1e-12),
             f"penalty is {value:.6g} for {text}, the sum of g(x_i / sqrt(r_i)) is "
             f"{each.sum():.6g}; for the first row alone, x = {short(rows[0])}, "
             f"r = {rates[0]:.3g}, it is {first:.6g} and g = {each[0]:.6g}",
@@ -317,21 +322,45 @@ def promise_jacobian(trial):
 
     Central differences of the estimate find the same.
     """
-    turned = list(trial.problem.other_F().values())[1]
-    problems = {"": trial.problem, "F turned: ": trial.problem.with_F(turned)}
+    problem = trial.problem
+    few, turned = problem.rows(slice(12)), problem.other_F()[TURNED]
+    problems = {"": problem, "F turned: ": problem.with_F(turned)}
+    problems |= {f"{text}: ": few.hard()[text] for text in (ILL, "zeros in P")}
     if _has_penalty(trial):
         kinks, c = trial.near_kinks, _convexity(trial)
         if kinks is not None:
             problems["p near a kink of the estimate: "] = kinks
-        for text, problem in _indefinite(trial.problem, c).items():
-            problems[f"{text}: "] = problem
+        for text, least in _indefinite(problem, c).items():
+            problems[f"{text}: "] = least
     for where, problem in problems.items():
         fine, kinks = _difference_jacobian(trial, problem)
         tolerance = 1e-4 * (np.abs(fine).max() + 1e-12) + kinks
         for name, answer in _jacobians(trial):
             given = answer(problem)
             _require_jacobian(where + name, given, fine, tolerance, len(problem.r))
+    _require_jacobian_at_any_rate(trial)
     _require_mean_over_blocks(trial)
+
+
+def _require_jacobian_at_any_rate(trial):
+    """Raise unless the Jacobian of u = x / sqrt(r) by p is what it is at r = 1.
+
+    Each row is asked alone: a mean would hide those of a small r.
+    """
+    extreme = trial.problem.extreme_rates()
+    for i, r in enumerate(extreme.r):
+        one = extreme.rows([i])
+        direct, scaled = trial.mean_jacobian(one) / r, trial.mean_jacobian(one.at_one())
+        # of a row that is known for certain, round-off is left
+        slack = 1e-6 * np.abs(trial.estimate(one)).max() / np.abs(one.P).max() / r
+        error = np.abs(direct - scaled)
+        entry = k, l = np.unravel_index(error.argmax(), error.shape)  # noqa: E741
+        require(
+            (error <= 1e-3 * np.abs(scaled).max() + slack).all(),
+            f"at r = {r:.3g}, p = {short(one.P[0])}: mean_jacobian(p, r, F)[{k}, {l}] "
+            f"= {r * direct[entry]:.6g}, but r mean_jacobian(sqrt(r) p, 1, r F)[{k}, "
+            f"{l}] = {r * scaled[entry]:.6g}, as the estimate demands",
+        )
 
 
 def _jacobians(trial):
@@ -442,7 +471,8 @@ def _differences(trial, problem, step):
 def promise_jacobian_symmetric(trial):
     """The Jacobian is symmetric and has no negative eigenvalue.
 
-    Minimisers and posterior means are gradients of convex functions of p.
+    Minimisers and posterior means are gradients of convex functions of p. Posterior
+    means at different F come from one prior.
     """
     # a row known for certain has a Jacobian of round-off alone
     typical = np.abs(trial.mean_jacobian()).max()
@@ -462,6 +492,53 @@ def promise_jacobian_symmetric(trial):
             smallest >= -slack,
             f"the {text} Jacobian has the negative eigenvalue {smallest:.3g}",
         )
+    if trial.denoiser.precision == "posterior" and not _has_prior(trial):
+        _require_one_prior(trial)
+
+
+def _require_one_prior(trial):
+    """Raise unless estimates at different F are posterior means under one prior.
+
+    The partition function Z(p, F) = E exp(p x^T - x F x^T / 2) solves a heat equation.
+    Its gradient by p says for every vector g that the derivative of E(x | p) by F in
+    the direction g^T g is that of -E((x g^T)^2 | p) / 2 by p.
+    """
+    P, r, F = trial.problem.rows(slice(16)).copies()
+    P *= np.linspace(0.05, 1, len(P))[:, None]  # the parts of a prior compete near zero
+    d = len(F)
+    g = np.random.default_rng(7).standard_normal(d)
+    g /= np.linalg.norm(g)
+
+    def square(p, r_i):
+        """Return E((x g^T)^2 | p) for a single row."""
+        one = Problem(p[None], np.array([r_i]), F)
+        return g @ trial.mean_jacobian(one) @ g + (trial.estimate(one)[0] @ g) ** 2
+
+    def both(step):
+        """Return the two derivatives by central differences, each (N, d)."""
+        turn = step * F.max() * np.outer(g, g)
+        left, right = (trial.estimate(Problem(P, r, F + s * turn)) for s in (-1, 1))
+        h = step * (np.abs(P).max(axis=1) + np.sqrt(F.max()))
+        by_p = [
+            [(square(p + k * e, s) - square(p - k * e, s)) / (2 * k) for e in np.eye(d)]
+            for p, s, k in zip(P, r, h, strict=True)
+        ]
+        return (right - left) / (2 * step * F.max()), -np.array(by_p) / 2
+
+    fine, coarse = np.array(both(1e-3)), np.array(both(2e-3))
+    # an estimate that does not depend on F at all has round-off left
+    size = np.abs(trial.estimate(Problem(P, r, F))).max(axis=1) / F.max()
+    scale = np.abs(fine).max(axis=(0, 2)) + 0.01 * size
+    error = np.abs(fine[0] - fine[1]).max(axis=1)
+    tolerance = 1e-3 * scale + 2 * np.abs(fine - coarse).max(axis=(0, 2)) + 1e-12
+    i = (error / tolerance).argmax()
+    require(
+        error[i] <= tolerance[i],
+        f"row {i}, p = {short(P[i])}, r = {r[i]:.3g}: as F grows along {short(g)} the "
+        f"estimate changes by {short(fine[0, i])}; the posterior mean of one prior, "
+        f"with this Jacobian, by {short(fine[1, i])}. Does F enter the evidence of "
+        "each part of the prior as it should?",
+    )
 
 
 @check("more/06_denoisers.html#prop-denoisers-lipschitz")
@@ -535,8 +612,9 @@ def promise_tweedie(trial):
     extreme = few.extreme_rates()
     # a huge r asks more of an integral over the prior than AMP does
     moderate = (extreme.r > 1e-4) & (extreme.r < 1)
-    ill = "an F with the eigenvalue 1e-4"
-    problems = {ill: hard[ill], "P = 0": hard["P = 0"], "a single row": few.rows([0])}
+    problems = {text: hard[text] for text in (ILL, "P = 0", "zeros in P")}
+    problems |= {"a single row": few.rows([0])}
+    problems["P four times as large"] = Problem(4 * few.P, few.r, few.F)
     problems["r = 1e-3"] = extreme.rows(moderate)
     problems |= {f"F {text}": few.with_F(F) for text, F in other.items()}
     for text, problem in problems.items():

@@ -75,7 +75,9 @@ def main(arguments=None):
 
 
 def _check_place(out, submissions):
-    """Raise a ValueError if the results would lie among the submissions."""
+    """Raise a ValueError if the results would lie among the submissions, or nowhere."""
+    if out.exists() and not out.is_file():
+        raise ValueError(f"--out {out} is no file: name a table, such as grades.csv")
     if out.resolve().is_relative_to(submissions.resolve()):
         raise ValueError(
             f"--out {out} lies in {submissions}, where every entry is taken for a "

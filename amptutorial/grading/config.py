@@ -147,6 +147,10 @@ def load_rules(path, number, seed=None):
     task = assignment(number)
     try:
         data = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise FileNotFoundError(
+            f"there is no file {path}: name your grading.yml with --config"
+        ) from None
     except yaml.YAMLError as error:
         raise ValueError(f"{path} is not valid YAML: {error}") from None
     optional = ("seed", "seed_file", "inherit", "attempts", "lateness", "by_hand")

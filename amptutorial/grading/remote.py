@@ -4,6 +4,7 @@ import os
 import socket
 import tempfile
 import time
+from types import MethodType
 
 import numpy as np
 
@@ -190,7 +191,12 @@ def _student_error(reply):
 
 
 class RemoteDenoiser(Denoiser):
-    """A denoiser that lives in a worker; `remote_class` makes its subclasses."""
+    """A denoiser that lives in a worker; `remote_class` makes its subclasses.
+
+    It has proxies for just those methods that the student's denoiser replaces: for the
+    others the base class serves, and a check that asks whether there is a penalty gets
+    the right answer.
+    """
 
     def __init__(self, session, params):
         self._session, self._params, self._number = session, params, None
@@ -222,6 +228,10 @@ class RemoteDenoiser(Denoiser):
         """Keep what the worker says about an object that it has made."""
         self._number = self._session.generation, reply.get("object")
         self.precision = reply.get("precision")
+        own = reply.get("overrides")
+        for method, proxy in PROXIES.items():
+            if isinstance(own, list) and method in own:
+                vars(self)[method] = MethodType(proxy, self)
 
     def _call(self, method, *arguments):
         """Return the answer of a method, and what it wrote into its arguments."""
@@ -291,7 +301,7 @@ def _derived(method):
             "derive", number=number, method=method, arguments=arguments
         )
         name = str(reply.get("name"))[:60]
-        new = object.__new__(_proxy_class(name, reply.get("overrides")))
+        new = object.__new__(_proxy_class(name))
         # it has learned: parameters cannot make it again
         new._session, new._params = self._session, None
         new._know(reply)
@@ -311,23 +321,15 @@ PROXIES = {
 
 
 def remote_class(session, name):
-    """Return a subclass of `Denoiser` that stands for the student's class `name`.
-
-    It has proxies for just those methods that the student's class replaces: for the
-    others the base class serves, and a check that asks whether there is a penalty gets
-    the right answer.
-    """
-    reply = session.ask("describe", name=name)
-    names = reply.get("ready_made")
-    proxy = _proxy_class(name, reply.get("overrides"))
+    """Return a subclass of `Denoiser` that stands for the student's class `name`."""
+    names = session.ask("describe", name=name).get("ready_made")
+    proxy = _proxy_class(name)
     proxy.ready_made = tuple(map(str, names if isinstance(names, list) else ()))
     return proxy
 
 
-def _proxy_class(name, overrides):
-    named = overrides if isinstance(overrides, list) else ()
-    methods = {method: proxy for method, proxy in PROXIES.items() if method in named}
-    return type(name, (RemoteDenoiser,), methods)
+def _proxy_class(name):
+    return type(name, (RemoteDenoiser,), {})
 
 
 def count_remote_lines(denoiser, method, *arguments):

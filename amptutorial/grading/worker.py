@@ -19,7 +19,7 @@ import numpy as np
 import amptutorial
 
 from ..checks import count_lines
-from ..checks.trials import ready_made, traced
+from ..checks.trials import is_own, ready_made, traced
 from ..denoisers import Denoiser
 from . import protocol, sandbox
 
@@ -66,20 +66,25 @@ class Worker:
         return {"prediction": prediction if is_number else repr(prediction)[:200]}
 
     def describe(self, name):
-        """Return which methods a class replaces, and of which classes it is made."""
+        """Return of which classes of the package a class is made."""
         cls = getattr(self.module, name, None)
         if not (isinstance(cls, type) and issubclass(cls, Denoiser)):
             raise TypeError(
                 f"{FILE} has no class {name} derived from amptutorial.Denoiser"
             )
-        return {"overrides": _overrides(cls), "ready_made": ready_made(cls)}
+        return {"ready_made": ready_made(cls)}
 
     def new(self, name, params):
         """Make an object; it is known by its number."""
-        self.objects.append(getattr(self.module, name)(**params))
+        return self._keep(getattr(self.module, name)(**params))
+
+    def _keep(self, denoiser):
+        """Keep an object; return its number, and what the judge has to know."""
+        self.objects.append(denoiser)
         return {
             "object": len(self.objects) - 1,
-            "precision": str(self.objects[-1].precision),
+            "precision": str(denoiser.precision),
+            "overrides": [name for name in METHODS if _is_own(denoiser, name)],
         }
 
     def call(self, number, method, arguments):
@@ -104,22 +109,17 @@ class Worker:
         cls = type(new)
         if not isinstance(new, Denoiser):
             raise TypeError(f"{method} returned {cls.__name__}, expected a Denoiser")
-        self.objects.append(new)
-        return {
-            "object": len(self.objects) - 1,
-            "precision": str(new.precision),
-            "name": cls.__name__,
-            "overrides": _overrides(cls),
-        }
+        return {"name": cls.__name__} | self._keep(new)
 
     def count_lines(self, number, method, arguments):
         """Count the lines that a call executes."""
         return {"lines": count_lines(self.objects[number], method, *arguments)[0]}
 
 
-def _overrides(cls):
-    own = [getattr(cls, name) is not getattr(Denoiser, name) for name in METHODS]
-    return [name for name, replaced in zip(METHODS, own, strict=True) if replaced]
+def _is_own(denoiser, method):
+    """Say whether a denoiser has a method of its own, or what one is made of."""
+    parts = ("refit", "statistics", "refit_from") if method == "refit" else (method,)
+    return any(is_own(denoiser, name) for name in parts)
 
 
 def _numbers(value):
