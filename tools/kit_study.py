@@ -7,7 +7,7 @@
 Right denoisers are all files of solutions/NN_name, which must pass every check. A wrong denoiser is one of them where
 one operator, constant or function has been exchanged, as tools/mutate.py does it, or a mistake of
 solutions/NN_name/wrong.yml. On each seed of hidden settings it is asked until a check fails, which has then killed it.
-What no seed changes, such as the prediction, is asked once, of a denoiser that passes all else; and one that does not end
+What no seed changes, such as the prediction, is asked once, of a denoiser that passes all else. One that does not end
 is asked on no other seed.
 A mutant that no check kills and that answers as its own original does, to nine digits, on all problems of some seeds,
 computes the same and does not count; nor does one of solutions/equivalent.yml, which says why.
