@@ -7,7 +7,8 @@
 Right denoisers are all files of solutions/NN_name, which must pass every check. A wrong denoiser is one of them where
 one operator, constant or function has been exchanged, as tools/mutate.py does it, or a mistake of
 solutions/NN_name/wrong.yml. On each seed of hidden settings it is asked until a check fails, which has then killed it.
-What no seed changes, such as the prediction, is asked once, of a denoiser that passes all else.
+What no seed changes, such as the prediction, is asked once, of a denoiser that passes all else. One that does not end
+is asked on no other seed.
 A mutant that no check kills and that answers as its own original does, to nine digits, on all problems of some seeds,
 computes the same and does not count; nor does one of solutions/equivalent.yml, which says why.
 
@@ -47,6 +48,7 @@ FIRST_SEED = 5000  # none that a test uses
 ORDER = "shapes frequency_scaling optimality tweedie jacobian penalty limits hard_inputs row_independence".split()
 SAME = 1e-9
 SAME_ANSWERS = ["same", ""]  # the verdict on a mutant that is none
+UNASKED = ["unasked", ""]  # on further seeds, what did not end on one of them
 # modules on which no verdict depends
 UNUSED = re.compile("grading|figures|widgets|reproduce|comparison|corpus|shard|_cluster|race|rates|methods|topic")
 
@@ -196,6 +198,7 @@ def run(tasks, options, version):
     done, questions = kept_verdicts(version), []
     # what no seed changes is asked where a denoiser passes for the first time
     known = {key[:-1]: verdict for key, verdict in done.items() if not verdict or verdict[0] in ("same", "prediction")}
+    endless = {key[:-1] for key, verdict in done.items() if verdict and verdict[0] == "time"}
     for task in tasks:
         right = {("right", name): (source, source) for name, source in right_sources(task).items()}
         for (kind, name), (source, original) in (wrong_sources(task, options.mutants) | right).items():
@@ -208,13 +211,17 @@ def run(tasks, options, version):
     questions.sort(key=lambda question: (question[0][-1], question[0][3]))
 
     def ask(key, task, kind, source, original):
-        *one, seed = key
-        if known.get(tuple(one)) == SAME_ANSWERS:
+        one, seed = key[:-1], key[-1]
+        if one in endless:
+            return UNASKED
+        if known.get(one) == SAME_ANSWERS:
             return SAME_ANSWERS
         verdict = in_a_child(judge, task, source, seed)
-        if verdict is None and tuple(one) not in known:
-            known[tuple(one)] = in_a_child(judge_without_seed, task, kind, source, original)
-        return verdict or known[tuple(one)]
+        if verdict is None and one not in known:
+            known[one] = in_a_child(judge_without_seed, task, kind, source, original)
+        if verdict and verdict[0] == "time":
+            endless.add(one)
+        return verdict or known[one]
 
     KEPT.mkdir(exist_ok=True)
     pool = ThreadPoolExecutor(options.jobs)
@@ -232,7 +239,7 @@ def summary(tasks, version):
     """Return the sums of what has been run, by assignment."""
     verdicts, known, found = kept_verdicts(version), equivalents(), {}
     for task in tasks:
-        own = {key[1:]: verdict for key, verdict in verdicts.items() if key[0] == task.folder}
+        own = {key[1:]: v for key, v in verdicts.items() if key[0] == task.folder and v != UNASKED}
         same = {key[1] for key, verdict in own.items() if verdict and verdict[0] == "same"}
         listed = {name for (kind, name, *_) in own if (task.folder, name) in known}
         asked = {key: v for key, v in own.items() if key[0] != "right" and key[1] not in same | listed}
