@@ -107,8 +107,8 @@ CASES = {
 NOT_DRIVEN = {
     "records and warnings, which compute nothing": "AMPIterate AMPRun AMPState AMPWarning Chosen HalfStep RowStep "
     "SEIterate SERun Fit Side IndefinitePrecisionWarning BelowThresholdWarning NotConvergedWarning",
-    "columns in samples, for iterations": "Columns apply calibrated_weights columns_for columns_of "
-    "inclusion_probabilities sample_sizes systematic_sample",
+    "columns in samples, for iterations": "Columns Part apply calibrated_weights columns_for columns_of "
+    "inclusion_probabilities own_sums sample_sizes systematic_sample with_own_sums",
     "base classes and protocols": "Channel Denoiser LinearDenoiser BiasLaw Prior RowLaw ScaledRowLaw",
     "texts, code and rules, not arrays": "Corpus Patience analogy check_denoiser cooccurrence corpus_from_texts "
     "has_closed_form load_docstrings load_movie_reviews nearest_words",

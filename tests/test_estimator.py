@@ -432,7 +432,7 @@ def test_held_out_gain_on_the_movie_reviews():
 
 
 def test_samples_grow_while_a_fit_goes_on(counts, monkeypatch):
-    """Half the usual size while the estimate moves, then twice, and four times for the columns and rows at last."""
+    """Half the usual size while the estimate moves, then half as large again; twice for columns and rows at last."""
     asked, columns_for = [], reexpansion.columns_for
 
     def recorded(U, weights, W, r_v, rng=None, times=1):
@@ -442,7 +442,7 @@ def test_samples_grow_while_a_fit_goes_on(counts, monkeypatch):
     monkeypatch.setattr(reexpansion, "columns_for", recorded)
     model = AMPEmbedding(2, channel="counts", random_state=0).fit(counts)
     assert model.n_iter_ > 0
-    moving = asked.index(2)
+    moving = asked.index(1.5)
     refining = 2 * estimator.REFINEMENTS + 1  # the first half-step is on the rows
     assert moving >= 2 * model.n_iter_ + 1 and set(asked[:moving]) == {0.5}
-    assert asked[moving:] == [2] * refining + [4, 4]
+    assert asked[moving:] == [1.5] * refining + [2, 2]

@@ -222,7 +222,7 @@ def chapter(browser, address):
     ("link", "shown"),
     [
         ("a[href='08_biased_low_rank_amp.html#ch-amp']", re.compile(r"8\. Biased low-rank AMP\s*\w+ \w+ \w+")),
-        ("a[href^='08_biased_low_rank_amp.html#prop-']", re.compile(r"Proposition 8\.\d+")),
+        ("a[href^='05_what_the_spectrum_sees.html#thm-']", re.compile(r"Theorem 5\.\d+")),
         ("a[href^='#equation-']", re.compile(r"\(10\.\d+\)")),
         ("a[href^='#fig-']", re.compile(r"Fig\. 10\.\d+")),
         ("a[href^='bibliography.html#']", "20"),
