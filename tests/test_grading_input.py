@@ -2,6 +2,7 @@
 
 import errno
 import os
+import signal
 from dataclasses import replace
 
 import pytest
@@ -90,6 +91,17 @@ def test_a_class_of_five_hundred(tmp_path, monkeypatch):
     assert run(tmp_path) == 0
     table = read(tmp_path / "grades.csv")
     assert len(table) == 500 and {row["status"] for row in table.values()} == {"no file denoiser.py was handed in"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("where", ["write_similar", "write_course"])
+def test_an_interruption_before_and_after_the_judges_is_told_in_a_sentence(tmp_path, capsys, monkeypatch, where):
+    hand_in(tmp_path / "submissions", student_1="x = 1\n")
+    monkeypatch.setattr(course, where, lambda *arguments: signal.raise_signal(signal.SIGTERM))
+    assert run(tmp_path) == 130
+    assert capsys.readouterr().err.endswith("Interrupted: the same command goes on from here.\n")
+    monkeypatch.undo()
+    assert run(tmp_path) == 0
 
 
 @pytest.mark.slow

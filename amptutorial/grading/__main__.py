@@ -63,8 +63,12 @@ def main(arguments=None):
     _warn(found, path, warning)
     folder = options.out.parent / f"{options.out.stem}_files"
     try:
-        n_similar = course.write_similar(found, options.earlier, path, folder)
-        return _grade(found, folder, n_similar, options, isolate)
+        with _signals_interrupt():
+            n_similar = course.write_similar(found, options.earlier, path, folder)
+            return _grade(found, folder, n_similar, options, isolate)
+    except KeyboardInterrupt:
+        print("Interrupted: the same command goes on from here.", file=sys.stderr)
+        return 130
     except OSError as error:
         # those of the system have a number; ours say already what to do
         told = (
@@ -140,7 +144,7 @@ def _grade(found, folder, n_similar, options, isolate):
     )
     records, interrupted, written = [], False, 0.0
     # closing ends the judges that are still at work
-    with contextlib.closing(graded), _signals_interrupt():
+    with contextlib.closing(graded):
         try:
             for record in tqdm(
                 graded, total=len(to_grade), unit="submission", disable=None
