@@ -195,6 +195,10 @@ def public_rules(number):
 def _read_yaml(path):
     try:
         return yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise FileNotFoundError(
+            f"there is no file {path}: name your grading.yml with --config"
+        ) from None
     except OSError as error:
         problem = f"{path} cannot be read ({error.strerror})"
     except UnicodeDecodeError:
