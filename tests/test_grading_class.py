@@ -4,6 +4,7 @@ import contextlib
 import csv
 import io
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -201,6 +202,22 @@ def test_a_judge_that_dies_costs_nobody_else(tmp_path, rules, monkeypatch):
     found = list(classroom.grade_class(submissions, rules, tmp_path))
     assert [each.status for each in found] == ["the judge ended with exit code 1: grade the submission again"] * 2
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_judge_that_cannot_write_says_so_without_a_traceback(tmp_path, rules, monkeypatch, capfd):
+    folder = tmp_path / "results"
+    folder.mkdir()
+    lost = Submission("student_01", "nothing was handed in")
+    monkeypatch.setattr(classroom, "_judge", judge_on_a_full_disk)
+    (record,) = classroom.run_judges([lost], rules, folder, 1)
+    assert record.status == "the record could not be written: grade the submission again" and not record.key
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def judge_on_a_full_disk(*arguments):
+    """Be a judge for whom no file may be larger than a few bytes: its process has not exchanged `_judge`."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8, 8))
+    classroom._judge(*arguments)
 
 
 @pytest.mark.parametrize("text", ["", "[]", '"graded"', "{}", '{"marks": [1]}', '{"marks": [], "grade": 1}'])

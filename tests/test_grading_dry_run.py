@@ -10,7 +10,7 @@ import yaml
 from grading_samples import GRADING, HOSTILE, RIGHT, STARTER, grade
 from nbformat.v4 import new_code_cell, new_notebook
 
-from amptutorial.assignments import check_assignment
+from amptutorial.assignments import ASSIGNMENTS, check_assignment
 from amptutorial.grading import config, judge
 from amptutorial.grading.__main__ import main
 
@@ -45,6 +45,12 @@ def test_students_find_the_command_where_they_read_how_to_work(capsys, monkeypat
     assert capsys.readouterr().out.startswith("Assignment 1, ridge by hand: 0 of 15 checks passed")
 
 
+@pytest.mark.parametrize("task", ASSIGNMENTS.values(), ids=lambda task: task.folder)
+def test_every_brief_names_the_command_with_its_number(task):
+    text = (Path(__file__).parents[1] / "assignments" / task.folder / "brief.ipynb").read_text(encoding="utf-8")
+    assert f"`python -m amptutorial.grading --dry-run denoiser.py --assignment {task.number}`" in text
+
+
 def test_what_is_not_written_is_said_once(tmp_path, capsys):
     path = tmp_path / "denoiser.py"
     path.write_text(STARTER, encoding="utf-8")
@@ -57,7 +63,7 @@ def test_what_is_not_written_is_said_once(tmp_path, capsys):
 
 def test_a_dry_run_refuses_what_the_grader_refuses(tmp_path, capsys):
     path = tmp_path / "denoiser.py"
-    path.write_text("from amptutorial.assignments import check_assignment\n" + RIGHT)
+    path.write_text("from amptutorial.assignments import ASSIGNMENTS, check_assignment\n" + RIGHT)
     assert "cannot be imported while graded" in dry_run(path, capsys)[1]
     assert main(["--dry-run", str(tmp_path / "none.py"), "--assignment", "1"]) == 1
     assert "copy the starter there" in capsys.readouterr().err

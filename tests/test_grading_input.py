@@ -2,9 +2,11 @@
 
 import errno
 import os
+import signal
 from dataclasses import replace
 
 import pytest
+import yaml
 from grading_samples import GRADING, LIMITS, PROBE, ask_probe, start_probe
 from test_grading_class import hand_in, read
 
@@ -21,10 +23,33 @@ def run(folder, *more, config=GRADING, out=None):
 
 def test_a_file_of_rules_that_is_not_yaml_is_told_in_a_sentence(tmp_path, capsys):
     hand_in(tmp_path / "submissions", student="")
-    for text in ("weights: [1", "a: b: c", "\tseed: 1", "- 1", "", "seed: !!python/object:os.system 1"):
-        (tmp_path / "grading.yml").write_text(text)
-        assert run(tmp_path, config=tmp_path / "grading.yml") == 1
-        assert str(tmp_path / "grading.yml") in capsys.readouterr().err
+    path = tmp_path / "grading.yml"
+    for text in ("weights: [1", "a: b: c", "\tseed: 1", "- 1", "", "seed: !!python/object:os.system 1", "caf\xe9: 1"):
+        path.write_text(text, encoding="latin-1")
+        assert run(tmp_path, config=path) == 1
+        told = capsys.readouterr().err
+        assert told.startswith(str(path)) and told.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("weights", "3", "weights in {path}: expected names, each with a value, and found 3"),
+        ("essential", "optimality", "essential in {path} is 'optimality': list names of checks"),
+        ("essential", "[optimal]", "essential in {path} is ['optimal']: list names of checks"),
+        ("lateness", "{deadlines: 2026-10-15}", "deadlines in {path}: expected names, each with a value"),
+        ("lateness", "{extensions: {1: [ada]}}", "the extensions of assignment 1 in {path}: expected names"),
+        ("by_hand", "[derivations]", "by_hand in {path}: expected names, each with a value"),
+    ],
+)
+def test_rules_of_another_form_are_told_in_a_sentence(tmp_path, capsys, name, value, told):
+    hand_in(tmp_path / "submissions", student="")
+    path = tmp_path / "grading.yml"
+    rules = yaml.safe_load(GRADING.read_text(encoding="utf-8"))
+    path.write_text(yaml.safe_dump(rules | {name: yaml.safe_load(value)}))
+    assert run(tmp_path, config=path) == 1
+    err = capsys.readouterr().err
+    assert told.format(path=path) in err and err.count("\n") == 1
 
 
 def test_results_are_not_written_among_the_submissions(tmp_path, capsys):
@@ -37,7 +62,11 @@ def test_results_are_not_written_among_the_submissions(tmp_path, capsys):
 
 def test_results_are_written_to_a_file_and_rules_read_from_one(tmp_path, capsys):
     hand_in(tmp_path / "submissions", student="")
-    for wrong, told in (({"out": tmp_path}, "is no file: name a table"), ({"config": tmp_path / "no.yml"}, "--config")):
+    for wrong, told in (
+        ({"out": tmp_path}, "is no file: name a table"),
+        ({"config": tmp_path / "no.yml"}, "--config"),
+        ({"config": tmp_path}, "--config"),
+    ):
         assert run(tmp_path, **wrong) == 1
         assert told in capsys.readouterr().err
 
@@ -62,6 +91,17 @@ def test_a_class_of_five_hundred(tmp_path, monkeypatch):
     assert run(tmp_path) == 0
     table = read(tmp_path / "grades.csv")
     assert len(table) == 500 and {row["status"] for row in table.values()} == {"no file denoiser.py was handed in"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("where", ["write_similar", "write_course"])
+def test_an_interruption_before_and_after_the_judges_is_told_in_a_sentence(tmp_path, capsys, monkeypatch, where):
+    hand_in(tmp_path / "submissions", student_1="x = 1\n")
+    monkeypatch.setattr(course, where, lambda *arguments: signal.raise_signal(signal.SIGTERM))
+    assert run(tmp_path) == 130
+    assert capsys.readouterr().err.endswith("Interrupted: the same command goes on from here.\n")
+    monkeypatch.undo()
+    assert run(tmp_path) == 0
 
 
 @pytest.mark.slow

@@ -106,6 +106,24 @@ def test_solutions_are_not_pushed_to_the_students(tmp_path, public):
     git(course, "push", "--quiet", "origin", "main")
 
 
+def test_the_students_place_is_known_by_each_of_its_addresses(tmp_path, public):
+    assert do_literally(tmp_path, public).returncode == 0
+    course, students = tmp_path / "course", tmp_path / "students.git"
+    (tmp_path / "link").symlink_to(students)
+    for address in ("../students.git", f"file://{students}", str(tmp_path / "link"), f"{students}/"):
+        assert git(course, "push", address, "main", check=False).returncode
+    assert "refs/heads/main" not in git(students, "show-ref").stdout
+    git(course, "config", "amptutorial.students", "git@example.org:you/students.git")
+    line = f"refs/heads/main {git(course, 'rev-parse', 'HEAD').stdout.strip()} refs/heads/main {'0' * 40}\n"
+    for address, refused in {
+        "https://example.org/You/students": True, "ssh://git@example.org/you/students.git": True,
+        "git@example.org:you/course.git": False, "https://example.org/others/students.git": False,
+    }.items():  # fmt: skip
+        hook = [course / ".git/hooks/pre-push", "any", address]
+        done = subprocess.run(hook, cwd=course, input=line, capture_output=True, text=True)
+        assert bool(done.returncode) == refused, address
+
+
 def test_corrections_come_as_a_commit_on_top(tmp_path, public):
     folder = tmp_path / "students"
     assert students_branch.write_branch(public, folder) == "new"

@@ -57,20 +57,29 @@ def main(arguments=None):
             options.column = exports.canvas_column(found.people, options.column)
         if options.format == "moodle":
             exports.check_moodle(found.people)
-        folder = options.out.parent / f"{options.out.stem}_files"
-        n_similar = course.write_similar(found, options.earlier, path, folder)
     except (OSError, ValueError, TypeError) as error:
         print(error, file=sys.stderr)
         return 1
     _warn(found, path, warning)
+    folder = options.out.parent / f"{options.out.stem}_files"
     try:
-        return _grade(found, folder, n_similar, options, isolate)
+        with _signals_interrupt():
+            n_similar = course.write_similar(found, options.earlier, path, folder)
+            return _grade(found, folder, n_similar, options, isolate)
+    except KeyboardInterrupt:
+        print("Interrupted: the same command goes on from here.", file=sys.stderr)
+        return 130
     except OSError as error:
-        print(
-            f"the results cannot be written: {error}. What is graded is kept: the same "
-            "command goes on from here.",
-            file=sys.stderr,
+        # those of the system have a number; ours say already what to do
+        told = (
+            error
+            if error.errno is None
+            else (
+                f"the results cannot be written: {error}. What is graded is kept: make "
+                "room, and the same command goes on from here."
+            )
         )
+        print(told, file=sys.stderr)
         return 1
 
 
@@ -135,7 +144,7 @@ def _grade(found, folder, n_similar, options, isolate):
     )
     records, interrupted, written = [], False, 0.0
     # closing ends the judges that are still at work
-    with contextlib.closing(graded), _signals_interrupt():
+    with contextlib.closing(graded):
         try:
             for record in tqdm(
                 graded, total=len(to_grade), unit="submission", disable=None

@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import platform
 import signal
+import sys
 import threading
 import time
 import traceback
@@ -23,6 +24,7 @@ from .record import Record, make_record, settle
 # beyond the submission's own: for a judge that hangs although it should not
 JUDGE_SECONDS = 300
 JUDGE_MEGABYTES = 1024
+UNWRITTEN = 28  # how a judge ends that cannot write, as on a full disk
 VERSIONS = ("amptutorial", "numpy", "scipy")
 
 
@@ -109,7 +111,10 @@ def _judge(submission, rules, key, path, isolate):
         status = "the grader failed, not the submission: grade it again"
         record = make_record(rules, status, traceback=traceback.format_exc())
     log = _log(own, time.monotonic() - started)
-    write_atomically(path, replace(_named(record, submission), log=log).to_json())
+    try:
+        write_atomically(path, replace(_named(record, submission), log=log).to_json())
+    except OSError:
+        sys.exit(UNWRITTEN)
 
 
 def _key(submission, rules):
@@ -163,7 +168,9 @@ def _lost_record(submission, rules, process):
     It has no key, so that the submission is graded again next time.
     """
     code = process.exitcode
-    status = f"the judge ended with exit code {code}: grade the submission again"
+    ended = f"the judge ended with exit code {code}"
+    why = "the record could not be written" if code == UNWRITTEN else ended
+    status = f"{why}: grade the submission again"
     return _named(make_record(rules, status), submission)
 
 

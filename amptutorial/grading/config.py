@@ -11,7 +11,7 @@ import yaml
 
 from .._validation import check_integer, check_positive
 from ..assignments import assignment
-from .lateness import Lateness, read_lateness
+from .lateness import Lateness, as_names, read_lateness
 
 # of a dry run where there is no grading.yml; that of the course has the same
 PUBLIC_LIMITS = {
@@ -145,23 +145,18 @@ def load_rules(path, number, seed=None):
         not sum to 100.
     """
     task = assignment(number)
-    try:
-        data = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise FileNotFoundError(
-            f"there is no file {path}: name your grading.yml with --config"
-        ) from None
-    except yaml.YAMLError as error:
-        raise ValueError(f"{path} is not valid YAML: {error}") from None
+    data = _read_yaml(path)
     optional = ("seed", "seed_file", "inherit", "attempts", "lateness", "by_hand")
     _same_names(data, ("limits", "essential", "weights"), str(path), optional)
     _same_names(data["limits"], LIMITS, f"limits in {path}")
-    weights = _weights(data["weights"] or {}, task, path)
+    every = as_names(data["weights"], f"weights in {path}")
+    weights = _weights(every, task, path)
     limits = {
         name: check_positive(value, f"the limit {name}")
         for name, value in data["limits"].items()
     }
-    essential = tuple(name for name in data["essential"] if name in weights)
+    listed = _essential(data["essential"], every, path)
+    essential = tuple(name for name in listed if name in weights)
     secret = _secret(data, path) if seed is None else str(seed)
     inherit = check_positive(data.get("inherit", 1.0), "inherit", zero=True)
     if inherit > 1:
@@ -197,6 +192,24 @@ def public_rules(number):
     return Rules(number, None, dict.fromkeys(names, 0.0), (), limits)
 
 
+def _read_yaml(path):
+    try:
+        return yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise FileNotFoundError(
+            f"there is no file {path}: name your grading.yml with --config"
+        ) from None
+    except OSError as error:
+        problem = f"{path} cannot be read ({error.strerror})"
+    except UnicodeDecodeError:
+        problem = f"{path} is not encoded in UTF-8"
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f", line {mark.line + 1}" if mark else ""
+        problem = f"{path}{line}, is not valid YAML: {getattr(error, 'problem', error)}"
+    raise ValueError(f"{problem}. Correct it, or name another file with --config")
+
+
 def _secret(data, path):
     """Return the secret of the course as a text."""
     from_environment = os.environ.get(SEED_VARIABLE, "").strip()
@@ -219,14 +232,21 @@ def _secret(data, path):
 
 
 def _by_hand(parts, path):
-    if parts is None:
-        return {}
-    if not isinstance(parts, dict):
-        raise ValueError(f"by_hand in {path}: expected names, each with its points")
     return {
         str(name): check_positive(most, f"the points of {name} in {path}")
-        for name, most in parts.items()
+        for name, most in as_names(parts, f"by_hand in {path}").items()
     }
+
+
+def _essential(names, every, path):
+    """Return the names under ``essential``: each is a check of some assignment."""
+    known = {name for number in every for name in as_names(every[number], path)}
+    if not isinstance(names, list) or not known.issuperset(map(str, names)):
+        raise ValueError(
+            f"essential in {path} is {names!r}: list names of checks, as in "
+            "[optimality, limits]"
+        )
+    return names
 
 
 def _weights(every, task, path):

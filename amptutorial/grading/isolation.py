@@ -226,7 +226,10 @@ def docker_problem():
     except subprocess.TimeoutExpired:
         return "docker gave no answer"
     complaint = _complaint(done)
-    hint = f" (start Docker, and build the image {IMAGE} once)"
+    hint = (
+        f" (start Docker, and build the image {IMAGE} once: the page for lecturers "
+        "has the command)"
+    )
     return complaint + hint if complaint else ""
 
 

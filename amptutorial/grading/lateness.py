@@ -74,6 +74,28 @@ def _read_moodle(text):
     return datetime.strptime(text, "%A, %d %B %Y, %I:%M %p")
 
 
+def as_names(value, where):
+    """Return what a name in ``grading.yml`` holds as a dict, empty for nothing.
+
+    Raises
+    ------
+    ValueError
+        If it does not hold names.
+
+    Examples
+    --------
+    >>> as_names(3, "weights")
+    Traceback (most recent call last):
+        ...
+    ValueError: weights: expected names, each with a value, and found 3
+    """
+    if value is not None and not isinstance(value, dict):
+        raise ValueError(
+            f"{where}: expected names, each with a value, and found {value!r}"
+        )
+    return value or {}
+
+
 def read_lateness(data, number, path):
     """Return the `Lateness` of an assignment, from ``lateness`` in ``grading.yml``.
 
@@ -82,9 +104,8 @@ def read_lateness(data, number, path):
     ValueError
         If a name is unknown, a number negative or a time not readable.
     """
-    if data is None:
-        return Lateness()
-    unknown = set(data) - set(NAMES) if isinstance(data, dict) else {"no names"}
+    data = as_names(data, f"lateness in {path}")
+    unknown = set(data) - set(NAMES)
     if unknown:
         found, expected = ", ".join(map(str, unknown)), ", ".join(NAMES)
         raise ValueError(f"lateness in {path} has {found}; expected are {expected}")
@@ -93,8 +114,14 @@ def read_lateness(data, number, path):
         where = f"{name} in {path}"
         return check_positive(data.get(name, default), where, zero=True)
 
-    deadline = (data.get("deadlines") or {}).get(number)
-    extensions = (data.get("extensions") or {}).get(number) or {}
+    deadlines, every = (
+        as_names(data.get(name), f"{name} in {path}")
+        for name in ("deadlines", "extensions")
+    )
+    deadline = deadlines.get(number)
+    extensions = as_names(
+        every.get(number), f"the extensions of assignment {number} in {path}"
+    )
     where = f"the deadline of assignment {number} in {path}"
     return Lateness(
         None if deadline is None else read_moment(deadline, where),

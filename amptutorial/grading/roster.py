@@ -75,6 +75,10 @@ def read_table(path):
         text = Path(path).read_bytes().decode("utf-8-sig")
         reader = csv.DictReader(io.StringIO(text, newline=""), restval="")
         lines = list(reader)
+    except OSError as error:
+        raise ValueError(
+            f"{path} cannot be read ({error.strerror}): name a CSV that is there"
+        ) from None
     except (UnicodeDecodeError, csv.Error) as error:
         raise ValueError(
             f"{path} is not a CSV in UTF-8 ({error}): save it so"

@@ -16,12 +16,17 @@ BRANCH = "students"
 PRIVATE = ("solutions", "assignments/grading.yml")
 REMOTE_KEY = "amptutorial.students"
 
-# Its arguments: the remote's name and address. Its input: a line for every branch.
-HOOK = """#!/bin/sh
+# Its arguments: the remote's name and address. Its input: a line for every branch. One
+# place has many addresses, and only their last two parts are the same in all of them.
+HOOK = r"""#!/bin/sh
 # Written by `python -m amptutorial.grading students-branch`: keeps the solutions away
 # from the remote of the students.
-students=$(git config --get {key})
-if [ "$1" != "$students" ] && [ "$2" != "$students" ]; then exit 0; fi
+place() {{
+  if [ -d "$1" ]; then (cd "$1" && pwd -P); else echo "$1"; fi |
+    sed -e 's,/*$,,' -e 's,\.git$,,' -e 's,^.*[:/]\([^:/]*/[^:/]*\)$,\1,' |
+    tr '[:upper:]' '[:lower:]'
+}}
+if [ "$(place "$2")" != "$(place "$(git config --get {key})")" ]; then exit 0; fi
 while read -r _ commit _ _; do
   case "$commit" in *[!0]*) ;; *) continue ;; esac
   for each in $(git rev-list "$commit"); do
