@@ -54,17 +54,18 @@ API_HEAD = """(api)=
 ## What `amptutorial` offers at its door
 
 ```{{eval-rst}}
-{names}.. autoclass:: amptutorial.AMPWarning
+{names}
+.. autoclass:: amptutorial.AMPWarning
 ```
 
 Everything else stands in a module. Data flows one way through these modules, and they are listed in that order.
 """
 
-SUMMARIES = """.. autosummary::
+SUMMARIES = """
+.. autosummary::
    :nosignatures:
 
    {names}
-
 """
 
 MODULE = """# `amptutorial.{module}`
@@ -73,7 +74,6 @@ MODULE = """# `amptutorial.{module}`
 .. automodule:: amptutorial.{module}
    :members:
    :member-order: bysource
-
 {names}```
 """
 
@@ -152,7 +152,7 @@ def summaries(module):
 
 def module_page(name):
     """Return the reference of one module as MyST text."""
-    table = summaries(import_module(f"amptutorial.{name}"))
+    table = summaries(import_module(f"amptutorial.{name}")).replace(f"~amptutorial.{name}.", "")
     return GENERATED + MODULE.format(module=name, names=indent(table, "   "))  # below the module's description
 
 
