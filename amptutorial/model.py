@@ -86,7 +86,11 @@ class PoissonEmbedding:
 
     def log_rates(self):
         """Return log lambda_ij = u_i . v_j / sqrt(m) + s_i^u + s_j^v, shape (m, n)."""
-        return self.U @ self.V.T / np.sqrt(self.m) + self.s_u[:, None] + self.s_v
+        log_rates = self.U @ self.V.T
+        log_rates /= np.sqrt(self.m)  # in place: of a large table one copy is enough
+        log_rates += self.s_u[:, None]
+        log_rates += self.s_v
+        return log_rates
 
     def rates(self):
         """Return the expected counts lambda_ij (`eq:z_ij`), shape (m, n).
@@ -97,7 +101,8 @@ class PoissonEmbedding:
             If a rate is too large for a float.
         """
         with np.errstate(over="ignore"):
-            rates = np.exp(self.log_rates())
+            rates = self.log_rates()
+            np.exp(rates, out=rates)
         if not np.isfinite(rates).all():
             raise OverflowError(
                 f"the largest log rate is {self.log_rates().max():.0f}, its "

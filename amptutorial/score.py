@@ -5,6 +5,7 @@ import scipy.sparse as sp
 from scipy.linalg import get_blas_funcs
 from scipy.sparse.linalg import LinearOperator
 
+from ._blocks import blocks
 from ._validation import check_counts, check_rates, check_result, quiet
 
 # Rows of a tall matrix that fit into a cache. There a product with a CSC array, which
@@ -66,7 +67,10 @@ class FisherScore(LinearOperator):
             scaled = (per_u @ Z.astype(dtype) @ per_v).tocsr()
             self._Y, self._Yt = scaled.asformat(fastest), scaled.T.asformat(fastest)
         else:
-            self._Y = Z / self._u[:, None] / self._v - np.outer(self._u, self._v)
+            self._Y = Z / self._u[:, None]
+            self._Y /= self._v
+            for rows in blocks(len(Z), 2**20 // Z.shape[1]):  # not a third array
+                self._Y[rows] -= np.outer(self._u[rows], self._v)
             self._Yt = self._Y.T
         entries = self._Y.data if self._rank_one else self._Y
         for part in (entries, self._u, self._v):

@@ -17,6 +17,7 @@ from io import BytesIO
 from itertools import product
 
 import matplotlib.pyplot as plt
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image
 
@@ -109,10 +110,11 @@ class Experiment:
         """Return the picture of the `chosen` indices, as PNG, and its sentence."""
         pairs = zip(self.values.items(), chosen, strict=True)
         with plt.rc_context(STYLE):
-            figure = Figure(self.size)
+            figure = Figure(self.size, dpi=2 * INCH)
             text = self.draw(figure, **{name: each[k] for (name, each), k in pairs})
             buffer = BytesIO()
-            figure.savefig(buffer, format="png", dpi=2 * INCH, pil_kwargs=QUICK)
+            # `savefig` would draw everything twice, the first time for the layout
+            FigureCanvasAgg(figure).print_png(buffer, pil_kwargs=QUICK)
         return buffer.getvalue(), text
 
     def figure(self, chosen):

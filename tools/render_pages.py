@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from importlib import import_module
 from pathlib import Path
+from textwrap import indent
 
 import nbformat
 import yaml
@@ -52,29 +53,28 @@ API_HEAD = """(api)=
 
 ## What `amptutorial` offers at its door
 
-{names}```{{eval-rst}}
+```{{eval-rst}}
+{names}
 .. autoclass:: amptutorial.AMPWarning
 ```
 
 Everything else stands in a module. Data flows one way through these modules, and they are listed in that order.
 """
 
-SUMMARIES = """```{{eval-rst}}
+SUMMARIES = """
 .. autosummary::
    :nosignatures:
 
    {names}
-```
-
 """
 
 MODULE = """# `amptutorial.{module}`
 
-{names}```{{eval-rst}}
+```{{eval-rst}}
 .. automodule:: amptutorial.{module}
    :members:
    :member-order: bysource
-```
+{names}```
 """
 
 
@@ -152,7 +152,8 @@ def summaries(module):
 
 def module_page(name):
     """Return the reference of one module as MyST text."""
-    return GENERATED + MODULE.format(module=name, names=summaries(import_module(f"amptutorial.{name}")))
+    table = summaries(import_module(f"amptutorial.{name}")).replace(f"~amptutorial.{name}.", "")
+    return GENERATED + MODULE.format(module=name, names=indent(table, "   "))  # below the module's description
 
 
 def list_of_modules(title, names):

@@ -2,6 +2,10 @@
 
 const table = document.querySelector("#the-ledger table");
 const rows = [...table.tBodies[0].rows];
+for (const name of table.querySelectorAll("code .pre")) {
+  // a long name breaks between its words
+  name.replaceChildren(...name.textContent.split(/(?<=_|::)/).flatMap((word) => [document.createElement("wbr"), word]));
+}
 const columns = [...table.tHead.rows[0].cells].map((cell) => cell.textContent.trim());
 const text = (row, column) => row.cells[column].textContent.trim();
 const statuses = ["as printed", "corrected", "stated"];
