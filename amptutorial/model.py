@@ -86,8 +86,9 @@ class PoissonEmbedding:
 
     def log_rates(self):
         """Return log lambda_ij = u_i . v_j / sqrt(m) + s_i^u + s_j^v, shape (m, n)."""
-        log_rates = self.U @ self.V.T
-        log_rates /= np.sqrt(self.m)  # in place: of a large table one copy is enough
+        # in place: of a large table one copy is enough
+        log_rates = (self.U @ self.V.T).astype(np.float64, copy=False)
+        log_rates /= np.sqrt(self.m)
         log_rates += self.s_u[:, None]
         log_rates += self.s_v
         return log_rates
