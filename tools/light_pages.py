@@ -4,6 +4,7 @@ The themes give every page a dozen style sheets and as many scripts, most of the
 icons as a script and again as fonts, and MathJax where there is no formula.
 """
 
+import logging
 import posixpath
 import re
 from functools import cache
@@ -13,6 +14,8 @@ from pathlib import Path
 
 from fontTools.subset import Options, Subsetter
 from fontTools.ttLib import TTFont
+
+logging.getLogger("fontTools").setLevel(logging.WARNING)  # it tells of every table that it prunes
 
 TAG = re.compile(r'\s*(?:<link\b[^>]*\brel="(?:stylesheet|preload)"[^>]*>|<script\b[^>]*>.*?</script>)', re.DOTALL)
 PLACE = re.compile(r'\b(?:href|src)="((?:\.\./)*)_static/([^"?]+)')
