@@ -63,7 +63,7 @@ def test_what_is_not_written_is_said_once(tmp_path, capsys):
 
 def test_a_dry_run_refuses_what_the_grader_refuses(tmp_path, capsys):
     path = tmp_path / "denoiser.py"
-    path.write_text("from amptutorial.assignments import ASSIGNMENTS, check_assignment\n" + RIGHT)
+    path.write_text("from amptutorial.assignments import check_assignment\n" + RIGHT)
     assert "cannot be imported while graded" in dry_run(path, capsys)[1]
     assert main(["--dry-run", str(tmp_path / "none.py"), "--assignment", "1"]) == 1
     assert "copy the starter there" in capsys.readouterr().err
