@@ -261,9 +261,12 @@ def test_an_interrupted_run_leaves_valid_files_and_goes_on(tmp_path, ending, iso
     data = yaml.safe_load(GRADING.read_text()) | {"limits": LIMITS | {"seconds_per_call": 500, "seconds": 500}}
     (tmp_path / "grading.yml").write_text(yaml.safe_dump(data, sort_keys=False))
     hand_in(tmp_path / "submissions", student_01="x = 1\n", student_02="while True:\n    pass\n", student_03=RIGHT)
+    # in the background of a script interrupts are ignored, and the others end a run all the same
+    interrupts = signal.SIG_DFL if ending == signal.SIGINT else signal.SIG_IGN
     process = subprocess.Popen(
         [sys.executable, "-m", "amptutorial.grading", *command(tmp_path, "--jobs", "1", "--isolate", isolate)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | {"TMPDIR": str(tmp_path)},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, interrupts),
     )  # fmt: skip
     table = tmp_path / "grades.csv"
     while process.poll() is None and not (table.exists() and len(descendants(process.pid)) > 3):

@@ -95,6 +95,8 @@ def _start_judge(context, submission, rules, folder, isolate):
 
 def _judge(submission, rules, key, path, isolate):
     """Grade a submission and store its record: the body of a judge's process."""
+    # what a script starts in the background ignores interrupts, by which judges end
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     threading.Thread(target=_end_with_the_grader, daemon=True).start()
     sandbox.limit_memory(JUDGE_MEGABYTES)
     own, started = _own_rules(submission, rules), time.monotonic()
