@@ -34,6 +34,13 @@ def test_operator_equals_its_definition(seed, sparse, k):
     assert np.isclose(Y.squared_norm(), (dense**2).sum()) and np.isclose(Y.T.squared_norm(), (dense**2).sum())
 
 
+@pytest.mark.parametrize("shape", [(2050, 1025), (2, 2**20 + 1)])
+def test_a_large_table_is_scored_in_parts(shape):
+    Z, r_u, r_v, _ = problem(0, *shape)
+    rates = np.outer(r_u, r_v)
+    np.testing.assert_allclose(FisherScore(Z, r_u, r_v).toarray(), (Z - rates) / np.sqrt(rates), rtol=1e-9, atol=1e-9)
+
+
 def test_a_score_too_large_for_the_cache_is_stored_the_other_way(rng, monkeypatch):
     Z = sp.csr_array(rng.poisson(1.0, (7, 5)) + np.eye(7, 5, dtype=int))
     X, (r_u, r_v) = rng.standard_normal((5, 2)), estimate_bias(Z)
