@@ -5,7 +5,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 SITE := _build/html
 OFFLINE ?=
-# What pages load from other hosts, fetched by npm.
+# What pages would load from other hosts, and what sets their formulas, fetched by npm.
 FETCHED := .offline/.fetched
 NPM := $(shell command -v npm)
 # How to install what typesets the book: stated in CONTRIBUTING.md.
@@ -55,8 +55,8 @@ lowest.txt: pyproject.toml
 	@sed -nE 's/^ +"([A-Za-z0-9_.-]+)>=([0-9.]+).*/\1==\2/p' $< > $@
 
 $(FETCHED): tools/offline/package.json tools/offline/package-lock.json tools/offline/.npmrc
-	@$(if $(NPM),,echo "OFFLINE=1 needs npm to fetch MathJax and the widgets: install Node.js" >&2; exit 1)
-	@echo "Fetching MathJax and the widgets into .offline: a minute, once"
+	@$(if $(NPM),,echo "OFFLINE=1 needs npm to fetch MathJax and Pyodide: install Node.js" >&2; exit 1)
+	@echo "Fetching MathJax and Pyodide into .offline: a minute, once"
 	@mkdir -p .offline
 	@cp $^ .offline
 	@npm ci --prefix .offline --loglevel error
@@ -83,7 +83,10 @@ define build_site
 @OFFLINE=$(1) $(BIN)/jupyter-book build . -W -n --keep-going --quiet
 endef
 
+# Formulas are set when the site is built, if MathJax can be had.
 site: $(INSTALLED) $(if $(filter 1,$(OFFLINE)),wheels)
+	@$(if $(NPM),$(MAKE) --no-print-directory $(FETCHED),false) || \
+	  echo "Without npm, or what it fetches, pages load MathJax from another host to set their formulas" >&2
 	@$(BIN)/python tools/render_pages.py
 	$(call build_site,$(OFFLINE))
 	@echo "The book is built: open $(CURDIR)/$(SITE)/index.html"

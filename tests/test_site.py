@@ -209,11 +209,10 @@ def test_the_ledger_links_each_test_to_its_line(site):
 
 @pytest.fixture(scope="module")
 def chapter(browser, address):
-    """Open a chapter once: its mathematics takes a while."""
+    """Open a chapter once."""
     page = browser.new_page(viewport=DESK)
     page.set_default_timeout(120_000)
     page.goto(f"{address}/book/10_state_evolution.html")
-    page.evaluate("window.MathJax.startup.promise")
     yield page
     page.close()
 
@@ -234,7 +233,6 @@ def test_a_link_shows_where_it_leads(chapter, link, shown):
 
 def test_a_word_shows_what_it_means(open_page):
     page = open_page("15_real_text")
-    page.evaluate("window.MathJax.startup.promise")
     rest_on(page, "a[href^='glossary.html#term-']", re.compile(r"\w+ \w+ \w+"))
 
 

@@ -32,7 +32,6 @@ def opened(request, browser, address):
     asked = []
     page.on("request", lambda request: asked.append(request.url))
     page.goto(f"{address}/{request.param}.html", wait_until="networkidle")
-    page.evaluate("window.MathJax?.startup?.promise")
     page.evaluate("document.fonts.ready")
     yield request.param, page, [unquote(urlsplit(url).path) for url in asked if url.startswith(address)]
     page.close()

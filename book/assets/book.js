@@ -19,9 +19,11 @@ function startQuiz(quiz, number) {
     const text = document.createElement("span");
     text.inert = true;
     text.append(...answer.firstElementChild.childNodes);
+    const name = text.cloneNode(true);
+    name.querySelectorAll("[data-tex]").forEach((formula) => formula.replaceChildren(formula.dataset.tex));
     const button = document.createElement("button");
     button.type = "button";
-    button.setAttribute("aria-label", text.textContent.replace(/\\[()]/g, ""));
+    button.setAttribute("aria-label", name.textContent.replace(/\\[()]/g, ""));
     button.append(text);
     button.setAttribute("aria-pressed", "false");
     button.addEventListener("click", () => {
@@ -164,8 +166,7 @@ function readIndex() {
   document.head.append(script);
 }
 
-/* The page is read, for the script is deferred, and MathJax does not run yet: answers still hold the source of their
-   formulas. */
+/* The page is read, for the script is deferred. */
 mendRoles();
 foldAppendices();
 startQuizzes([...document.querySelectorAll(".quiz")]);
