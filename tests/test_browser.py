@@ -439,9 +439,9 @@ def test_without_scripts_formulas_are_set_as_high_as_the_letters_around_them(ope
         const seen = [...document.querySelectorAll("article p mjx-container")].filter(one => one.offsetParent);
         const ratios = seen.map(formula => {
             const probe = document.createElement("span");
-            probe.style = "display: inline-block; width: 100ex";
+            probe.style = "display: inline-block; width: 10ex";
             formula.parentElement.append(probe);
-            const ex = probe.getBoundingClientRect().width / 100;
+            const ex = probe.getBoundingClientRect().width / 10;
             probe.remove();
             return parseFloat(getComputedStyle(formula).fontSize) * 0.43 / ex;
         });
