@@ -12,6 +12,7 @@ import platform
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -19,7 +20,7 @@ import numpy as np
 from joblib import Parallel, delayed, parallel_config
 from tqdm import tqdm
 
-from . import comparison, experiments, race
+from . import experiments, race
 from ._files import write_atomically
 
 RESULTS = Path(__file__).parent / "results"  # installed with the package
@@ -51,6 +52,17 @@ class Reproduction:
     digits: int = 8
 
 
+def _compare(function, index):
+    """Call a function of `amptutorial.comparison`.
+
+    It is imported here: loading scikit-learn, of which those who read stored results
+    need nothing, takes seconds and 100 MB in a reader's browser.
+    """
+    from . import comparison
+
+    return getattr(comparison, function)(index)
+
+
 REPRODUCTIONS = {
     "l2": Reproduction(
         experiments.l2_instance, 20, ("fig:20runs-loss", "fig:mse", "fig:example")
@@ -73,19 +85,19 @@ REPRODUCTIONS = {
     ),
     # what the paper does not show
     "text": Reproduction(
-        comparison.text_instance,
-        len(comparison.CASES),
+        partial(_compare, "text_instance"),
+        25,  # comparison.CASES
         seeds="case k of amptutorial.comparison.CASES draws everything from "
         "numpy.random.default_rng([its index, m])",
     ),
     "large": Reproduction(
-        comparison.large_instance,
+        partial(_compare, "large_instance"),
         1,
         seeds="instance k draws everything from numpy.random.default_rng([k, m])",
     ),
-    "spectrum": Reproduction(comparison.spectrum_instance, 3),
+    "spectrum": Reproduction(partial(_compare, "spectrum_instance"), 3),
     "reviews": Reproduction(
-        comparison.reviews_instance,
+        partial(_compare, "reviews_instance"),
         1,
         seeds="instance k chooses the reviews, splits counts and fits with the seed k",
     ),
