@@ -2,11 +2,14 @@
 
 import json
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
 from amptutorial import reproduce as module
+from amptutorial.comparison import CASES
 from amptutorial.reproduce import REPRODUCTIONS, RESULTS, Reproduction, checksum, load_results, main, reproduce
 
 NO_REVIEWS = pytest.mark.skipif(
@@ -37,6 +40,16 @@ def test_a_stored_instance_is_computed_again(name):
     assert set(again) == set(stored)
     for key in set(again) - {"programs", "milliseconds"}:
         assert np.allclose(again[key], stored[key][index], rtol=1e-5, atol=1e-8), key
+
+
+def test_the_comparison_has_as_many_instances_as_cases():
+    """The number stands apart, for reading results does not import the comparison."""
+    assert REPRODUCTIONS["text"].n_instances == len(CASES)
+
+
+def test_stored_results_are_read_without_scikit_learn():
+    asked = "import sys, amptutorial.reproduce as r; r.load_results('l2'); sys.exit('sklearn' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", asked], check=False).returncode == 0
 
 
 @pytest.mark.parametrize("name", REPRODUCTIONS)
