@@ -17,9 +17,9 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.stats
 from scipy.optimize import brentq
 from scipy.special import digamma
-from scipy.stats import nbinom
 
 from ._counts import sums
 
@@ -149,7 +149,8 @@ class Bursts(Channel):
     def information(self, rate):
         """Return the variance of E[N | Z] for an array of rates, by a sum over Z."""
         rate = np.asarray(rate, dtype=float)
-        law = nbinom(rate / np.log1p(self.dispersion), 1 / (1 + self.dispersion))
+        alpha = rate / np.log1p(self.dispersion)
+        law = scipy.stats.nbinom(alpha, 1 / (1 + self.dispersion))
         z = np.arange(law.isf(1e-15).max() + 1).reshape(-1, *[1] * rate.ndim)
         return (law.pmf(z) * (self.bursts(z, rate) - rate) ** 2).sum(axis=0)
 

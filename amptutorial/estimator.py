@@ -301,8 +301,13 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """
         check_is_fitted(self)
         rows = _selection(rows)
-        M = self.embedding_[rows] @ self.components_ / np.sqrt(len(self.embedding_))
-        return self.row_bias_[rows, None] * np.exp(M) * self.column_bias_
+        rates = self.embedding_[rows] @ self.components_
+        # in place: this array may be the largest there is
+        rates /= np.sqrt(len(self.embedding_))
+        np.exp(rates, out=rates)
+        rates *= self.row_bias_[rows, None]
+        rates *= self.column_bias_
+        return rates
 
     def covariances(self):
         """Return how uncertain the embeddings are: their posterior covariances.
@@ -364,10 +369,12 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         U, V = self.embedding_, self.components_.T
         C_u, C_v = self.covariances()
         U, C_u = (X[_selection(rows)] for X in (U, C_u))
-        of_rows = np.einsum("ik,jkl,il->ij", U, C_v, U, optimize=True)
-        of_columns = np.einsum("jk,ikl,jl->ij", V, C_u, V, optimize=True)
-        of_both = np.einsum("ikl,jkl->ij", C_u, C_v, optimize=True)
-        return np.sqrt((of_rows + of_columns + of_both) / len(self.embedding_))
+        squares_u, squares_v = (X[:, :, None] * X[:, None] for X in (U, V))
+        # u^T C_v u + v^T C_u v + tr(C_u C_v), each a sum over the entries of C
+        variances = np.einsum("ikl,jkl->ij", squares_u + C_u, C_v, optimize=True)
+        variances += np.einsum("ikl,jkl->ij", C_u, squares_v, optimize=True)
+        variances /= len(self.embedding_)
+        return np.sqrt(variances, out=variances)
 
     def _settled(self, Z, rows, m, on=IN_PROCESS):
         """Return converged rows, given the fitted columns."""

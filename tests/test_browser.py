@@ -15,7 +15,7 @@ from urllib.parse import unquote, urldefrag, urljoin
 import numpy as np
 import pytest
 from light_pages import pages_of
-from live_report import CHROMIUM, launch, served
+from live_report import CHROMIUM, served
 from playwright.sync_api import expect, sync_playwright
 
 from amptutorial import ConstantBias, GaussianRows, Ridge, gaussian_state_evolution, scaled_rows, widgets
@@ -141,7 +141,7 @@ def browser(site):
     """Start a browser; it may be slow where much else runs."""
     expect.set_options(timeout=20_000)
     with sync_playwright() as playwright:
-        browser = launch(playwright)
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--disable-gpu", "--disable-quic"])
         yield browser
         browser.close()
 

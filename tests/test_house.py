@@ -48,7 +48,6 @@ MAY_IMPORT = {
     "solutions": (),
     "tests": ("book", "course", "test"),
     "tools": ("book",),
-    "tools/live_report.py": ("test",),
     "tools/mutate.py": ("book", "test"),
 }
 

@@ -92,8 +92,8 @@ def test_the_page_says_how_much_it_loads(live_site):
 
 
 @pytest.mark.parametrize("name", WHOLE, ids=lambda name: name.split("/")[-1])
-def test_a_page_run_whole_prints_what_is_stored(live_site, browser, address, name):  # noqa: F811
-    run = run_page(browser, address, name)
+def test_a_page_run_whole_prints_what_is_stored(live_site, name):
+    run = run_page(live_site, name)
     assert not run.failed, run.said
     assert run.printing > 0 and run.equal == run.printing
     assert (run.megabytes or 0) < MOST_MEGABYTES

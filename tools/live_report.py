@@ -3,13 +3,16 @@
     python tools/live_report.py                        # every page that has cells: make live-test
     python tools/live_report.py book/16_the_proofs     # some of them
 
-The site is that of `make site OFFLINE=1`. The report is printed and kept in _build/live.txt; the seconds of each page
-that ran to its end are kept in tools/live_seconds.json, from where the next build takes them to tell readers.
+No debugger watches, which would keep a copy of all that a page loads: a script, sent with the page, presses the button
+and posts what it has found. The site is that of `make site OFFLINE=1`. The report is printed and kept in
+_build/live.txt; the seconds of each page that ran to its end are kept in tools/live_seconds.json, from where the next
+build takes them to tell readers.
 """
 
 import json
 import os
 import shutil
+import subprocess
 import sys
 from collections import namedtuple
 from contextlib import contextmanager
@@ -17,15 +20,17 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from math import ceil
 from pathlib import Path
+from queue import Queue
+from tempfile import TemporaryDirectory
 from threading import Thread
-
-from playwright.sync_api import TimeoutError, sync_playwright
 
 ROOT = Path(__file__).parents[1]
 SITE = ROOT / "_build/html"
 SECONDS = ROOT / "tools/live_seconds.json"
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+OPTIONS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-dev-shm-usage", "--no-first-run")
 LONGEST = 1_800_000  # milliseconds that a page may take
+DRAWN = "nbval-ignore-output"  # the tag of cells whose draws depend on the processor
 
 Run = namedtuple("Run", "page cells printing equal seconds first megabytes said failed")
 
@@ -54,6 +59,16 @@ FOUND = """() => ({
         [...cell.querySelectorAll("[data-kind=stdout] pre")].map(pre => pre.textContent).join("")),
     errors: [...document.querySelectorAll(".live-error pre")].map(pre => pre.textContent),
 })"""
+SCRIPT = f"""<script type="module">
+async function until(done) {{
+    while (!done()) await new Promise(go => setTimeout(go, 200));
+}}
+await until(() => document.querySelector(".live-tools"));
+({PRESS})();
+const latest = performance.now() + {LONGEST};
+await until(() => ({ENDED})() || performance.now() > latest);
+fetch("/found", {{ method: "POST", body: JSON.stringify(({FOUND})()) }});
+</script>"""
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -63,10 +78,34 @@ class Quiet(SimpleHTTPRequestHandler):
         """Say nothing."""
 
 
+class Visited(Quiet):
+    """Sends one page with a script that runs its cells, and hands over what the script posts."""
+
+    def __init__(self, *request, name, answers, **options):
+        self.name, self.answers = name, answers
+        super().__init__(*request, **options)
+
+    def do_GET(self):
+        """Send a file."""
+        if self.path != f"/{self.name}.html":
+            return super().do_GET()
+        page = Path(self.directory, f"{self.name}.html").read_text() + SCRIPT
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.end_headers()
+        self.wfile.write(page.encode())
+
+    def do_POST(self):
+        """Take what the script has found."""
+        self.answers.put(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+        self.send_response(204)
+        self.end_headers()
+
+
 @contextmanager
-def served(site):
+def served(site, handler=Quiet, **options):
     """Serve a folder on a free port, and give its address."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=site)) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(handler, directory=site, **options)) as server:
         Thread(target=server.serve_forever).start()
         try:
             yield f"http://127.0.0.1:{server.server_port}"
@@ -74,16 +113,15 @@ def served(site):
             server.shutdown()
 
 
-def launch(playwright):
-    """Start a browser."""
-    return playwright.chromium.launch(executable_path=CHROMIUM, args=["--disable-gpu", "--disable-quic"])
-
-
 def stored_prints(name):
-    """Return what each cell of a notebook has printed."""
+    """Return what each code cell of a notebook has printed; None where draws depend on the processor."""
     cells = json.loads((ROOT / f"{name}.ipynb").read_text())["cells"]
-    outputs = [cell["outputs"] for cell in cells if cell["cell_type"] == "code"]
-    return ["".join("".join(one["text"]) for one in cell if one.get("name") == "stdout") for cell in outputs]
+    return [None if DRAWN in cell["metadata"].get("tags", []) else printed(cell) for cell in cells if "outputs" in cell]
+
+
+def printed(cell):
+    """Return what a code cell has printed."""
+    return "".join("".join(output["text"]) for output in cell["outputs"] if output.get("name") == "stdout")
 
 
 def peak_megabytes():
@@ -109,28 +147,24 @@ def peak_megabytes():
     return max(((high - files) // 1000 for high, files in renderers), default=None)
 
 
-def run_page(browser, address, name):
-    """Run all cells of a page from its last one, and return a Run."""
-    page = browser.new_page()
-    page.set_default_timeout(LONGEST)
-    page.goto(f"{address}/{name}.html", wait_until="domcontentloaded")
-    page.wait_for_selector(".live-tools", state="attached")
-    page.evaluate(PRESS)
-    try:
-        page.wait_for_function(ENDED)
-    except TimeoutError:
-        pass  # what has run until now is reported
-    found = page.evaluate(FOUND)
-    megabytes = peak_megabytes()
-    page.close()
+def run_page(site, name):
+    """Run all cells of a page from its last one, in a browser of its own, and return a Run."""
+    answers = Queue()
+    # the last of the browser's processes may still write while the folder goes
+    profile = TemporaryDirectory(ignore_cleanup_errors=True)
+    with served(site, Visited, name=name, answers=answers) as address, profile as folder:
+        command = [CHROMIUM, *OPTIONS, f"--user-data-dir={folder}", f"{address}/{name}.html"]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as browser:
+            found = answers.get(timeout=LONGEST / 1000 + 60)
+            megabytes = peak_megabytes()
+            browser.terminate()
     stored = stored_prints(name)
-    pairs = [(old, new) for old, new in zip(stored, found["printed"], strict=True) if old or new]
-    equal = sum(old == new for old, new in pairs)
+    pairs = [(old, new) for old, new in zip(stored, found["printed"], strict=True) if old or (new and old is not None)]
     return Run(
         name,
         len(stored),
         len(pairs),
-        equal,
+        sum(old == new for old, new in pairs),
         found["seconds"],
         found["first"],
         megabytes,
@@ -156,17 +190,13 @@ def main(names):
     rows = [f"{'page':<38} {'cells':>5} {'equal':>7} {'seconds':>7} {'first':>6} {'MB':>5}"]
     print(*rows, flush=True)
     failed = 0
-    with served(SITE) as address, sync_playwright() as playwright:
-        for name in names:
-            # a browser for each page: its memory is that of this page alone
-            browser = launch(playwright)
-            run = run_page(browser, address, name)
-            browser.close()
-            rows.append(line(run))
-            print(rows[-1], flush=True)
-            failed += bool(run.failed or run.equal < run.printing)
-            if not run.failed:
-                known[name] = 10 * ceil((run.seconds - run.first) / 10)
+    for name in names:
+        run = run_page(SITE, name)
+        rows.append(line(run))
+        print(rows[-1], flush=True)
+        failed += bool(run.failed or run.equal < run.printing)
+        if not run.failed:
+            known[name] = 10 * ceil((run.seconds - run.first) / 10)
     SECONDS.write_text(json.dumps(known, indent=2, sort_keys=True) + "\n")
     (ROOT / "_build/live.txt").write_text("\n".join(rows) + "\n")
     return int(failed > 0)

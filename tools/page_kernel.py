@@ -9,6 +9,7 @@ An output is a dictionary with one kind of content: ``stdout`` or ``stderr``, te
 
 import ast
 import builtins
+import hashlib
 import importlib
 import io
 import linecache
@@ -19,6 +20,10 @@ import warnings
 from base64 import b64encode
 from collections import ChainMap
 from contextlib import redirect_stderr, redirect_stdout
+from importlib.machinery import PathFinder
+from pathlib import Path
+from types import ModuleType
+from zipfile import ZipFile
 
 # Of threadpoolctl, in Pyodide: nothing that a reader could do about.
 warnings.filterwarnings("ignore", message="JsProxy.as_object_map", category=RuntimeWarning)
@@ -32,6 +37,22 @@ RICH = {
     "svg": ("_repr_svg_", "image/svg+xml"),
     "png": ("_repr_png_", "image/png"),
 }
+
+
+def unpack(wheel, sha256, folder):
+    """Unpack a wheel into a folder, if it has this hash, and delete it.
+
+    Each file is written at once: what grows piece by piece in the memory of a page leaves copies behind.
+    """
+    wheel = Path(wheel)
+    if hashlib.sha256(wheel.read_bytes()).hexdigest() != sha256:
+        raise ValueError(f"{wheel.name} has another hash")
+    with ZipFile(wheel) as files:
+        for name in files.namelist():
+            path = Path(folder, name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(files.read(name))
+    wheel.unlink()
 
 
 class OnDemand:
@@ -58,9 +79,52 @@ class OnDemand:
             importlib.invalidate_caches()
 
 
-def fetch_on_demand(modules, fetch):
-    """Have the packages of `modules` fetched when they are first imported: see `OnDemand`."""
-    sys.meta_path.insert(0, OnDemand(modules, fetch))
+class Late(ModuleType):
+    """A module that is loaded when a name is asked of it, and not when it is imported.
+
+    `importlib.util.LazyLoader` would load it at its second import.
+    """
+
+    def __getattr__(self, name):
+        if name.startswith("__"):  # Python asks for some of these at the import
+            raise AttributeError(name)
+        self.__class__ = ModuleType
+        self.__spec__.loader.loader.exec_module(self)
+        return getattr(self, name)
+
+
+class LateLoader:
+    """Finds one module before others can, and makes it `Late`.
+
+    Parameters
+    ----------
+    name : str
+    """
+
+    def __init__(self, name):
+        self.name = name
+
+    def find_spec(self, name, path=None, target=None):
+        """Find the module, and leave the rest to the others."""
+        if name == self.name:
+            spec = PathFinder.find_spec(name, path)
+            self.loader, spec.loader = spec.loader, self
+            return spec
+
+    def create_module(self, spec):
+        """Return the module, empty."""
+        return Late(spec.name)
+
+    def exec_module(self, module):
+        """Load nothing yet."""
+
+
+def arrange_imports(modules, fetch):
+    """Have the packages of `modules` fetched when they are first imported, and the largest part of SciPy loaded late.
+
+    scikit-learn imports SciPy's statistics, 80 MB and four seconds, and hardly ever uses them.
+    """
+    sys.meta_path[:0] = [OnDemand(modules, fetch), LateLoader("scipy.stats")]
 
 
 class Printed(io.TextIOBase):
