@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.stats
 from scipy.optimize import brentq
-from scipy.special import digamma
+from scipy.special import digamma, exprel
 
 from ._counts import sums
 
@@ -80,8 +80,7 @@ class Presence(Channel):
 
     def information(self, rate):
         """Return rate^2 / (exp(rate) - 1)."""
-        rate = np.maximum(rate, np.finfo(float).tiny)
-        return rate * (rate / np.expm1(np.minimum(rate, 700)))
+        return rate / exprel(rate)  # (exp(x) - 1) / x, also at zero
 
 
 @dataclass(frozen=True)
