@@ -152,7 +152,7 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     The counts determine M, not U and V: `AMPEmbedding` chooses coordinates in which the
     scaled rows have the same diagonal covariance on both sides, largest first. A
     Gaussian prior for each side prefers them, up to a rotation. Cosines of rows depend
-    on the choice.
+    on the choice. In each coordinate the largest entry of the scaled U is positive.
 
     Where there are more than 8,192 rows or columns, sums over them are estimated from
     samples that grow with the counts (`amptutorial.sampling`). The cost is then that of

@@ -524,17 +524,24 @@ def prior_covariance(side):
 def balanced_sides(rows, columns):
     """Return both sides in coordinates where A^T A = B^T B is diagonal, largest first.
 
+    In each, the largest entry of A is positive, whichever sign the decomposition gave.
     M does not change. Only Gaussian priors can follow the change of coordinates; sides
     with other denoisers are returned as they are.
     """
     sides = rows, columns
     if not all(isinstance(side.denoiser, GaussianPosterior) for side in sides):
         return sides
-    R_u, R_v = (np.linalg.qr(np.sqrt(side.r)[:, None] * side.X)[1] for side in sides)
+    A, B = (np.sqrt(side.r)[:, None] * side.X for side in sides)
+    R_u, R_v = (np.linalg.qr(scaled)[1] for scaled in (A, B))
     left, sigma, right = np.linalg.svd(R_u @ R_v.T)
-    return tuple(
-        _change_coordinates(side, np.linalg.pinv(R) @ (E * np.sqrt(sigma)))
-        for side, R, E in ((rows, R_u, left), (columns, R_v, right.T))
+    T_u, T_v = (
+        np.linalg.pinv(R) @ (E * np.sqrt(sigma))
+        for R, E in ((R_u, left), (R_v, right.T))
+    )
+    A = A @ T_u
+    signs = np.where(A.max(axis=0) < -A.min(axis=0), -1, 1)
+    return _change_coordinates(rows, T_u * signs), _change_coordinates(
+        columns, T_v * signs
     )
 
 

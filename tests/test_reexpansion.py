@@ -255,6 +255,19 @@ def test_balancing_changes_coordinates_only(counts, rng):
     assert np.allclose(after.X @ new_columns.X.T, before.X @ columns.X.T, atol=within)
 
 
+def test_the_signs_of_the_coordinates_are_those_of_the_largest_entries(counts, rng):
+    X, r = (rng.standard_normal((60, 2)), rng.standard_normal((40, 2))), estimate_bias(counts)
+    found = [
+        balanced_sides(*(new_side(signs * X, r, GaussianPosterior(1.0)) for X, r in zip(X, r, strict=True)))
+        for signs in np.array([[1, 1], [-1, 1], [-1, -1]])
+    ]
+    for sides in found:
+        for side, first in zip(sides, found[0], strict=True):
+            assert np.allclose(side.X, first.X)
+        A = np.sqrt(sides[0].r)[:, None] * sides[0].X
+        assert (A.max(axis=0) > -A.min(axis=0)).all()
+
+
 def test_a_number_for_the_covariance_is_that_multiple_of_the_identity(counts, rng):
     X, r = (rng.standard_normal((60, 2)), rng.standard_normal((40, 2))), estimate_bias(counts)
     found, expected = (
