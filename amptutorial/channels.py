@@ -80,6 +80,7 @@ class Presence(Channel):
 
     def information(self, rate):
         """Return rate^2 / (exp(rate) - 1)."""
+        rate = np.asarray(rate)
         return rate / exprel(rate)  # (exp(x) - 1) / x, also at zero
 
 

@@ -534,15 +534,12 @@ def balanced_sides(rows, columns):
     A, B = (np.sqrt(side.r)[:, None] * side.X for side in sides)
     R_u, R_v = (np.linalg.qr(scaled)[1] for scaled in (A, B))
     left, sigma, right = np.linalg.svd(R_u @ R_v.T)
-    T_u, T_v = (
-        np.linalg.pinv(R) @ (E * np.sqrt(sigma))
-        for R, E in ((R_u, left), (R_v, right.T))
-    )
+    T_u = np.linalg.pinv(R_u) @ (left * np.sqrt(sigma))
+    T_v = np.linalg.pinv(R_v) @ (right.T * np.sqrt(sigma))
     A = A @ T_u
     signs = np.where(A.max(axis=0) < -A.min(axis=0), -1, 1)
-    return _change_coordinates(rows, T_u * signs), _change_coordinates(
-        columns, T_v * signs
-    )
+    changes = (rows, T_u * signs), (columns, T_v * signs)
+    return tuple(_change_coordinates(side, T) for side, T in changes)
 
 
 def _change_coordinates(side, T):

@@ -1,6 +1,5 @@
 """Python in a page, without a browser: what a cell hands over, and what a page brings along."""
 
-import hashlib
 import json
 import os
 import re
@@ -14,7 +13,7 @@ from zipfile import ZipFile
 import numpy as np
 import pytest
 from live_cells import archive_members, cells_of, write_archive
-from page_kernel import OnDemand, Printed, evaluate, run_cell, unpack
+from page_kernel import OnDemand, Printed, evaluate, run_cell
 
 from amptutorial import load_docstrings
 from amptutorial.corpus.loaders import to_arrays
@@ -42,18 +41,6 @@ def test_cells_share_their_names():
 
 def test_an_expression_of_the_page_may_name_a_module_that_no_cell_has_named():
     assert evaluate("amptutorial.Ridge.__name__") == "Ridge"
-
-
-def test_a_wheel_is_unpacked_if_it_is_the_one_that_was_tested(tmp_path):
-    wheel = tmp_path / "some.whl"
-    with ZipFile(wheel, "w") as files:
-        files.writestr("some/part.py", "x = 1")
-    sha256 = hashlib.sha256(wheel.read_bytes()).hexdigest()
-    with pytest.raises(ValueError, match=r"^some\.whl has another hash$"):
-        unpack(wheel, sha256[::-1], tmp_path)
-    assert not (tmp_path / "some").exists()
-    unpack(wheel, sha256, tmp_path)
-    assert (tmp_path / "some/part.py").read_text() == "x = 1" and not wheel.exists()
 
 
 @pytest.fixture

@@ -155,9 +155,11 @@ def run_page(site, name):
     with served(site, Visited, name=name, answers=answers) as address, profile as folder:
         command = [CHROMIUM, *OPTIONS, f"--user-data-dir={folder}", f"{address}/{name}.html"]
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as browser:
-            found = answers.get(timeout=LONGEST / 1000 + 60)
-            megabytes = peak_megabytes()
-            browser.terminate()
+            try:
+                found = answers.get(timeout=LONGEST / 1000 + 60)
+                megabytes = peak_megabytes()
+            finally:
+                browser.terminate()
     stored = stored_prints(name)
     pairs = [(old, new) for old, new in zip(stored, found["printed"], strict=True) if old or (new and old is not None)]
     return Run(
@@ -182,6 +184,8 @@ def line(run):
 
 def main(names):
     """Run the pages, report, and return the exit status."""
+    if CHROMIUM is None:
+        sys.exit("Chromium or Chrome is needed to run pages, and neither is installed")
     known = json.loads(SECONDS.read_text())
     pages = sorted(
         str(path.relative_to(SITE / "_static/live/cells")) for path in SITE.glob("_static/live/cells/**/*.json")

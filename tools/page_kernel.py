@@ -9,7 +9,6 @@ An output is a dictionary with one kind of content: ``stdout`` or ``stderr``, te
 
 import ast
 import builtins
-import hashlib
 import importlib
 import io
 import linecache
@@ -21,9 +20,7 @@ from base64 import b64encode
 from collections import ChainMap
 from contextlib import redirect_stderr, redirect_stdout
 from importlib.machinery import PathFinder
-from pathlib import Path
 from types import ModuleType
-from zipfile import ZipFile
 
 # Of threadpoolctl, in Pyodide: nothing that a reader could do about.
 warnings.filterwarnings("ignore", message="JsProxy.as_object_map", category=RuntimeWarning)
@@ -37,22 +34,6 @@ RICH = {
     "svg": ("_repr_svg_", "image/svg+xml"),
     "png": ("_repr_png_", "image/png"),
 }
-
-
-def unpack(wheel, sha256, folder):
-    """Unpack a wheel into a folder, if it has this hash, and delete it.
-
-    Each file is written at once: what grows piece by piece in the memory of a page leaves copies behind.
-    """
-    wheel = Path(wheel)
-    if hashlib.sha256(wheel.read_bytes()).hexdigest() != sha256:
-        raise ValueError(f"{wheel.name} has another hash")
-    with ZipFile(wheel) as files:
-        for name in files.namelist():
-            path = Path(folder, name)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(files.read(name))
-    wheel.unlink()
 
 
 class OnDemand:
@@ -122,7 +103,7 @@ class LateLoader:
 def arrange_imports(modules, fetch):
     """Have the packages of `modules` fetched when they are first imported, and the largest part of SciPy loaded late.
 
-    scikit-learn imports SciPy's statistics, 80 MB and four seconds, and hardly ever uses them.
+    scikit-learn imports SciPy's statistics and hardly ever uses them: 20 MB and a second of a page.
     """
     sys.meta_path[:0] = [OnDemand(modules, fetch), LateLoader("scipy.stats")]
 

@@ -4,6 +4,7 @@ let python;
 let kernel;
 const plainFetch = self.fetch.bind(self);
 const HOME = "/home/pyodide";
+const LIBRARIES = { extractDir: `${HOME}/lib` };
 
 /* Pyodide does not say how far it has come: its bytes are counted as they arrive. */
 function countBytes(tell) {
@@ -21,20 +22,10 @@ function countBytes(tell) {
   };
 }
 
-/* Reads a file by its pieces: `arrayBuffer()` would keep a second copy for as long as the page lives. */
-async function bytesOf(url) {
-  const answer = await fetch(url);
-  if (!answer.ok) throw new Error(`${url.split("/").at(-1)}: ${answer.status}`);
-  const reader = answer.body.getReader();
-  const pieces = [];
-  for (let piece = await reader.read(); !piece.done; piece = await reader.read()) pieces.push(piece.value);
-  const bytes = new Uint8Array(pieces.reduce((length, piece) => length + piece.length, 0));
-  let place = 0;
-  for (const piece of pieces) {
-    bytes.set(piece, place);
-    place += piece.length;
-  }
-  return bytes;
+async function bytesOf(name) {
+  const answer = await fetch(new URL(name, import.meta.url));
+  if (!answer.ok) throw new Error(`${name}: ${answer.status}`);
+  return answer.arrayBuffer();
 }
 
 /* The packages that `names` need, with what these need, each once. */
@@ -46,34 +37,38 @@ function wheelsOf(names) {
   return [...needed].filter((name) => !come.has(name)).map((name) => ({ name, ...packages[name] }));
 }
 
-/* Pyodide would also link each of the two hundred parts of these packages; Python links what it imports. */
-function unpack({ file_name, name, sha256 }, bytes) {
-  python.FS.writeFile(`/tmp/${file_name}`, bytes, { canOwn: true });
-  kernel.unpack(`/tmp/${file_name}`, sha256, `${HOME}/lib`);
-  come.add(name);
-}
-
+/* Unpacks packages, all at once. Pyodide would also link each of their two hundred parts; Python links what it imports. */
 async function install(runtime, names, later) {
   const wheels = wheelsOf(names).filter(({ name }) => !later.includes(name));
-  await Promise.all(wheels.map(async (wheel) => unpack(wheel, await bytesOf(runtime + wheel.file_name))));
+  await Promise.all(wheels.map(async ({ name, file_name, sha256 }) => {
+    const bytes = sha256.match(/../g).map((pair) => String.fromCharCode(parseInt(pair, 16)));
+    const answer = await fetch(runtime + file_name, { integrity: `sha256-${btoa(bytes.join(""))}` });
+    if (!answer.ok) throw new Error(`${file_name}: ${answer.status}`);
+    python.unpackArchive(await answer.arrayBuffer(), "wheel", LIBRARIES);
+    come.add(name);
+  }));
 }
 
 /* Unpacks a package while a cell waits in the middle of an import. */
 function installNow(runtime, wanted) {
-  for (const wheel of wheelsOf([wanted])) {
+  const hashlib = python.pyimport("hashlib");
+  for (const { name, file_name, sha256 } of wheelsOf([wanted])) {
     const request = new XMLHttpRequest();
-    request.open("GET", runtime + wheel.file_name, false);
+    request.open("GET", runtime + file_name, false);
     request.responseType = "arraybuffer";
     request.send();
-    if (request.status !== 200) throw new Error(`${wheel.file_name}: ${request.status}`);
-    unpack(wheel, new Uint8Array(request.response));
+    if (request.status !== 200) throw new Error(`${file_name}: ${request.status}`);
+    const bytes = new Uint8Array(request.response);
+    if (hashlib.sha256(python.toPy(bytes)).hexdigest() !== sha256) throw new Error(`${file_name} has another hash`);
+    python.unpackArchive(bytes, "wheel", LIBRARIES);
+    come.add(name);
   }
 }
 
 const tasks = {
   async start({ runtime, packages, onDemand, folder }, tell) {
     countBytes(tell);
-    const own = Promise.all(["amptutorial.zip", "docstrings.counts"].map((name) => bytesOf(new URL(name, import.meta.url).href)));
+    const own = Promise.all(["amptutorial.zip", "docstrings.counts"].map(bytesOf));
     own.catch(() => {}); // it is awaited below
     const { loadPyodide } = await import(`${runtime}pyodide.mjs`);
     python = await loadPyodide({
@@ -85,14 +80,14 @@ const tasks = {
         AMPTUTORIAL_DOCSTRINGS: `${HOME}/docstrings.counts`,
       },
     });
+    await install(runtime, packages, Object.values(onDemand));
     const [archive, counts] = await own;
     python.unpackArchive(archive, "zip", { extractDir: HOME });
-    python.FS.writeFile(`${HOME}/docstrings.counts`, counts);
+    python.FS.writeFile(`${HOME}/docstrings.counts`, new Uint8Array(counts));
     python.FS.mkdirTree(`${HOME}/${folder}`);
     python.FS.chdir(`${HOME}/${folder}`);
     python.pyimport("sys").path.insert(0, `${HOME}/lib`);
     kernel = python.pyimport("page_kernel");
-    await install(runtime, packages, Object.values(onDemand));
     kernel.arrange_imports(Object.keys(onDemand), (module) => installNow(runtime, onDemand[module]));
     self.fetch = plainFetch;
   },
