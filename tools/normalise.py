@@ -1,18 +1,49 @@
 """One form for every stored notebook, so that a difference in version control is a difference in what a reader sees."""
 
+import re
+from hashlib import sha256
+
 CELL_METADATA = {"tags", "mystnb"}
 GATES = ("{solution-start}", "{solution-end}")
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 LANGUAGE = {"name": "python", "file_extension": ".py", "pygments_lexer": "ipython3"}
 WIDGET = "application/vnd.jupyter.widget-view+json"  # nothing without the kernel that made it
+SVG = "image/svg+xml"
+COORDINATES = re.compile(r'(?<= )(?:d|x|y|width|height|viewBox)="[^"]*"|translate\([^)]*\)')
+LONG_NUMBER = re.compile(r"-?\d+\.\d+")
+# Matplotlib's names of what is drawn more than once: sums of coordinates before they are rounded.
+NAME = re.compile(r"(?<=[\"#])([a-zA-Z]+)[0-9a-f]{10}(?=[\")])")
 
 
 def normalise_cell(cell):
     """Keep of the metadata what the book uses, and of the outputs what can be shown without a kernel."""
     cell.metadata = {key: value for key, value in cell.metadata.items() if key in CELL_METADATA}
     for output in cell.get("outputs", ()):
-        output.get("data", {}).pop(WIDGET, None)
+        data = output.get("data", {})
+        data.pop(WIDGET, None)
+        if SVG in data:
+            data[SVG] = round_coordinates(data[SVG])
     return cell
+
+
+def round_coordinates(svg):
+    """Return a drawing with coordinates of two decimals, a hundredth of a point: processors differ in later ones.
+
+    Examples
+    --------
+    >>> print(round_coordinates('<path id="m0123456789" d="M 0.0012 -2.998" transform="scale(0.015625)"/>'))
+    <path id="m0-980dbd10" d="M 0 -3" transform="scale(0.015625)"/>
+    """
+    rounded = COORDINATES.sub(lambda found: LONG_NUMBER.sub(_two_decimals, found[0]), "".join(svg))
+    order = {name: k for k, name in enumerate(dict.fromkeys(found[0] for found in NAME.finditer(rounded)))}
+    numbered = NAME.sub(lambda found: f"{found[1]}{order[found[0]]}", rounded)
+    digest = sha256(numbered.encode()).hexdigest()[:8]  # two drawings of a page do not share a name
+    return NAME.sub(lambda found: f"{found[1]}{order[found[0]]}-{digest}", rounded)
+
+
+def _two_decimals(number):
+    short = f"{float(number[0]):.2f}".rstrip("0").rstrip(".")
+    return "0" if short == "-0" else short
 
 
 def fold(cells):
