@@ -1,0 +1,122 @@
+"""Which modules of the package a piece of Python imports: read from its text, and nothing is run.
+
+What stands under `if TYPE_CHECKING:` says where a name is defined, and imports nothing. A name that the package loads
+when it is asked for, as `from amptutorial import AMPEmbedding` or as `amptutorial.AMPEmbedding`, counts as imported.
+"""
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = "amptutorial"
+
+
+def modules_of(source):
+    """Return the files of the package that a source, perhaps a notebook's, imports by itself and through others.
+
+    >>> found = modules_of("from amptutorial.bias import drop_empty")
+    >>> [name for name in ("__init__.py", "bias.py", "_counts.py", "estimator.py") if ROOT / PACKAGE / name in found]
+    ['__init__.py', 'bias.py', '_counts.py']
+    >>> ROOT / PACKAGE / "estimator.py" in modules_of("import amptutorial as amp; amp.AMPEmbedding()")
+    True
+    """
+    return {file_of(name) for name in closure(imported(source))}
+
+
+def closure(names):
+    """Return the modules of the package that have been imported when these are: names with dots, as those given."""
+    found, left = set(), set(names)
+    while left:
+        name = left.pop()
+        found.add(name)
+        left |= (imports_of(name) | {*_packages(name)}) - found
+    return found
+
+
+@cache
+def imports_of(module):
+    """Return the modules of the package that one of them imports itself."""
+    return imported(file_of(module).read_text(encoding="utf-8"), module)
+
+
+def imported(source, module=""):
+    """Return the modules that a source imports itself, each name by the module that defines it.
+
+    >>> sorted(imported("from amptutorial import Ridge, bias"))
+    ['amptutorial', 'amptutorial.bias', 'amptutorial.denoisers']
+    """
+    tree = ast.parse(re.sub(r"^(\s*)[%!].*$", r"\1pass", source, flags=re.MULTILINE))
+    names = dict(_bound(tree, module, typed=False))
+    asked = set(names.values())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            first, _, rest = ast.unparse(node).partition(".")
+            asked |= {f"{names[first]}.{rest}"} if first in names else set()
+    homes = {home_of(name) for name in asked}
+    return homes | {package for name in asked for package in _packages(name)}
+
+
+@cache
+def home_of(name):
+    """Return the module that defines a name with dots, or that it is.
+
+    >>> home_of("amptutorial.Ridge"), home_of("amptutorial.checks.check"), home_of("amptutorial.bias")
+    ('amptutorial.denoisers', 'amptutorial.checks.contract', 'amptutorial.bias')
+    """
+    if file_of(name):
+        return name
+    module, _, attribute = name.rpartition(".")
+    if not file_of(module):
+        return home_of(module)
+    source = file_of(module).read_text(encoding="utf-8")
+    further = dict(_bound(ast.parse(source), module)).get(attribute, module)
+    return module if further == module else home_of(further)
+
+
+@cache
+def file_of(module):
+    """Return the file of a module of the package, or None."""
+    path = ROOT / module.replace(".", "/")
+    found = (each for each in (path / "__init__.py", path.with_suffix(".py")) if each.is_file())
+    return next(found, None) if module.split(".")[0] == PACKAGE else None
+
+
+def all_modules():
+    """Return the names of all modules of the package."""
+    paths = (path.relative_to(ROOT).with_suffix("") for path in sorted((ROOT / PACKAGE).rglob("*.py")))
+    return [".".join(path.parts).removesuffix(".__init__") for path in paths]
+
+
+def _packages(name):
+    """Yield the packages in which what has this name lies; they are imported before it."""
+    while name := name.rpartition(".")[0]:
+        if file_of(name):
+            yield name
+
+
+def _bound(tree, module, typed=True):
+    """Yield what imports of the package bind: the names in the source, and whole ones."""
+    typing = [node for node in ast.walk(tree) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    skipped = set() if typed else {child for node in typing for child in ast.walk(node)}
+    for node in ast.walk(tree):
+        if node in skipped:
+            continue
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name.split(".")[0] == PACKAGE:
+                    yield alias.asname or alias.name, alias.name
+                    yield from [(PACKAGE, PACKAGE)] * (alias.asname is None)
+        if isinstance(node, ast.ImportFrom):
+            start = _origin(node, module)
+            if start.split(".")[0] == PACKAGE:
+                yield from ((alias.asname or alias.name, f"{start}.{alias.name}") for alias in node.names)
+
+
+def _origin(node, module):
+    """Return the whole name of what `from ... import` takes from."""
+    if not node.level:
+        return node.module
+    depth = node.level - (file_of(module).name == "__init__.py")
+    return ".".join([*module.split(".")[: len(module.split(".")) - depth], *filter(None, [node.module])])
