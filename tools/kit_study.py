@@ -13,7 +13,7 @@ A mutant that no check kills and that answers as its own original does, to nine 
 computes the same and does not count; nor does one of solutions/equivalent.yml, which says why.
 
 Stop it whenever you like: the same command goes on. What has been run is kept in .kit_study, by a hash of the package
-and of the denoiser, and the sums in solutions/study.json, from which tools/render_pages.py makes a table.
+and of the denoiser, and the sums in solutions/study.json and, as a table, in book/kit_study.txt.
 """
 
 import argparse
@@ -42,6 +42,7 @@ ROOT = Path(__file__).parents[1]
 SOLUTIONS = ROOT / "solutions"
 KEPT = ROOT / ".kit_study"
 STORED = SOLUTIONS / "study.json"
+TABLE = ROOT / "book/kit_study.txt"
 CPU_SECONDS = 30  # for one denoiser on one seed; right ones take a few
 FIRST_SEED = 5000  # none that a test uses
 # what usually tells is asked first
@@ -262,6 +263,19 @@ def summary(tasks, version):
     return found
 
 
+def table(found):
+    """Return the sums as a table and a sentence."""
+    kills = Counter()
+    lines = ["| | mutants | mistakes | seeds | noticed | right files | seeds | failed |", "|---|" + "---:|" * 7]
+    for folder, one in found.items():
+        kills.update(one["by check"])
+        right = (one["right files"], one["right seeds"], f"{len(one['right failed'])} of {one['right asked']}")
+        wrong = (one["mutants"], one["mistakes"], one["seeds"], f"{one['killed']} of {one['asked']}")
+        lines.append(f"| {' | '.join(map(str, (int(folder[:2]), *wrong, *right)))} |")
+    order = ", ".join(f"`{name}` {count}" for name, count in kills.most_common())
+    return "\n".join(lines) + f"\n\nThe check that noticed first: {order}.\n"
+
+
 def equivalents():
     """Return the reasons of solutions/equivalent.yml, by folder and name."""
     entries = yaml.safe_load((SOLUTIONS / "equivalent.yml").read_text(encoding="utf-8")) or []
@@ -290,6 +304,7 @@ def main():
         run(tasks, options, version)
     found = summary(ASSIGNMENTS.values(), version)
     STORED.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    TABLE.write_text(table(found), encoding="utf-8")
     failed = [text for one in found.values() for text in one["right failed"]]
     killed, asked = (sum(one[what] for one in found.values()) for what in ("killed", "asked"))
     print(f"killed {killed} of {asked}: {killed / max(asked, 1):.1%}; right denoisers that failed: {len(failed)}")

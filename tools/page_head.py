@@ -10,6 +10,7 @@ from textwrap import shorten
 from urllib.parse import urljoin
 
 from docutils import nodes
+from render_pages import source_of
 
 from amptutorial import __version__
 
@@ -63,6 +64,14 @@ def start_at_release(app, name, template, context, page):
                 button["url"] = button["url"].replace(f"/{branch}", f"/v{__version__}", 1)
 
 
+def edit_the_source(app, name, template, context, page):
+    """Let "Suggest edit" lead from a page that is made to what it is made of."""
+    buttons = (button for group in context.get("header_buttons", ()) for button in group.get("buttons", ()))
+    for button in buttons:
+        if button["label"] == "source-edit-button":
+            button["url"] = button["url"].replace(f"{name}.md", source_of(name))
+
+
 def add_version(app, config):
     """Say at the foot of every page which version it describes."""
     config.html_theme_options["extra_footer"] += f" Version {__version__}."
@@ -82,5 +91,6 @@ def setup(app):
     app.connect("config-inited", add_version)
     app.connect("html-page-context", add_tags)
     app.connect("html-page-context", start_at_release, priority=900)  # after the theme, which makes the buttons
+    app.connect("html-page-context", edit_the_source, priority=900)
     app.connect("build-finished", write_sitemap)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,6 +1,10 @@
-"""Write the pages of the book that follow from something else: the ledger and the API reference."""
+"""Write the pages of the book that follow from something else: the ledger and the API reference.
 
-import json
+The Makefile does it before each build: Jupyter Book looks for the pages of its table of contents first of all. They are
+not committed.
+"""
+
+import shutil
 from collections import Counter
 from importlib import import_module
 from pathlib import Path
@@ -8,6 +12,7 @@ from textwrap import indent
 
 import nbformat
 import yaml
+from imports import file_of
 
 import amptutorial
 
@@ -171,29 +176,25 @@ def api_pages():
     return {BOOK / "api.md": index + parts} | modules
 
 
-def study_table(study):
-    """Return what tools/kit_study.py has found, as a table and a sentence."""
-    kills = Counter()
-    lines = ["| | mutants | mistakes | seeds | noticed | right files | seeds | failed |", "|---|" + "---:|" * 7]
-    for folder, one in study.items():
-        kills.update(one["by check"])
-        right = (one["right files"], one["right seeds"], f"{len(one['right failed'])} of {one['right asked']}")
-        wrong = (one["mutants"], one["mistakes"], one["seeds"], f"{one['killed']} of {one['asked']}")
-        lines.append(f"| {' | '.join(map(str, (int(folder[:2]), *wrong, *right)))} |")
-    order = ", ".join(f"`{name}` {count}" for name, count in kills.most_common())
-    return "\n".join(lines) + f"\n\nThe check that noticed first: {order}.\n"
-
-
 def pages():
-    """Return each generated page's path and text."""
+    """Return each page's path and text."""
     entries = yaml.safe_load((BOOK / "ledger.yml").read_text(encoding="utf-8"))
-    found = {BOOK / "ledger.md": ledger_page(entries)} | api_pages()
-    stored = ROOT / "solutions" / "study.json"
-    if stored.is_file():  # students have a repository without solutions
-        found[BOOK / "kit_study.txt"] = study_table(json.loads(stored.read_text(encoding="utf-8")))
-    return found
+    return {BOOK / "ledger.md": ledger_page(entries)} | api_pages()
+
+
+def source_of(page):
+    """Return the file from which a page is made, as both are called in the repository.
+
+    >>> source_of("book/api/amp"), source_of("book/api/corpus"), source_of("book/ledger"), source_of("book/howto")
+    ('amptutorial/amp.py', 'amptutorial/corpus/__init__.py', 'book/ledger.yml', 'book/howto.md')
+    """
+    if page.startswith("book/api/"):
+        return file_of(f"amptutorial.{page.removeprefix('book/api/')}").relative_to(ROOT).as_posix()
+    return {"book/api": "amptutorial/__init__.py", "book/ledger": "book/ledger.yml"}.get(page, f"{page}.md")
 
 
 if __name__ == "__main__":
+    shutil.rmtree(BOOK / "api", ignore_errors=True)  # a module may have gone
+    (BOOK / "api").mkdir()
     for path, text in pages().items():
         path.write_text(text, encoding="utf-8")
