@@ -281,7 +281,7 @@ def test_an_interrupted_run_leaves_valid_files_and_goes_on(tmp_path, ending, iso
     rows = read(table)
     assert set(rows) == {"student_01", "student_02", "student_03"}
     assert "not graded yet" not in rows["student_01"]["status"] and "not graded yet" in rows["student_03"]["status"]
-    assert list(tmp_path.glob("submission_*")) == []
+    assert list(tmp_path.glob("amptutorial-grader-*")) == []
     if ending == signal.SIGINT:
         (tmp_path / "submissions/student_02/denoiser.py").unlink()
         assert main(command(tmp_path)) == 0

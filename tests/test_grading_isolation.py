@@ -39,9 +39,9 @@ def test_bubblewrap_is_given_what_is_needed_and_nothing_else():
 
 
 def test_docker_is_given_what_is_needed_and_nothing_else():
-    arguments = isolation.docker_arguments("submission_1", {"seconds": 60, "megabytes": 512}, {"HOME": "/submission"})
+    arguments = isolation.docker_arguments("one", {"seconds": 60, "megabytes": 512}, {"HOME": "/submission"})
     assert arguments == [
-        "docker", "run", "--rm", "--interactive", "--init", "--read-only", "--name=submission_1", "--network=none",
+        "docker", "run", "--rm", "--interactive", "--init", "--read-only", "--name=one", "--network=none",
         "--ipc=private", "--shm-size=16m", "--user=65534:65534", "--cap-drop=ALL", "--security-opt=no-new-privileges",
         "--pids-limit=64", "--memory=1024m", "--memory-swap=1024m", "--log-driver=none", "--workdir=/submission",
         "--tmpfs=/tmp:size=16m,mode=1777", "--tmpfs=/submission:size=16m,mode=1777", "--env=HOME=/submission",
@@ -205,12 +205,42 @@ def test_folders_of_judges_that_were_killed_are_removed(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
-    for name in (f"submission_{dead.pid}_x", f"submission_{os.getpid()}_x", "submission_of_mine", "submission_1a_x"):
+    of_dead, of_living, of_nobody = (f"{isolation.FOLDER}{number}-x" for number in (dead.pid, os.getpid(), "1a"))
+    for name in (of_dead, of_living, of_nobody):
         (tmp_path / name / "folder").mkdir(parents=True)
-    (tmp_path / f"submission_{dead.pid}_link").symlink_to(tmp_path / "submission_of_mine")
+        (tmp_path / name / isolation.MARKER).touch()
+    (tmp_path / f"{of_dead}-link").symlink_to(tmp_path / of_nobody)
     isolation.sweep()
-    left = {f"submission_{os.getpid()}_x", "submission_of_mine", "submission_1a_x", f"submission_{dead.pid}_link"}
-    assert {path.name for path in tmp_path.iterdir()} == left
+    assert {path.name for path in tmp_path.iterdir()} == {of_living, of_nobody, f"{of_dead}-link"}
+
+
+def test_folders_that_no_judge_has_made_are_left_alone(tmp_path, monkeypatch):
+    """A download from Gradescope, and folders with either the name or the file of a judge's."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    files = [
+        f"submission_{dead.pid}_ada/denoiser.py",
+        f"submission_{dead.pid}_ada/.amptutorial-grader",
+        f"amptutorial-grader-{dead.pid}-notes/denoiser.py",
+    ]
+    for name in files:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    isolation.sweep()
+    assert all((tmp_path / name).exists() for name in files)
+
+
+def test_a_submission_without_a_machine_has_a_folder_that_is_swept_when_its_judge_is_gone(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with remote.Session(PROBE.encode(), LIMITS, "none") as session:
+        start_probe(session)
+        (folder,) = tmp_path.iterdir()
+        isolation.sweep()
+        assert folder.exists()
+        monkeypatch.setattr(isolation, "_alive", lambda number: number != os.getpid())
+        isolation.sweep()
+        assert not folder.exists()
 
 
 def run_filter(program, architecture, number, argument=0):

@@ -141,7 +141,7 @@ def write_similar(course, earlier, path, folder):
     folder : Path
         For ``similarity.csv``.
     """
-    task, kilobytes = assignment(course.rules.number), course.rules.limits
+    task, limits = assignment(course.rules.number), course.rules.limits
     root = path.parent.parent
     if not (root / "assignments" / task.folder).is_dir():
         root = config.PACKAGE.parent
@@ -152,7 +152,7 @@ def write_similar(course, earlier, path, folder):
         for file in sorted(solutions.glob("*.py"))
     }
     for place in earlier:
-        for each in collect_submissions(place, kilobytes["file_kilobytes"]):
+        for each in collect_submissions(place, limits["file_kilobytes"]):
             if isinstance(each.source, bytes):
                 again = f", attempt {each.attempt}" if each.attempt > 1 else ""
                 others[f"{place.name}/{each.student}{again}"] = each.source

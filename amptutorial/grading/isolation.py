@@ -31,6 +31,11 @@ START = (
     "from amptutorial.grading.worker import main; main({limits!r})"
 )
 
+# The folder of a judge has this name, with the number of its process, and this file
+# inside. What lacks one of them belongs to someone else.
+FOLDER = "amptutorial-grader-"
+MARKER = ".amptutorial-grader"
+
 # Numbers of clone, clone3, and of fork and vfork where there are any.
 SYSTEM_CALLS = {
     "x86_64": (0xC000003E, 56, 435, (57, 58)),
@@ -287,7 +292,7 @@ class Place:
     """
 
     def __init__(self, kind, limits, channel, printed):
-        self.name = f"submission_{os.getpid()}"
+        self.name = f"{FOLDER}{os.getpid()}"
         self.kind, self.folder = kind, None
         code = START.format(limits=limits)
         python = [sys.executable, "-s", "-P", "-B", "-c", code, str(PACKAGE_FOLDER)]
@@ -302,13 +307,14 @@ class Place:
             elif kind == "docker":
                 # the program itself needs HOME, to find its daemon
                 variables = dict(os.environ)
-                self.name += f"_{uuid4().hex[:8]}"
+                self.name += f"-{uuid4().hex[:8]}"
                 command = docker_arguments(self.name, limits, _variables(HOME))
                 command += ["python", *python[1:-1], "/package"]
             else:
                 self.folder = tempfile.TemporaryDirectory(
-                    prefix=f"{self.name}_", ignore_cleanup_errors=True
+                    prefix=f"{self.name}-", ignore_cleanup_errors=True
                 )
+                Path(self.folder.name, MARKER).touch()
                 variables, command = _variables(self.folder.name), python
             self.process = subprocess.Popen(
                 command,
@@ -362,9 +368,10 @@ def _variables(folder):
 
 def sweep():
     """Remove the folders of judges that were killed before they could do it."""
-    for folder in Path(tempfile.gettempdir()).glob("submission_*_*"):
-        number = folder.name.split("_")[1]
-        if number.isdigit() and not folder.is_symlink() and not _alive(int(number)):
+    for folder in Path(tempfile.gettempdir()).glob(f"{FOLDER}*-*"):
+        number = folder.name.removeprefix(FOLDER).split("-")[0]
+        ours = not folder.is_symlink() and (folder / MARKER).is_file()
+        if ours and number.isdigit() and not _alive(int(number)):
             shutil.rmtree(folder, ignore_errors=True)
 
 
