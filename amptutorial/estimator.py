@@ -235,7 +235,7 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         r_v = margin_biases(N.sum(axis=0), columns.X, sample)
         self._columns = replace(columns, X=columns.X.astype(np.float64), bias=r_v)
         self._sample = columns_of(rows, self._columns, m, rng, SETTLING)
-        rows = self._settled(Z, rows, m, on)
+        rows = self._settled(Z, rows, m, self._sample, on)
         self._rows = replace(rows, X=rows.X.astype(np.float64))
         r_u, r_v = biases_of_margins(*sums(Z), rows.X, self._columns.X, rng=rng)
 
@@ -279,9 +279,10 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         if some.size:
             rows = new_side(U[some], totals[some] / self._mean_row, self._rows.denoiser)
             m = len(self.embedding_) / self._unit**4  # of the rows with counts
-            rows = self._settled(Z[some], rows, m)
-            if self._sample.sampled:  # long rows have larger samples
-                rows = self._settled(Z[some], rows, m)
+            sample = self._sample.copy()  # what is drawn here stays here
+            rows = self._settled(Z[some], rows, m, sample)
+            if sample.sampled:  # long rows have larger samples
+                rows = self._settled(Z[some], rows, m, sample)
             U[some] = self._unit * rows.X
         return U
 
@@ -376,10 +377,10 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         variances /= len(self.embedding_)
         return np.sqrt(variances, out=variances)
 
-    def _settled(self, Z, rows, m, on=IN_PROCESS):
-        """Return converged rows, given the fitted columns."""
+    def _settled(self, Z, rows, m, sample, on=IN_PROCESS):
+        """Return converged rows, given the fitted columns and what sums run over."""
         given = self._columns, m, self._channel
-        return on.settle_rows(Z, rows, *given, columns=self._sample)
+        return on.settle_rows(Z, rows, *given, columns=sample)
 
     @property
     def _n_features_out(self):

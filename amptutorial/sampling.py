@@ -26,6 +26,7 @@ A deterministic approximation of S_i does not serve: the iteration moves to wher
 errs. So every half-step draws anew.
 """
 
+import copy
 from typing import NamedTuple
 
 import numpy as np
@@ -73,7 +74,8 @@ class Columns:
         The mean of u u^T over the counts. Columns that are long in its units are drawn
         first.
     rng : numpy.random.Generator, optional
-        Without it, sums run over all columns.
+        Without it, sums run over all columns. With it, a sample of each size has a seed
+        of its own: which columns it holds does not depend on what was asked before.
     times : float
         How many times the usual size samples have.
 
@@ -87,13 +89,20 @@ class Columns:
 
     def __init__(self, W, r_v, second_moment=None, rng=None, times=1):
         self.W, self.r_v, self.times = W, r_v, times
-        self.second_moment, self.rng = second_moment, rng
+        self.second_moment = second_moment
+        self.seed = None if rng is None else int(rng.integers(2**63))
         self._drawn = {len(W): (W, r_v, None)}
 
     @property
     def sampled(self):
         """Whether sums run over samples."""
-        return self.rng is not None
+        return self.seed is not None
+
+    def copy(self):
+        """Return a copy that keeps to itself what is drawn for it from now on."""
+        other = copy.copy(self)
+        other._drawn = dict(self._drawn)
+        return other
 
     def parts(self, U, totals):
         """Return which rows use which columns: a list of `Part`.
@@ -109,7 +118,8 @@ class Columns:
         sizes = self.times * sample_sizes(U, totals, self.W, self.r_v)
         largest = len(self.W) / 2  # beyond it, a sample does not pay
         sizes = np.where(sizes > largest, len(self.W), sizes).astype(int)
-        different = np.unique(sizes)
+        # without rows there is one part too, for `apply`
+        different = np.unique(sizes) if len(sizes) else [len(self.W)]
         self._draw([size for size in different if size not in self._drawn])
         return [
             Part(np.flatnonzero(sizes == size), *self._drawn[size])
@@ -124,7 +134,8 @@ class Columns:
         tilted = UNTILTED + np.exp(np.minimum((Z * Z).sum(axis=1), LONGEST))
         for size in sizes:
             pi = inclusion_probabilities(self.r_v * tilted, size)
-            drawn = systematic_sample(pi, self.rng)
+            rng = np.random.default_rng([self.seed, int(size)])
+            drawn = systematic_sample(pi, rng)
             weights = calibrated_weights(Z, self.r_v, pi, drawn)
             missed = self.r_v.copy()
             missed[drawn] -= weights

@@ -1,5 +1,6 @@
 """Sums over columns from samples: unbiased, with the noise that is stated, and exact to second order in M."""
 
+import pickle
 import warnings
 from itertools import combinations_with_replacement
 
@@ -9,7 +10,7 @@ import scipy.sparse as sp
 
 from amptutorial import AMPEmbedding, sampling
 from amptutorial.heldout import heldout_gain, hold_out
-from amptutorial.poisson import log_partition, own_sums, refit_biases, tilted_means, with_own_sums
+from amptutorial.poisson import log_partition, margin_biases, own_sums, refit_biases, tilted_means, with_own_sums
 from amptutorial.sampling import (
     Columns,
     Part,
@@ -297,6 +298,45 @@ def test_a_sample_is_drawn_once_and_the_next_one_is_another(table, few, rng):
     assert once is again and len(once) < N
     other = columns_for(U, np.ones(len(U)), W, r_v, rng).parts(0 * U, np.ones(len(U)))[0][1]
     assert not np.array_equal(once, other)
+
+
+def test_samples_do_not_depend_on_the_order_in_which_their_sizes_are_asked_for(table, few):
+    U, W, r_v = table
+    rows, totals = 0 * U[:2], np.array([1.0, 300])
+    found = []
+    for order in ([0, 1], [1, 0]):
+        columns = Columns(W, r_v, np.eye(D), np.random.default_rng(3))
+        parts = {k: columns.parts(rows[[k]], totals[[k]])[0] for k in order}
+        found.append([parts[k].W for k in range(2)])
+    assert all(map(np.array_equal, *found)) and len(found[0][0]) < len(found[0][1]) < N
+
+
+def test_without_rows_there_is_nothing_to_sum(table, few, rng):
+    U, W, r_v = table
+    columns = columns_for(U, np.ones(len(U)), W, r_v, rng)
+    assert columns.sampled
+    logs, means = apply(tilted_means, columns.parts(U[:0], np.zeros(0)), U[:0])
+    assert logs.shape == (0,) and means.shape == (0, D)
+    assert margin_biases(np.zeros(0), U[:0], columns).shape == (0,)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::amptutorial._validation.AMPWarning")
+def test_what_is_transformed_first_changes_neither_the_model_nor_what_comes_next(rng):
+    """33,000 columns with two counts each, of two topics, and rows that need larger samples than the fit drew."""
+    m, n = 400, 33_000
+    i, j = rng.integers(m, size=2 * n), np.tile(np.arange(n), 2)
+    i = np.where(rng.random(2 * n) < 0.8, i // 2 * 2 + j % 2, i)
+    Z = sp.csr_array((np.ones(2 * n), (i, j)), shape=(m, n))
+    model = AMPEmbedding(1, channel="counts", n_iter=3, random_state=0).fit(Z)
+    fitted = pickle.dumps(model)
+    some, more = (sp.csr_array(rng.multinomial(total, np.full(n, 1 / n), size=2)) for total in (600, 1400))
+    one, other = pickle.loads(fitted), pickle.loads(fitted)
+    first = one.transform(some), one.transform(more)
+    second = other.transform(more), other.transform(some)
+    assert first[0].any() and first[1].any()
+    assert np.array_equal(first[0], second[1]) and np.array_equal(first[1], second[0])
+    assert pickle.dumps(one) == pickle.dumps(pickle.loads(fitted))
 
 
 @pytest.fixture(scope="module")
