@@ -1,27 +1,22 @@
-"""Sphinx extension: the book as a PDF and as an ePub, where nothing moves, folds or answers.
+"""Sphinx extension: the book as a PDF, where nothing moves, folds or answers.
 
 What a page hides behind a click is printed if a reader wants it (proofs, hints) and left out if not (checks, code
 that only draws). Solutions and the answers of quizzes go to the end of their chapter. Experiments become the picture
 with which they begin, in the words of its caption.
 """
 
-import posixpath
-import re
 import subprocess
 from html.parser import HTMLParser
 from importlib.metadata import version
 from pathlib import Path
 
 from docutils import nodes
-from docutils.utils.math.latex2mathml import tex2mathml
-from epub import STYLES, mend, mend_formula
 from sphinx import addnodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.transforms.post_transforms.images import ImageConverter
-from sphinx.util.math import get_node_equation_number
 
 ROOT = Path(__file__).parents[1]
-DOWNLOADS = (ROOT / "dist/book.pdf", ROOT / "dist/book.epub")
+PDF = ROOT / "dist/book.pdf"
 LETTERS = "abcdefghij"
 LONG = 30  # rows: Sphinx lets longer tables run over pages, and no longer fits their columns by itself
 SHARE_OF_A_FIGURE, SHARE_OF_A_DRAWING = "65%", "85%"  # of a line: their letters then have the size of the text's
@@ -76,7 +71,7 @@ def first_frame(html):
 class StillPictures(SphinxPostTransform):
     """Make of an experiment its first picture, with the caption below; before myst-nb chooses among the outputs."""
 
-    builders = ("latex", "epub")
+    builders = ("latex",)
     default_priority = 3
 
     def run(self, **kwargs):
@@ -96,9 +91,9 @@ def is_part(node, name):
 
 
 class Unfold(SphinxPostTransform):
-    """Leave out what is hidden, open what is folded, and gather the answers; before folds become HTML."""
+    """Leave out what is hidden, open what is folded, and gather the answers."""
 
-    builders = ("latex", "epub")
+    builders = ("latex",)
     default_priority = 100
 
     def run(self, **kwargs):
@@ -109,8 +104,8 @@ class Unfold(SphinxPostTransform):
             if box.get("design_component") == "dropdown":
                 unfold(box)
         for raw in list(self.document.findall(nodes.raw)):
-            if raw.astext() == "<br>":  # which an ePub wants closed
-                raw.replace_self([latex(r"\newline "), nodes.raw("", "<br/>", format="html")])
+            if raw.astext() == "<br>":
+                raw.replace_self(latex(r"\newline "))
         chapters = {}
         for node in list(self.document.findall(is_answered)):
             chapters.setdefault(chapter_of(node), []).append(node)
@@ -284,93 +279,13 @@ class Drawings(ImageConverter):
         return True
 
 
-# What docutils does not read, in words that it reads: sizes of brackets, and names of the same signs.
-PLAINER = (
-    (re.compile(r"\\[bB]igg?[lr]?(?![A-Za-z])|\\textstyle"), ""),
-    (re.compile(r"\\dots(?![A-Za-z])"), r"\\ldots"),
-    (re.compile(r"\\iff(?![A-Za-z])"), r"\\Leftrightarrow"),
-    (re.compile(r"\{gathered\}"), "{aligned}"),
-    (re.compile(r"(\\[dt]?frac) ?(\w)(\w)"), r"\1{\2}{\3}"),
-)
-
-
-def plainer(formula):
-    r"""Return `formula` in the LaTeX that docutils reads.
-
-    Examples
-    --------
-    >>> print(plainer(r"\dots + \frac12 \big\| x \big\|"))
-    \ldots + \frac{1}{2} \| x \|
-    """
-    for pattern, replacement in PLAINER:
-        formula = pattern.sub(replacement, formula)
-    return formula
-
-
-def write_mathml(self, node):
-    """Write a formula as MathML: readers of ePub have no MathJax."""
-    display = isinstance(node, nodes.math_block)
-    formula = tex2mathml(plainer(node.astext()), as_block=display).replace("&ApplyFunction;", "&#8289;")
-    formula = mend_formula(formula)
-    if display:
-        number = f'<span class="eqno">({get_node_equation_number(self, node)})</span>' if node["number"] else ""
-        formula = f"{self.starttag(node, 'div', CLASS='math')}{number}{formula}</div>\n"
-    self.body.append(formula)
-    raise nodes.SkipNode
-
-
-def well_formed(html):
-    """Return the HTML without scripts, its empty elements closed as XML wants them.
-
-    Examples
-    --------
-    >>> well_formed('<p>a<br>b<img src="c.png" alt=""></p><script>d()</script>')
-    '<p>a<br/>b<img src="c.png" alt=""/></p>'
-    """
-    html = re.sub(r"<script\b.*?</script>", "", html, flags=re.DOTALL)
-    return re.sub(r"<(br|hr|img|input|col|wbr)\b([^>]*?)\s*/?>", r"<\1\2/>", html)
-
-
-def tidy(app, pagename, templatename, context, doctree):
-    """Make XML of a page of an ePub, and drop the style sheets that are not packed."""
-    if app.builder.name == "epub":
-        context["body"] = well_formed(context.get("body", ""))
-        context["css_files"] = [css for css in context["css_files"] if Path(css.filename).name in STYLES]
-
-
-def straightened(builder):
-    """Return its `get_toc`, after which book/../assignments is assignments: else the spine loses the briefs."""
-    get_toc = builder.get_toc
-
-    def straight():
-        get_toc()
-        for node in builder.refnodes:
-            node["refuri"] = posixpath.normpath(node["refuri"])
-
-    return straight
-
-
-def finish(app, exception):
-    """Mend the ePub that has been packed."""
-    if app.builder.name == "epub" and exception is None:
-        mend(Path(app.outdir) / f"{app.config.epub_basename}.epub")
-
-
 def prepare(app):
-    """Set what differs between a page, paper and an ePub."""
-    if app.builder.name == "epub":
-        app.config.html_math_renderer = "mathml"
-        app.config.nb_mime_priority_overrides = [("epub", "application/vnd.jupyter.widget-view+json", None)]
-        app.builder.supported_data_uri_images = False
-        app.config.html_theme_options.pop("launch_buttons", None)  # they ask for a repository, which only pages know
-        app.config.html_extra_path = []  # files of a site
-        app.config.html_domain_indices = ["py-modindex"]  # not that of sphinx-proof, which lists labels
-        app.builder.get_toc = straightened(app.builder)
-    elif app.builder.name == "latex":  # where myst-nb would print the words of a drawing: SVG it takes for unknown
+    """Set what differs between a page and paper."""
+    if app.builder.name == "latex":  # where myst-nb would print the words of a drawing: SVG it takes for unknown
         app.config.nb_mime_priority_overrides = [("latex", "image/svg+xml", 15)]
-    elif app.builder.format == "html" and all(file.exists() for file in DOWNLOADS):
+    elif app.builder.format == "html" and PDF.exists():
         app.tags.add("downloads")
-        app.config.html_extra_path = [*app.config.html_extra_path, *map(str, DOWNLOADS)]
+        app.config.html_extra_path = [*app.config.html_extra_path, str(PDF)]
 
 
 def set_version(app, config):
@@ -385,9 +300,6 @@ def setup(app):
     """Register everything."""
     app.connect("config-inited", set_version)
     app.connect("builder-inited", prepare, priority=100)
-    app.connect("html-page-context", tidy, priority=900)
-    app.connect("build-finished", finish, priority=900)
     for transform in (StillPictures, Unfold, Typeset, Drawings):
         app.add_post_transform(transform)
-    app.add_html_math_renderer("mathml", (write_mathml, None), (write_mathml, None))
     return {"parallel_read_safe": True}
