@@ -4,34 +4,34 @@ import ast
 import importlib
 import json
 import re
+from copy import deepcopy
+from functools import cache
 from pathlib import Path
 
 import nbformat
 import pytest
 import yaml
-from execute_book import PAGES
+from execute_book import NOTEBOOKS, SECONDS, changed, name_of, run_of, with_outputs
 from execute_book import main as execute_book
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from normalise import WIDGET, normalise
+from questions import ask
 from quiz import split_answers
-from render_pages import STATUSES, pages
+from render_pages import STATUSES
 
 from amptutorial.reproduce import load_results
 
 ROOT = Path(__file__).parents[1]
 BOOK = ROOT / "book"
 CHAPTERS = sorted(BOOK.glob("*.ipynb"))
-NOTEBOOKS = [*PAGES, *sorted((ROOT / "assignments").glob("*/brief.ipynb"))]
 SECTIONS = ["Where it breaks", "Try it", "Exercises", "What to remember", "Test yourself"]
 LEDGER = yaml.safe_load((BOOK / "ledger.yml").read_text())
 FIELDS = {"label", "number", "section", "title", "chapter", "code", "tests", "status", "erratum", "note"}
 
-every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: f"{path.parent.name}/{path.stem}")
-every_chapter = pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
-every_entry = pytest.mark.parametrize("entry", LEDGER, ids=lambda entry: entry["label"])
 
-
+@cache
 def read(path):
+    """Return a notebook, which nobody changes."""
     return nbformat.read(path, as_version=4)
 
 
@@ -57,38 +57,31 @@ def toc_files():
 # Stored notebooks
 
 
-@every_notebook
-def test_every_cell_ran_in_order_from_a_fresh_kernel(path):
+def every_cell_ran_in_order_from_a_fresh_kernel(path):
     counts = [cell.execution_count for cell in code_cells(read(path))]
     assert counts == list(range(1, len(counts) + 1))
 
 
-@every_notebook
-def test_no_cell_failed_or_complained(path):
+def no_cell_failed_or_complained(path):
     for output in outputs(read(path)):
         assert output.output_type != "error", output.evalue
         assert output.get("name") != "stderr", output.text
 
 
-@every_notebook
-def test_notebooks_are_stored_in_normal_form(path):
-    notebook = read(path)
-    assert normalise(notebook) == notebook, f"run: python tools/execute_book.py {path.relative_to(ROOT)}"
+def notebooks_are_stored_in_normal_form(path):
+    assert normalise(deepcopy(read(path))) == read(path), f"run: make store NAME={path.relative_to(ROOT)}"
 
 
-@every_notebook
-def test_notebooks_are_small(path):
+def notebooks_are_small(path):
     assert path.stat().st_size < 1_500_000
 
 
-@every_notebook
-def test_outputs_hold_no_address_and_no_path_of_a_machine(path):
+def outputs_hold_no_address_and_no_path_of_a_machine(path):
     shown = json.dumps(outputs(read(path)))
     assert not re.search(r"\bat 0x[0-9a-f]{6,}|(?<![\w.:/])/(home|root|tmp|Users|usr|opt|private)/\w|[A-Z]:\\\\", shown)
 
 
-@every_notebook
-def test_every_figure_has_alternative_text_and_a_caption(path):
+def every_figure_has_alternative_text_and_a_caption(path):
     for number, cell in enumerate(read(path).cells, 1):
         kinds = [kind for output in cell.get("outputs", ()) for kind in output.get("data", ())]
         if any(kind.startswith("image/") for kind in kinds):
@@ -99,19 +92,35 @@ def test_every_figure_has_alternative_text_and_a_caption(path):
             assert figure.get("caption", "").strip() and figure.get("name"), f"cell {number}: no caption or no name"
 
 
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_a_notebook_is_stored_as_all_are(path):
+    ask(
+        [
+            every_cell_ran_in_order_from_a_fresh_kernel,
+            no_cell_failed_or_complained,
+            notebooks_are_stored_in_normal_form,
+            notebooks_are_small,
+            outputs_hold_no_address_and_no_path_of_a_machine,
+            every_figure_has_alternative_text_and_a_caption,
+            a_drawing_with_very_many_parts_is_rasterized,
+            images_in_prose_have_alternative_text,
+            numbers_in_prose_are_computed_or_set_in_the_chapter,
+        ],
+        path,
+    )
+
+
 def test_binder_trusts_every_notebook():
     patterns = (ROOT / "postBuild").read_text().split("jupyter trust ")[1].split()
     assert {path for pattern in patterns for path in ROOT.glob(pattern)} == set(NOTEBOOKS)
 
 
-@every_notebook
-def test_a_drawing_with_very_many_parts_is_rasterized(path):
+def a_drawing_with_very_many_parts_is_rasterized(path):
     drawings = ["".join(output.get("data", {}).get("image/svg+xml", "")) for output in outputs(read(path))]
     assert max(map(len, drawings), default=0) < 250_000, "draw the many parts with rasterized=True"
 
 
-@every_notebook
-def test_images_in_prose_have_alternative_text(path):
+def images_in_prose_have_alternative_text(path):
     prose = prose_of(path)
     assert not re.search(r"!\[\s*\]\(", prose)
     for directive, options in re.findall(r"\{(image|figure)\}[^\n]*\n((?:\s*:[^\n]*\n)*)", prose):
@@ -133,8 +142,7 @@ def code_before(path, heading):
     return [cell for cell in cells[:end] if cell.cell_type == "code"]
 
 
-@every_chapter
-def test_a_chapter_keeps_the_order_of_its_parts(path):
+def a_chapter_keeps_the_order_of_its_parts(path):
     cells, prose = read(path).cells, prose_of(path)
     assert prose.startswith("(ch-") and cells[1].cell_type == "code"  # a hook, code first
     headings = re.findall(r"^## (.*)$", prose, flags=re.MULTILINE)
@@ -147,8 +155,7 @@ def test_a_chapter_keeps_the_order_of_its_parts(path):
     assert any(cell.metadata.get("mystnb") for cell in cells)  # a static figure
 
 
-@every_chapter
-def test_a_chapter_states_proves_includes_and_asserts(path):
+def a_chapter_states_proves_includes_and_asserts(path):
     prose = prose_of(path)
     assert re.search(r"\{prf:(definition|proposition|lemma|theorem|algorithm)\}.*\n:label: ", prose)
     assert re.search(r"\{dropdown\} Proof", prose)
@@ -160,8 +167,7 @@ def test_a_chapter_states_proves_includes_and_asserts(path):
     assert sum(bool(re.search(r"^ *assert ", cell.source, re.MULTILINE)) for cell in body) >= 3
 
 
-@every_chapter
-def test_every_exercise_has_stars_and_a_solution(path):
+def every_exercise_has_stars_and_a_solution(path):
     prose = prose_of(path)
     exercises = re.findall(r"\{exercise\} (★{1,3}) .*\n:label: (\S+)", prose)
     solved = re.findall(r"\{solution-start\} (\S+)\n:class: dropdown", prose)
@@ -174,8 +180,7 @@ def test_every_exercise_has_stars_and_a_solution(path):
     assert len({stars for stars, _ in exercises}) > 1
 
 
-@every_chapter
-def test_every_quiz_has_one_right_answer_and_says_why(path):
+def every_quiz_has_one_right_answer_and_says_why(path):
     quizzes = [lines for _, lines in quizzes_of(prose_of(path))]
     assert 3 <= len(quizzes) <= 5
     for lines in quizzes:
@@ -193,13 +198,26 @@ def stored_pictures(path):
     return [figure for page in pages for figure in re.findall(r"<figure.*?</figure>", page, re.DOTALL)]
 
 
-@every_chapter
-def test_every_chapter_stores_an_experiment_with_its_pictures(path):
+def every_chapter_stores_an_experiment_with_its_pictures(path):
     pictures = stored_pictures(path)
     assert len(pictures) >= 6
     for picture in pictures:
         alt = re.search(r'alt="([^"]*)"', picture)[1]
         assert len(alt) > 20 and re.search(r"<figcaption>.*\d.*</figcaption>", picture)
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_a_chapter_has_what_every_chapter_has(path):
+    ask(
+        [
+            a_chapter_keeps_the_order_of_its_parts,
+            a_chapter_states_proves_includes_and_asserts,
+            every_exercise_has_stars_and_a_solution,
+            every_quiz_has_one_right_answer_and_says_why,
+            every_chapter_stores_an_experiment_with_its_pictures,
+        ],
+        path,
+    )
 
 
 MATHEMATICS = r"\$\$.*?\$\$|\$[^$]*\$|```\{(?:math|literalinclude)\}.*?```|(?<!`)`(?!`)[^`]*`"
@@ -249,8 +267,7 @@ def test_a_number_is_known_by_its_digits(number, known):
     assert is_one_of([2.0, 0.8461], number) == known
 
 
-@every_notebook
-def test_numbers_in_prose_are_computed_or_set_in_the_chapter(path):
+def numbers_in_prose_are_computed_or_set_in_the_chapter(path):
     """No proof that a cell computes the number in that sense, but none stands there that no cell knows."""
     cells = code_cells(read(path))
     known = "\n".join([cell.source for cell in cells] + [printed(output) for cell in cells for output in cell.outputs])
@@ -264,9 +281,10 @@ def test_the_table_of_contents_lists_every_notebook():
     assert set(NOTEBOOKS) <= listed
 
 
-@pytest.mark.parametrize("file", toc_files())
-def test_the_table_of_contents_lists_only_what_exists(file):
-    assert (ROOT / f"{file}.md").exists() or (ROOT / f"{file}.ipynb").exists()
+def test_the_table_of_contents_lists_only_what_exists():
+    made = {"book/api", "book/ledger"}  # when the site is built
+    found = [file for kind in ("md", "ipynb") for file in toc_files() if (ROOT / f"{file}.{kind}").exists()]
+    assert set(toc_files()) - made <= set(found)
 
 
 def test_the_map_on_the_first_page_links_every_chapter():
@@ -320,8 +338,7 @@ def test_numbers_and_sections_rise_in_the_papers_order():
     assert sections == sorted(sections)
 
 
-@every_entry
-def test_the_errata_give_the_number_behind_a_label(entry):
+def the_errata_give_the_number_behind_a_label(entry):
     """At its first mention in each entry, unless the number stands in front of it."""
     for text in re.split(r"^\(erratum-\d+\)=$", text_of(BOOK / "errata.md"), flags=re.MULTILINE)[1:]:
         before, label, after = text.partition(f"`{entry['label']}`")
@@ -348,14 +365,12 @@ def test_the_ledger_says_by_how_much_the_figures_miss():
     assert abs(excess("real", "gaussian").mean()) < 1 and "within 1 %" in notes["fig:real-mse"]
 
 
-@every_entry
-def test_an_entry_has_every_field(entry):
+def an_entry_has_every_field(entry):
     assert set(entry) == FIELDS
     assert entry["title"].strip() and entry["status"] in STATUSES
 
 
-@every_entry
-def test_what_an_entry_names_exists(entry):
+def what_an_entry_names_exists(entry):
     file, anchor = entry["chapter"].split("#")
     assert f"({anchor})=" in text_of(BOOK / file)
     assert not file.endswith(".ipynb") or f"`{entry['label']}`" in text_of(BOOK / file)
@@ -366,8 +381,7 @@ def test_what_an_entry_names_exists(entry):
         assert name in definitions(ROOT / file)
 
 
-@every_entry
-def test_a_status_is_earned(entry):
+def a_status_is_earned(entry):
     """Tests verify every statement; what is not proved or not right is explained."""
     assert entry["tests"]
     assert entry["note"] or entry["status"] != "stated"
@@ -376,15 +390,18 @@ def test_a_status_is_earned(entry):
         assert f"(erratum-{entry['erratum']})=" in text_of(BOOK / "errata.md")
 
 
-def test_the_generated_pages_are_up_to_date():
-    for path, text in pages().items():
-        assert path.read_text() == text, "run: python tools/render_pages.py"
+@pytest.mark.parametrize("entry", LEDGER, ids=lambda entry: entry["label"])
+def test_an_entry_of_the_ledger_keeps_its_word(entry):
+    questions = an_entry_has_every_field, what_an_entry_names_exists, a_status_is_earned
+    ask([*questions, the_errata_give_the_number_behind_a_label], entry)
 
 
 # The tools
 
 
-def test_a_second_run_changes_nothing(tmp_path):
+@pytest.fixture
+def notebook(tmp_path):
+    """Return the path of a notebook with a drawing, an experiment and something printed."""
     path = tmp_path / "widget.ipynb"
     source = """\
 import matplotlib.pyplot as plt
@@ -397,23 +414,54 @@ def draw(figure, power=1):
     "Draw a power."
     return str(power)
 explore(draw, stored={"power": [1, 2]})"""
-    nbformat.write(new_notebook(cells=[new_markdown_cell("# A", id="a"), new_code_cell(source, id="b")]), path)
-    assert execute_book([path]) == 0
-    first = path.read_text()
+    cells = [new_markdown_cell("# A", id="a"), new_code_cell(source, id="b"), new_code_cell("print(2)", id="c")]
+    nbformat.write(new_notebook(cells=cells), path)
+    return path
+
+
+def test_a_run_says_what_differs_and_stores_only_when_asked(notebook, tmp_path, capsys):
+    folder, before = tmp_path / "run", notebook.read_text()
+    assert execute_book([notebook], folder=folder) == 0
+    assert execute_book([notebook], folder=folder, strict=True) == 1
+    assert "code cell 2:\n+2" in capsys.readouterr().out
+    assert notebook.read_text() == before
+    assert execute_book([notebook], folder=folder, keep=True) == 0
+    first = notebook.read_text()
     assert "<figcaption>2</figcaption>" in first and "image/svg+xml" in first and WIDGET not in first
-    assert execute_book([path]) == 0
-    assert path.read_text() == first
-    assert normalise(read(path)) == read(path)
+    assert execute_book([notebook], folder=tmp_path / "another", keep=True, strict=True) == 0
+    assert notebook.read_text() == first
+
+
+def test_a_notebook_runs_again_only_where_its_code_has_changed(notebook, tmp_path):
+    folder = tmp_path / "run"
+    assert execute_book([notebook], folder=folder) == 0
+    edited = deepcopy(read(notebook))
+    edited.cells[0].source = "# Another title"
+    nbformat.write(edited, notebook)
+    assert not changed([notebook], folder)
+    shown = with_outputs(edited, nbformat.read(run_of(notebook, folder), as_version=4))
+    assert shown.cells[0].source == "# Another title" and shown.cells[2].outputs[0].text == "2\n"
+    edited.cells[2].source = "print(3)"
+    nbformat.write(edited, notebook)
+    assert set(changed([notebook], folder)) == {notebook}
 
 
 def test_a_failing_cell_is_named_and_nothing_is_stored(tmp_path, capsys):
     path = tmp_path / "broken.ipynb"
     nbformat.write(new_notebook(cells=[new_code_cell("1", id="a"), new_code_cell("1 / 0", id="b")]), path)
     before = path.read_text()
-    assert execute_book([path]) == 1
+    assert execute_book([path], folder=tmp_path / "run", keep=True) == 1
     report = capsys.readouterr().err
     assert f"{path}, cell 2" in report and "ZeroDivisionError" in report
     assert path.read_text() == before
+
+
+def test_running_the_book_takes_little():
+    """All notebooks in the bounds that CONTRIBUTING.md states, as they were stored last."""
+    seconds = json.loads(SECONDS.read_text())
+    assert set(seconds) == set(map(name_of, NOTEBOOKS))
+    assert sum(seconds.values()) < 380
+    assert {name for name, value in seconds.items() if value > (15 if "/more/" in name else 25)} == set()
 
 
 def test_the_times_of_the_chapters_are_told_rightly():

@@ -1,18 +1,27 @@
-"""Run the chapters on this machine and store what they print.
+"""Run the notebooks of the book on this machine, and compare what they print with what is stored.
 
-    python tools/execute_book.py                      # every chapter, and the briefs of the assignments
+    python tools/execute_book.py                      # all of them, into _build/run; book/ stays as it is
     python tools/execute_book.py book/03_*.ipynb      # some of them
+    python tools/execute_book.py --strict             # a difference is a failure
+    python tools/execute_book.py --store              # what they print is stored in book/, in one normal form
 
-Stored notebooks are normalised: where a run gives the same results, it leaves the same file.
+A notebook is not run again while its code, what that imports and the installed packages are the same.
 """
 
+import argparse
+import json
 import os
 import sys
-import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from difflib import unified_diff
+from functools import cache
+from hashlib import sha256
+from importlib.metadata import distributions
+from multiprocessing import get_context
 from pathlib import Path
 
 import nbformat
+from imports import modules_of
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
 from normalise import normalise
@@ -21,9 +30,74 @@ ROOT = Path(__file__).parents[1]
 BOOK = ROOT / "book"
 # chapters and appendices
 PAGES = sorted(page for pattern in ("*.ipynb", "more/*.ipynb") for page in BOOK.glob(pattern))
-PROCESSES = 2
+NOTEBOOKS = [*PAGES, *sorted(ROOT.glob("assignments/*/brief.ipynb"))]
+RUN = ROOT / "_build/run"
+SECONDS = BOOK / "seconds.json"  # of a processor, for each notebook as it was stored
 # One thread a kernel, so that sums come out in the same order; no progress bars in what is stored.
 KERNEL_ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "TQDM_DISABLE": "1"}
+PROCESSES = min(4, os.cpu_count())  # each takes up to a gigabyte
+SHOWN = 20  # lines of a difference
+
+
+def name_of(path):
+    """Return how the book calls a notebook: ``book/more/01_documents``."""
+    return path.relative_to(ROOT).with_suffix("").as_posix() if path.is_relative_to(ROOT) else path.stem
+
+
+def code_of(notebook):
+    """Return the code cells that are run."""
+    return [cell for cell in notebook.cells if cell.cell_type == "code" and cell.source.strip()]
+
+
+def run_of(path, folder=RUN):
+    """Return where what a notebook printed in its last run lies."""
+    return folder / path.parent.name / path.name
+
+
+def words(cell):
+    """Return what a cell printed, without its pictures: what these show, experiments say in words too."""
+    parts = (output.get("text") or output.get("data", {}).get("text/plain", "") for output in cell.get("outputs", ()))
+    return "".join(map("".join, parts))
+
+
+def differences(stored, run):
+    r"""Return, for each cell that printed something else, the lines that say what.
+
+    Examples
+    --------
+    >>> from nbformat.v4 import new_code_cell, new_notebook, new_output
+    >>> said = [new_output("stream", text=f"error {error}\\n") for error in ("0.42", "0.43")]
+    >>> books = [new_notebook(cells=[new_code_cell("print(x)", outputs=[output])]) for output in said]
+    >>> differences(*books)
+    {1: ['-error 0.42', '+error 0.43']}
+    """
+    found = {}
+    for number, (old, new) in enumerate(zip(code_of(stored), code_of(run), strict=True), 1):
+        if words(old) != words(new):
+            lines = unified_diff(words(old).splitlines(), words(new).splitlines(), lineterm="", n=0)
+            found[number] = [line for line in lines if not line.startswith(("---", "+++", "@@"))]
+    return found
+
+
+def with_outputs(notebook, run):
+    """Return `notebook` with the outputs of `run`, which has the same code."""
+    for cell, ran in zip(code_of(notebook), code_of(run), strict=True):
+        cell.outputs, cell.execution_count = ran.outputs, ran.execution_count
+    return normalise(notebook)
+
+
+@cache
+def environment():
+    """Return the versions of Python and of all that is installed."""
+    installed = sorted({f"{found.name}=={found.version}" for found in distributions()})
+    return "\n".join([sys.version, *installed])
+
+
+def inputs_of(notebook):
+    """Return a digest of all that decides what a notebook prints."""
+    code = "\n".join(cell.source for cell in code_of(notebook))
+    files = [*sorted(modules_of(code)), *sorted((ROOT / "amptutorial/results").glob("*.json"))]
+    return sha256("\0".join([environment(), code, *(file.read_text() for file in files)]).encode()).hexdigest()
 
 
 def failure(notebook, error):
@@ -38,19 +112,28 @@ def failure(notebook, error):
     return f"cell {failed}\n{error}"
 
 
-def execute(path):
-    """Run the notebook at `path` from a fresh kernel; store it unless it fails.
+def changed(paths, folder=RUN):
+    """Return those of `paths` that have to run, each with the digest of its inputs."""
+    inputs = {path: inputs_of(nbformat.read(path, as_version=4)) for path in paths}
+    runs = {path: run_of(path, folder) for path in paths}
+    known = {path: nbformat.read(run, as_version=4).metadata["inputs"] for path, run in runs.items() if run.is_file()}
+    return {path: digest for path, digest in inputs.items() if known.get(path) != digest}
+
+
+def execute(path, inputs, folder=RUN):
+    """Run the notebook at `path` from a fresh kernel into `folder`, where the digest of its inputs is kept with it.
 
     Returns
     -------
     problem : str or None
-        The failing cell and its traceback.
+        The failing cell and its traceback; then nothing is left in the folder.
     seconds : float
+        Of the processor.
     megabytes : float
-        Peak memory of the kernel.
+        What the kernel held at most.
     """
-    start = time.perf_counter()
-    notebook = nbformat.read(path, as_version=4)
+    notebook, target = nbformat.read(path, as_version=4), run_of(path, folder)
+    target.unlink(missing_ok=True)
     client = NotebookClient(
         notebook,
         kernel_name="python3",
@@ -60,42 +143,97 @@ def execute(path):
         extra_arguments=["--log-level=ERROR"],
         resources={"metadata": {"path": str(path.parent)}},
     )
+    problem = None
     try:
         client.execute()
     except (CellExecutionError, DeadKernelError) as error:
-        return failure(notebook, error), time.perf_counter() - start, peak_memory()
-    nbformat.write(normalise(notebook), path)
-    return None, time.perf_counter() - start, peak_memory()
-
-
-def peak_memory():
-    """Return the megabytes that the largest of this process's children, a kernel that has ended, held at most."""
+        problem = failure(notebook, error)
     import resource  # Windows has none
 
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * unit / 1e6
+    kernel = resource.getrusage(resource.RUSAGE_CHILDREN)  # which has ended
+    seconds = round(kernel.ru_utime + kernel.ru_stime, 1)
+    if problem is None:
+        notebook = normalise(notebook)
+        notebook.metadata |= {"inputs": inputs, "seconds": seconds}
+        target.parent.mkdir(parents=True, exist_ok=True)
+        nbformat.write(notebook, target)
+    return problem, seconds, kernel.ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)
 
 
-def main(paths):
-    """Run `paths`, report each on a line, and return the exit status."""
-    os.environ.update(KERNEL_ENVIRONMENT)
-    print(f"Running {len(paths)} notebooks, {PROCESSES} at a time", flush=True)
+def run_all(paths, folder):
+    """Run those of `paths` that have changed, the longest first. Return the problems, by path."""
+    seconds, inputs = stored_seconds(), changed(paths, folder)
+    order = sorted(inputs, key=lambda path: -seconds.get(name_of(path), 0))
+    print(
+        f"Running {len(order)} of {len(paths)} notebooks, {PROCESSES} at a time; the others have not changed",
+        flush=True,
+    )
+    processes = get_context("forkserver")  # each kernel is the child of a process of its own, which counts its seconds
+    processes.set_forkserver_preload(["nbclient"])
     problems = {}
-    with ProcessPoolExecutor(PROCESSES, max_tasks_per_child=1) as pool:
-        runs = {pool.submit(execute, path): path for path in paths}
+    with ProcessPoolExecutor(PROCESSES, processes, max_tasks_per_child=1) as pool:
+        runs = {pool.submit(execute, path, inputs[path], folder): path for path in order}
         for done, run in enumerate(as_completed(runs), 1):
-            problem, seconds, megabytes = run.result()
-            status = "FAILED" if problem else "ok"
-            cost = f"{seconds:6.1f} s {megabytes:6.0f} MB"
-            name = "/".join(runs[run].parts[-2:])
-            print(f"[{done}/{len(paths)}] {name:<45} {status:>6} {cost}", flush=True)
-            if problem:
-                problems[runs[run]] = problem
+            path, (problem, took, megabytes) = runs[run], run.result()
+            status = "FAILED" if problem else verdict(path, folder)
+            print(
+                f"[{done:2d}/{len(order)}] {name_of(path):<41} {took:6.1f} s {megabytes:6.0f} MB  {status}", flush=True
+            )
+            problems |= {path: problem} if problem else {}
+    return problems
+
+
+def compare(path, folder):
+    """Return how what a notebook printed differs from what is stored: see `differences`."""
+    return differences(*(nbformat.read(one, as_version=4) for one in (path, run_of(path, folder))))
+
+
+def verdict(path, folder):
+    """Return whether a notebook printed what is stored, in words."""
+    cells = compare(path, folder)
+    return f"differs in code cell {', '.join(map(str, cells))}" if cells else "as stored"
+
+
+def stored_seconds():
+    """Return the seconds of a processor that each notebook took when it was stored."""
+    return json.loads(SECONDS.read_text()) if SECONDS.is_file() else {}
+
+
+def store(paths, folder):
+    """Write what was run into the notebooks themselves, and what it took."""
+    seconds = stored_seconds()
+    for path in paths:
+        run = nbformat.read(run_of(path, folder), as_version=4)
+        seconds[name_of(path)] = run.metadata["seconds"]
+        nbformat.write(with_outputs(nbformat.read(path, as_version=4), run), path)
+    known = {name_of(path) for path in NOTEBOOKS}
+    kept = {name: seconds[name] for name in sorted(seconds) if name in known}
+    SECONDS.write_text(json.dumps(kept, indent=1) + "\n")
+
+
+def main(paths, *, folder=RUN, keep=False, strict=False):
+    """Run `paths`, store them if they are to be kept, and return the exit status."""
+    os.environ.update(KERNEL_ENVIRONMENT)
+    problems = run_all(paths, folder)
+    ran = [path for path in paths if path not in problems]
+    differing = {path: found for path in ran if (found := compare(path, folder))}
+    for path, found in differing.items():
+        for number, lines in found.items():
+            more = [f"... {len(lines) - SHOWN} more lines"] * (len(lines) > SHOWN)
+            print("\n".join([f"\n{name_of(path)}, code cell {number}:", *lines[:SHOWN], *more]))
     for path, problem in problems.items():
         print(f"\n{path}, {problem}", file=sys.stderr)
-    return int(bool(problems))
+    if keep:
+        store(ran, folder)
+    print(f"{len(ran) - len(differing)} of {len(paths)} notebooks printed what is stored")
+    return int(bool(problems) or strict and bool(differing))
 
 
 if __name__ == "__main__":
-    everything = [*PAGES, *sorted(ROOT.glob("assignments/*/brief.ipynb"))]
-    sys.exit(main([Path(name).resolve() for name in sys.argv[1:]] or everything))
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("notebooks", nargs="*", type=Path, help="all of them, if none is named")
+    parser.add_argument("--store", action="store_true", help="write what they print into the notebooks")
+    parser.add_argument("--strict", action="store_true", help="exit with 1 where one prints something else")
+    options = parser.parse_args()
+    chosen = [path.resolve() for path in options.notebooks] or NOTEBOOKS
+    sys.exit(main(chosen, keep=options.store, strict=options.strict))
