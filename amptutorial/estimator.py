@@ -1,5 +1,6 @@
 """`AMPEmbedding`: from counts to embeddings behind scikit-learn's fit and transform."""
 
+import inspect
 import warnings
 from dataclasses import replace
 from itertools import islice
@@ -49,6 +50,8 @@ AUTOMATIC = ("counts", "damped")
 REFINEMENTS = 5  # iterations with all counts, from the best estimate on
 # times the usual size of samples: while an estimate moves their errors average out
 MOVING, REFINING, SETTLING = 0.5, 1.5, 2
+
+LIBRARIES = "amptutorial.", "sklearn."  # whose lines no warning is about
 
 # for priors under which an entry of U or V has the given variance
 DENOISERS = {
@@ -509,7 +512,11 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
 
 def _warn(message):
-    warnings.warn(message, AMPWarning, stacklevel=4)  # where `fit` is called
+    """Warn at the line that called the estimator, directly or through scikit-learn."""
+    frame, level = inspect.currentframe().f_back, 2
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith(LIBRARIES):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, AMPWarning, stacklevel=level)
 
 
 def _selection(rows):

@@ -12,8 +12,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from amptutorial import bias, estimator, heldout, reexpansion, score
-from amptutorial._validation import AMPWarning, check_counts
+from amptutorial._validation import AMPWarning
 from amptutorial.amp import biased_low_rank_amp
 from amptutorial.baselines import spectral_start
 from amptutorial.bias import estimate_bias
@@ -23,7 +22,6 @@ from amptutorial.heldout import heldout_gain, split_pairs
 from amptutorial.laws import GaussianRows, ShiftedExponential
 from amptutorial.metrics import normalised_mse
 from amptutorial.model import draw_embedding
-from amptutorial.poisson import refit_biases
 from amptutorial.score import FisherScore
 
 
@@ -359,61 +357,22 @@ def test_a_fit_leaves_the_callers_arrays_alone(counts, fitted, make):
     assert all(np.array_equal(a, b) for a, b in zip(before, arrays, strict=True))
 
 
-# Counts are checked at the door, once
-
-
-@pytest.fixture
-def checked(monkeypatch):
-    """What passes `check_counts`, in the order in which it is checked."""
-    seen = []
-
-    def check(Z, **options):
-        seen.append(Z)
-        return check_counts(Z, **options)
-
-    for module in (bias, estimator, heldout, score):
-        monkeypatch.setattr(module, "check_counts", check)
-    return seen
-
-
-@pytest.mark.parametrize("n_iter", [1, 5])
-def test_a_fit_checks_counts_three_times_in_any_number_of_iterations(counts, checked, n_iter):
-    """Its own argument, and those of public functions: `estimate_bias` and `FisherScore`, for the start."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", AMPWarning)
-        fit = AMPEmbedding(2, channel="counts", n_iter=n_iter, random_state=0).fit(counts)
-    assert len(checked) == 3
-    fit.transform(counts)
-    assert len(checked) == 4
-
-
-def test_a_public_function_checks_each_of_its_counts_once(counts, checked):
-    U, V, rng = np.zeros((300, 1)), np.zeros((200, 1)), np.random.default_rng(0)
-    r_u, r_v = estimate_bias(counts)
-    for function, arguments in (
-        (bias.margins, [counts]),
-        (bias.estimate_bias, [counts]),
-        (bias.drop_empty, [counts]),
-        (FisherScore, [counts, r_u, r_v]),
-        (heldout.split_counts, [counts, 0.5, rng]),
-        (heldout.split_pairs, [counts, 0.5, rng]),
-        (heldout.hold_out, [counts, 0.5, rng]),
-        (heldout.heldout_gain, [counts, counts, U, V, r_u, r_v]),
-        (heldout.heldout_log_ratios, [counts, counts, U, V, r_u, r_v]),
-        (heldout.independence_entropy, [counts, counts]),
-        (refit_biases, [counts, U, V]),
-    ):
-        checked.clear()
-        function(*arguments)
-        assert len(checked) == sum(argument is counts for argument in arguments), function
-
-
-def test_warnings_point_at_the_call_of_fit(counts):
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda model, Z: model.fit(Z),
+        lambda model, Z: model.fit_transform(Z),
+        lambda model, Z: make_pipeline("passthrough", model).fit_transform(Z),
+    ],
+    ids=["fit", "fit_transform", "pipeline"],
+)
+def test_warnings_point_at_the_line_of_the_caller(counts, call):
     holes = counts.copy()
     holes[4] = 0
     with pytest.warns(AMPWarning) as caught:
-        AMPEmbedding(2, n_iter=2, random_state=0).fit(holes)
-    assert len(caught) == 2 and all(warning.filename == __file__ for warning in caught)
+        call(AMPEmbedding(2, n_iter=2, random_state=0), holes)
+    place = __file__, call.__code__.co_firstlineno
+    assert [(warning.filename, warning.lineno) for warning in caught] == [place] * 2
 
 
 @pytest.mark.slow
@@ -429,20 +388,3 @@ def test_held_out_gain_on_the_movie_reviews():
         kept, held_out, estimator.embedding_, estimator.components_.T, estimator.row_bias_, estimator.column_bias_
     )
     assert gain >= 0.17 and abs(estimator.heldout_gain_ - gain) < 3 * estimator.heldout_error_
-
-
-def test_samples_grow_while_a_fit_goes_on(counts, monkeypatch):
-    """Half the usual size while the estimate moves, then half as large again; twice for columns and rows at last."""
-    asked, columns_for = [], reexpansion.columns_for
-
-    def recorded(U, weights, W, r_v, rng=None, times=1):
-        asked.append(times)
-        return columns_for(U, weights, W, r_v, rng, times)
-
-    monkeypatch.setattr(reexpansion, "columns_for", recorded)
-    model = AMPEmbedding(2, channel="counts", random_state=0).fit(counts)
-    assert model.n_iter_ > 0
-    moving = asked.index(1.5)
-    refining = 2 * estimator.REFINEMENTS + 1  # the first half-step is on the rows
-    assert moving >= 2 * model.n_iter_ + 1 and set(asked[:moving]) == {0.5}
-    assert asked[moving:] == [1.5] * refining + [2, 2]
