@@ -104,6 +104,19 @@ class Denoiser(ABC):
         """
         return 0.0
 
+    def penalty_gradient(self, X, r):
+        """Return the derivative of `penalty` by the rows, (N, d), if it has one.
+
+        Raises
+        ------
+        NotImplementedError
+            Unless a class with a smooth penalty overrides this method.
+        """
+        raise NotImplementedError(
+            f"{self!r} has no derivative of its penalty, which may not be smooth: take "
+            "Ridge, or write penalty_gradient(X, r) where the penalty has one"
+        )
+
     def convexity(self, r):
         """Return c >= 0: in every row g(x / sqrt(r_i)) - c |x|^2 / 2 is convex.
 

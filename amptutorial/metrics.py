@@ -95,7 +95,13 @@ class QuadraticLoss:
 
     @quiet
     def gradient(self, A, B):
-        """Return the derivatives by A (m, d) and by B (n, d), for smooth penalties."""
+        """Return the derivatives by A (m, d) and by B (n, d).
+
+        Raises
+        ------
+        NotImplementedError
+            If a denoiser has no `penalty_gradient`: the `Lasso` is not smooth.
+        """
         A = check_matrix(A, "A", shape=(self.m, None))
         B = check_matrix(B, "B", shape=(self.n, A.shape[1]))
         root = np.sqrt(self.m)

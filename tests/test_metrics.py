@@ -48,6 +48,13 @@ def test_gradients_are_finite_differences(denoiser):
     _assert_gradient(loss, loss.gradient(A, B), A, B, rng)
 
 
+def test_a_penalty_without_a_derivative_is_named():
+    Z, r_u, r_v, A, B, _ = problem(1)
+    loss = QuadraticLoss(FisherScore(Z, r_u, r_v), r_u, r_v, (Ridge(1.0), Lasso(0.5)))
+    with pytest.raises(NotImplementedError, match=r"Lasso\(0.5\) has no derivative of its penalty.*penalty_gradient"):
+        loss.gradient(A, B)
+
+
 def test_poisson_gradient_is_a_finite_difference():
     Z, r_u, r_v, U, V, rng = problem(2)
     _, *gradient = poisson_loss_and_gradient(Z, U, V, r_u, r_v)
