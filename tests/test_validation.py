@@ -24,6 +24,7 @@ from amptutorial._validation import (
     check_result,
     check_symmetric,
     check_values,
+    quiet,
 )
 
 Z = np.array([[1, 0, 2], [0, 3, 0]])
@@ -276,6 +277,22 @@ def test_numbers_may_have_any_sign_or_be_positive_or_not_negative():
     for value in (True, "1", 1j):
         with pytest.raises(TypeError, match="x must be a number"):
             check_number(value, "x")
+
+
+def test_quiet_contexts_nest_and_decorate_and_leave_numpy_as_it_was():
+    @quiet
+    def overflow(depth):
+        with quiet():
+            return overflow(depth - 1) if depth else np.float64(1e300) * 1e300
+
+    before = np.geterr()
+    with quiet():
+        with quiet():
+            assert np.isinf(overflow(3)) and np.geterr() != before
+        assert np.isnan(np.float64(np.inf) - np.inf)
+    assert np.geterr() == before
+    with pytest.warns(RuntimeWarning, match="overflow"):
+        np.float64(1e300) * 1e300
 
 
 def test_a_choice_is_one_of_the_names():
