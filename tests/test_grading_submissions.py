@@ -185,6 +185,42 @@ def test_a_notebook_gives_the_class_and_what_it_uses():
     ] * 5
 
 
+LOOKS_LIKE_COMMANDS = r'''
+class Mine:
+    many = """
+%d items
+!and "more"
+? \"""
+%s"""
+    one = 'it\'s # \
+% 3'
+    raw = r"""
+%\d"""  # don't
+    quoted = '"""'
+'''
+
+
+@pytest.mark.parametrize(
+    "before", ["", "%matplotlib inline", "%%time", "!echo it's \\\n  '''here", "# it's\n!ls 'x", "?print"]
+)
+def test_what_looks_like_a_command_in_a_string_stays(before):
+    """The strings are those that Python itself finds, whatever commands of IPython stand before and after."""
+    expected, found = {}, {}
+    exec(LOOKS_LIKE_COMMANDS, expected)
+    cell = f"{before}{LOOKS_LIKE_COMMANDS}!pip list\n" if before else LOOKS_LIKE_COMMANDS
+    source = notebook_source(notebook(cell).encode()).decode()
+    exec(source, found)
+    for name in ("many", "one", "raw", "quoted"):
+        assert getattr(found["Mine"], name) == getattr(expected["Mine"], name)
+    assert not any(command in source for command in ("matplotlib", "%time", "echo", "here", "ls 'x", "print", "pip"))
+
+
+def test_an_operator_at_the_start_of_a_line_is_no_command():
+    source, names = notebook_source(notebook("rest = (7\n% 4)\nclass Mine:\n    found = rest")), {}
+    exec(source, names)
+    assert names["Mine"].found == 7 % 4
+
+
 def test_a_notebook_gives_each_line_once_with_all_that_changes_a_name():
     cells = [
         "try:\n    import absent\nexcept ImportError:\n    absent = None\n    def spare():\n        return 3",

@@ -5,6 +5,18 @@ import json
 import re
 
 WRITES = re.compile(r"\s*%%writefile\s+(?:\S*/)?denoiser\.py\s*\n")
+# IPython's commands, after what may hold lines that only look like them: comments, and
+# strings, which end with their line or, of three quotes, with the cell if not before.
+COMMANDS = re.compile(
+    r"""
+    (  \#[^\n]*
+    |  (?P<quotes>\"{3}|'{3})(?:\\.|(?!(?P=quotes)).)*+(?P=quotes)?
+    |  (?P<quote>["'])(?:\\.|(?!(?P=quote))[^\\\n])*+(?P=quote)?
+    )
+    |  ^[%!?](?:\\\n|[^\n])*
+    """,
+    re.DOTALL | re.MULTILINE | re.VERBOSE,
+)
 DEFINITIONS = ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef
 # No names: what every piece with a class, and what `import *` and __future__, bind.
 A_CLASS, EVERYTHING = "class", "*"
@@ -62,10 +74,11 @@ def _pieces(cell):
     Statements that share a line are one piece. A cell that is not Python and holds a
     class is kept as a whole: so its author reads the syntax error.
     """
-    text = re.sub(r"^[%!?].*$", "", cell, flags=re.MULTILINE)
-    try:
-        body = ast.parse(text).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    text, body = cell, _statements(cell)
+    if body is None:
+        text = COMMANDS.sub(lambda found: found[1] or "", cell)
+        body = _statements(text)
+    if body is None:
         whole = ast.ClassDef("", [], [], [], [])
         return [([whole], cell)] if re.search(r"^class ", cell, re.MULTILINE) else []
     lines, groups = text.split("\n"), []
@@ -78,6 +91,14 @@ def _pieces(cell):
         (nodes, "\n".join(lines[_first(nodes[0]) - 1 : nodes[-1].end_lineno]))
         for nodes in groups
     ]
+
+
+def _statements(text):
+    """Return the statements of a text, or None where it is not Python."""
+    try:
+        return ast.parse(text).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
 
 
 def _first(node):
