@@ -6,7 +6,7 @@ import json
 import re
 import zipfile
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 import pytest
 import yaml
@@ -248,6 +248,20 @@ def test_lateness_counts_days_with_grace_a_cap_and_extensions(course, capsys):
     rule["extensions"] = {1: {"nobody": "2026-10-18"}}
     assert course("--roster", people, lateness=rule)[0] == 1
     assert "extensions name nobody, who is not in this class" in capsys.readouterr().err
+
+
+def test_a_deadline_without_an_hour_lasts_to_the_end_of_its_day(course):
+    """And so does an extension; a submission without an hour is of the first moment of its day."""
+    hand_in(course.folder / "submissions", ada=15, emmy=15, few=15, grace=15, li=15)
+    times = {
+        "ada": "2026-10-15 23:59:59", "emmy": "2026-10-16 00:00", "few": "2026-10-16", "grace": "2026-10-15",
+        "li": "2026-10-18 12:00",
+    }  # fmt: skip
+    lines = [f"{name},{time}" for name, time in times.items()]
+    people = put(course.folder / "roster.csv", "\n".join(["student,handed_in", *lines]))
+    rule = {"deadlines": {1: date(2026, 10, 15)}, "points_a_day": 10, "extensions": {1: {"li": "2026-10-18"}}}
+    code, table = course("--roster", people, lateness=rule)
+    assert code == 0 and totals(table) == {"ada": 100, "emmy": 90, "few": 90, "grace": 100, "li": 100}
 
 
 def test_a_group_shares_what_one_of_it_hands_in(course):

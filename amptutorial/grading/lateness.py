@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import date, datetime, time, timedelta
 
 from .._validation import check_positive
 
@@ -17,7 +17,7 @@ class Lateness:
     Attributes
     ----------
     deadline : datetime, optional
-        Nothing is late without one.
+        Nothing is late without one. A day without an hour lasts to its end.
     grace : timedelta
         So much later costs nothing.
     points_a_day : float
@@ -57,6 +57,8 @@ class Lateness:
 def read_moment(text, where):
     """Return the time that a text says; without a zone, by the clock of this computer.
 
+    A day without an hour is its first moment.
+
     Raises
     ------
     ValueError
@@ -68,6 +70,22 @@ def read_moment(text, where):
         except ValueError:
             continue
     raise ValueError(f"{where} is {text!r}: write a time as 2026-10-15 23:59")
+
+
+def read_deadline(text, where):
+    """Return what `read_moment` does, or of a day without an hour the last moment.
+
+    Examples
+    --------
+    >>> print(read_deadline("2026-10-15", "the deadline").time())
+    23:59:59.999999
+    """
+    moment = read_moment(text, where)
+    try:
+        day = date.fromisoformat(str(text).strip())
+    except ValueError:
+        return moment
+    return datetime.combine(day, time.max).astimezone()
 
 
 def _read_moodle(text):
@@ -124,12 +142,12 @@ def read_lateness(data, number, path):
     )
     where = f"the deadline of assignment {number} in {path}"
     return Lateness(
-        None if deadline is None else read_moment(deadline, where),
+        None if deadline is None else read_deadline(deadline, where),
         timedelta(minutes=number_of("grace_minutes", 0.0)),
         number_of("points_a_day", 0.0),
         number_of("most_points", 100.0),
         {
-            str(name): read_moment(moment, f"the extension of {name} in {path}")
+            str(name): read_deadline(moment, f"the extension of {name} in {path}")
             for name, moment in extensions.items()
         },
     )
