@@ -14,8 +14,8 @@ from urllib.parse import unquote, urldefrag, urljoin
 
 import numpy as np
 import pytest
+from chromium import CHROMIUM, served
 from light_pages import pages_of
-from live_report import CHROMIUM, served
 from playwright.sync_api import expect, sync_playwright
 
 from amptutorial import ConstantBias, GaussianRows, Ridge, gaussian_state_evolution, scaled_rows, widgets

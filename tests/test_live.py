@@ -1,7 +1,7 @@
 """Cells that run in the page, in a browser that reaches no other host.
 
 The wheels of Pyodide are large and lie outside the repository: without them these tests are skipped, and fail in
-continuous integration. `make live-test` runs every page in this way.
+continuous integration. `python -m studies.live_report` runs every page in this way.
 """
 
 import json
@@ -11,9 +11,9 @@ from types import SimpleNamespace
 
 import live_cells
 import pytest
+from chromium import run_page
 from fetch_wheels import URL
 from live_cells import MEGABYTES, ON_DEMAND
-from live_report import run_page
 from playwright.sync_api import expect
 from test_browser import CONTRAST, DESK, TEXTS, address, browser, dress, every_theme, site  # noqa: F401
 

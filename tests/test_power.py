@@ -1,7 +1,8 @@
 """The power of checks, on cells whose power is known."""
 
 import pytest
-from power import Chapter
+
+from studies.power import Chapter
 
 DRAWN = """
 import numpy as np

@@ -1,10 +1,11 @@
-"""Every chapter can be read in the time that it states; tools/readability.py says what is counted."""
+"""Every chapter can be read in the time that it states; studies/readability.py says what is counted."""
 
 import re
 
 import pytest
 from execute_book import BOOK
-from readability import measure, open_text, sentences
+
+from studies.readability import measure, open_text, sentences
 
 CHAPTERS = sorted(BOOK.glob("*.ipynb"))
 every_chapter = pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)

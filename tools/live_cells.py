@@ -15,7 +15,7 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 from fetch_wheels import LIBRARIES, RUNTIME, URL, WHEELS, wheels_of
 
 ROOT = Path(__file__).parents[1]
-SECONDS = ROOT / "tools/live_seconds.json"  # of each page as a whole, as tools/live_report.py measured them
+SECONDS = ROOT / "tools/live_seconds.json"  # of each page as a whole, as studies/live_report.py measured them
 
 # What a page fetches at the first press: a test compares. The rest comes when a cell imports it.
 MEGABYTES = 41

@@ -1,7 +1,7 @@
 """How long and how dense the chapters are: what a reader sees with all folds closed.
 
-    python tools/readability.py                      # every chapter, and the appendices
-    python tools/readability.py book/04_*.ipynb      # one of them, with its long sentences
+    python -m studies.readability                      # every chapter, and the appendices
+    python -m studies.readability book/04_*.ipynb      # one of them, with its long sentences
 
 Folded are solutions, proofs, hints, checks, and cells whose input is hidden. A formula in a line is one word, and one
 that is displayed is none. A piece of the package that a page includes counts as code of the page.

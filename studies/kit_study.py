@@ -1,11 +1,11 @@
 """Measure what the kit of checks notices: wrong denoisers by the hundred, and right ones on a thousand seeds.
 
-    python tools/kit_study.py                                # every assignment: days on one process
-    python tools/kit_study.py --mutants 40 --seeds 3 --right-seeds 60 --assignment 1 4
-    python tools/kit_study.py --summary                      # run nothing, and store the sums of what has been run
+    python -m studies.kit_study                                # every assignment: days on one process
+    python -m studies.kit_study --mutants 40 --seeds 3 --right-seeds 60 --assignment 1 4
+    python -m studies.kit_study --summary                      # run nothing, and store the sums of what has been run
 
 Right denoisers are all files of solutions/NN_name, which must pass every check. A wrong denoiser is one of them where
-one operator, constant or function has been exchanged, as tools/mutate.py does it, or a mistake of
+one operator, constant or function has been exchanged, as studies/mutate.py does it, or a mistake of
 solutions/NN_name/wrong.yml. On each seed of hidden settings it is asked until a check fails, which has then killed it.
 What no seed changes, such as the prediction, is asked once, of a denoiser that passes all else. One that does not end
 is asked on no other seed.
@@ -30,13 +30,14 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
-import mutate
 import numpy as np
 import yaml
 from tqdm import tqdm
 
 from amptutorial.assignments import ASSIGNMENTS, load_submission, maker
 from amptutorial.checks import describe_error
+
+from . import mutate
 
 ROOT = Path(__file__).parents[1]
 SOLUTIONS = ROOT / "solutions"

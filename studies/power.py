@@ -1,7 +1,7 @@
 """Find how wrong a formula may be before a chapter's check notices.
 
-    python tools/power.py                           # every chapter, one after the other, as long as running them
-    python tools/power.py book/10_*.ipynb           # some of them
+    python -m studies.power                           # every chapter, one after the other, as long as running them
+    python -m studies.power book/10_*.ipynb           # some of them
 
 Runs the cells of a chapter, and at every assert multiplies one operand by a factor: how far down and how far up may the
 factor go before the assert fails? Printed are both ends and e, half the width of the interval, which does not depend on

@@ -1,8 +1,8 @@
 """Break the formulas of the core one at a time, and ask whether a unit test notices.
 
-    python tools/mutate.py                          # 300 mutants drawn anew, on two processes: half an hour
-    python tools/mutate.py --sample 40 --seed 7     # fewer, and the same ones again
-    python tools/mutate.py --module amp bias        # of these modules alone
+    python -m studies.mutate                          # 300 mutants drawn anew, on two processes: half an hour
+    python -m studies.mutate --sample 40 --seed 7     # fewer, and the same ones again
+    python -m studies.mutate --module amp bias        # of these modules alone
 
 A mutant is a copy of the package with one operator, constant or function exchanged. Its module's own tests and doctests
 run first, then the tests of modules that use it; a mutant with which they take five times as long counts as killed. One
