@@ -216,7 +216,7 @@ def test_what_looks_like_a_command_in_a_string_stays(before):
 
 
 def test_an_operator_at_the_start_of_a_line_is_no_command():
-    source, names = notebook_source(notebook("rest = (7\n% 4)\nclass Mine:\n    found = rest")), {}
+    source, names = notebook_source(notebook("rest = (7\n% 4)", "class Mine:\n    found = rest")), {}
     exec(source, names)
     assert names["Mine"].found == 7 % 4
 
