@@ -87,6 +87,7 @@ def test_iterates_carry_the_indices_of_the_paper(rng):
         previous = it.B
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("denoiser", [Ridge(3.0), Lasso(2.0)], ids=repr)
 def test_fixed_points_are_critical_points(denoiser, rng):
     """lem:fixed-points: at the limit the gradient of eq:LAB (or its subdifferential) contains zero."""

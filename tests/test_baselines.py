@@ -85,6 +85,7 @@ def test_poisson_lbfgs_reaches_a_stationary_point_of_the_poisson_loss(rng):
     assert fit.losses[-1] < fit.losses[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strength", [1.5, 2.0, 3.0, 6.0])
 def test_posterior_mean_amp_equals_optimal_shrinkage(strength):
     """Gaussian rows, constant rates, d = 2, at multiples of the threshold: mean MSE within 1 % or four standard

@@ -61,6 +61,7 @@ def test_signs_are_estimated_by_hyperbolic_tangents(rng):
         assert abs(samples.mean() - value) < 4 * samples.std() / np.sqrt(len(z))
 
 
+@pytest.mark.slow
 @every_prior
 @pytest.mark.parametrize("t", [0.2, 1.5, 12.0])
 def test_the_known_share_is_that_of_bayes_rule_on_a_grid(prior, t):

@@ -204,6 +204,7 @@ def test_poisson_counts_are_taken_as_counts(bursty):
     assert AMPEmbedding(2, random_state=0).fit(Z).channel_ == "counts"
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::amptutorial._validation.AMPWarning")
 @pytest.mark.parametrize("shape", [None, 0.05, 0.3, 1.0])
 @pytest.mark.parametrize("mean", [0.05, 2.0])

@@ -290,9 +290,14 @@ def test_the_bank_covers_every_check():
     assert set(CHECKS) == set(WRONG)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("d", [1, 2, 5])
-@pytest.mark.parametrize("denoiser", [Ridge(2.0), Lasso(1.0), GaussianPosterior(0.3), NonNegative()], ids=repr)
+@pytest.mark.parametrize(
+    ("denoiser", "d"),
+    [
+        *((denoiser, d) for denoiser in (Ridge(2.0), Lasso(1.0), GaussianPosterior(0.3)) for d in (1, 2, 5)),
+        pytest.param(NonNegative(), 2, marks=pytest.mark.slow),  # its Jacobian by differences takes ten seconds
+    ],
+    ids=repr,
+)
 def test_right_denoisers_pass_in_every_dimension(denoiser, d):
     report = check_denoiser(denoiser, d=d, rng=np.random.default_rng(d))
     assert report.passed, str(report)
@@ -350,6 +355,7 @@ def test_what_is_no_denoiser_is_refused():
         check_denoiser(odd)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("denoiser", "belief"),
     [(Ridge(1.0), SquaredNorm()), (GaussianPosterior(1.0), StandardNormal())],

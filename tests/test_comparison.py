@@ -154,7 +154,6 @@ def test_the_stored_gain_is_what_a_fit_gives():
             assert found[key] == pytest.approx(records[key][np.all(here, axis=0)].item(), abs=0.005), key
 
 
-@pytest.mark.slow
 @pytest.mark.reviews
 @needs_reviews
 def test_the_stored_spectrum_is_computed_again():

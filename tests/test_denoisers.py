@@ -27,6 +27,7 @@ def gaussians(d):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("denoiser", DENOISERS, ids=repr)
 def test_all_checks_pass(denoiser):
     assert check_denoiser(denoiser).passed, str(check_denoiser(denoiser))

@@ -346,6 +346,7 @@ def biases_decide(m, mean, rng):
     return [normalised_mse(*target, *estimate) for target, estimate in pairs]
 
 
+@pytest.mark.slow
 def test_erratum_27_counted_biases_remove_the_mean_from_the_signal():
     """Rows of mean 1: with counted biases AMP finds the centred product at every size. Rows of mean 0: a small cost."""
     draws = [

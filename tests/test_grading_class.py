@@ -24,7 +24,6 @@ from amptutorial.grading.__main__ import main
 from amptutorial.grading.record import Record
 from amptutorial.grading.submissions import Submission, collect_submissions
 
-pytestmark = pytest.mark.slow
 needs_solutions = pytest.mark.skipif(not (ROOT / "solutions").is_dir(), reason="the reference solutions are elsewhere")
 
 
@@ -251,6 +250,7 @@ def descendants(number):
     return found[1:]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("ending", "isolate"),
     [(signal.SIGINT, "none"), (signal.SIGTERM, "bwrap"), (signal.SIGHUP, "none"), (signal.SIGKILL, "none")],

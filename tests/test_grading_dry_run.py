@@ -14,8 +14,6 @@ from amptutorial.assignments import ASSIGNMENTS, check_assignment
 from amptutorial.grading import config, judge
 from amptutorial.grading.__main__ import main
 
-pytestmark = pytest.mark.slow
-
 
 def dry_run(path, capsys):
     code = main(["--dry-run", str(path), "--assignment", "1"])

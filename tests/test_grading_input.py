@@ -77,7 +77,6 @@ def test_a_class_of_nobody_is_told_in_a_sentence(tmp_path, capsys):
     assert "no submissions in" in capsys.readouterr().err
 
 
-@pytest.mark.slow
 def test_a_class_of_five_hundred(tmp_path, monkeypatch):
     """Everything but the judges: the tables, the pages, and the table after each submission."""
 
@@ -93,7 +92,6 @@ def test_a_class_of_five_hundred(tmp_path, monkeypatch):
     assert len(table) == 500 and {row["status"] for row in table.values()} == {"no file denoiser.py was handed in"}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("where", ["write_similar", "write_course"])
 def test_an_interruption_before_and_after_the_judges_is_told_in_a_sentence(tmp_path, capsys, monkeypatch, where):
     hand_in(tmp_path / "submissions", student_1="x = 1\n")
@@ -104,7 +102,6 @@ def test_an_interruption_before_and_after_the_judges_is_told_in_a_sentence(tmp_p
     assert run(tmp_path) == 0
 
 
-@pytest.mark.slow
 def test_a_full_disk_is_told_in_a_sentence_and_nothing_is_lost(tmp_path, capsys, monkeypatch):
     hand_in(tmp_path / "submissions", student_1="x = 1\n", student_2="x = 2\n")
 
@@ -134,7 +131,6 @@ def test_an_answer_has_the_shape_of_its_question(answer, text):
         ask_probe(start_probe(session), 7)
 
 
-@pytest.mark.slow
 def test_a_judge_takes_no_more_than_its_memory():
     """In a process of its own, since the limit stays."""
     context = classroom.multiprocessing.get_context("spawn")

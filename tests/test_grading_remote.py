@@ -22,8 +22,6 @@ from grading_samples import (
 from amptutorial.checks.trials import is_own
 from amptutorial.grading import remote
 
-pytestmark = pytest.mark.slow
-
 
 def test_a_right_solution_gets_all_points_and_the_starter_none(rules):
     assert grade(RIGHT, rules).total == 100
@@ -153,6 +151,7 @@ def test_a_class_must_exist_and_be_a_denoiser(session, name):
         remote.remote_class(session, name)
 
 
+@pytest.mark.slow
 def test_after_a_crash_the_other_checks_still_earn_points(rules):
     found = grade(RIGHT.replace("return float(", "import os; os._exit(9); return float("), rules)
     assert passed(found) == set(rules.weights) - {"penalty", "no_mutation", "state_evolution", "prediction"}

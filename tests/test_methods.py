@@ -172,7 +172,13 @@ def needs_library(name):
         pytest.importorskip("gensim")
 
 
-@pytest.mark.parametrize("name", METHODS)
+SECONDS = {"nmf", "skip_gram", "lda"}  # each takes some
+every_method = pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name in SECONDS else ()) for name in METHODS]
+)
+
+
+@every_method
 def test_every_method_finds_what_is_there(name):
     """A strong embedding of two coordinates: a good half of what the truth itself gains, and not more than it does.
 
@@ -188,7 +194,7 @@ def test_every_method_finds_what_is_there(name):
         assert rates.chosen[setting] not in BORDERS[setting], setting
 
 
-@pytest.mark.parametrize("name", METHODS)
+@every_method
 def test_nothing_is_gained_where_nothing_is(name):
     """Independent counts: a gain above chance would mean that held-out counts were seen.
 

@@ -94,6 +94,7 @@ def chi_square(Z, rates):
     return stats.chi2.sf(statistic, degrees)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["dense", "thinned", "partly thinned"])
 def test_samples_follow_the_law_of_each_count(how, rng, densely_drawn):
     """Every Z_ij is Poisson(lambda_ij), independently: one chi-square over cells and values, and all correlations."""

@@ -91,6 +91,7 @@ def test_the_grader_gives_the_same_points_with_and_without_assertions(tmp_path):
     assert grade_class(tmp_path, "-OO") == [careful, right, wrong]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", OPTIONS)
 def test_a_submission_keeps_its_own_assertions(options, tmp_path):
     (tmp_path / "denoiser.py").write_text("assert False, 'not finished'\n")

@@ -53,6 +53,7 @@ CUTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cut", CUTS)
 @pytest.mark.parametrize(
     "denoiser",
@@ -200,6 +201,7 @@ def test_without_dask_the_extra_is_named(shards, B0, monkeypatch):
         run_on(shards, None, B0)
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_lost_loses_nothing(counts, shards, B0, tmp_path):
     """In the third call of the denoiser, its process ends at once; Dask starts another one."""
     mark = tmp_path / "left"
@@ -210,6 +212,7 @@ def test_a_worker_that_is_lost_loses_nothing(counts, shards, B0, tmp_path):
     assert_same(run, at_once(counts, Ridge(1.0), B0=B0, n_iter=5))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Port 8787 is already in use")
 def test_the_example_in_the_readme_runs(counts, rng, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -38,7 +38,7 @@ def in_double(monkeypatch):
     monkeypatch.setattr(estimator, "starting_sides", starting_sides)
 
 
-def fitted(counts, folder, client, rows=37, **parameters):
+def fitted(counts, folder, client, rows=50, **parameters):
     """Return the fits to shards and in one process."""
     parameters = {"n_components": 2, "n_iter": 4, "random_state": 0} | parameters
     shards = write_shards(counts, folder, rows=rows)
