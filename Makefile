@@ -52,7 +52,7 @@ $(INSTALLED): pyproject.toml $(CONSTRAINTS)
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check $(addprefix -c ,$(CONSTRAINTS)) -e '.[book,course,test,dev,rivals]'
 	@touch $@
 
-# Each direct dependency in the lowest version that pyproject.toml allows: make test CONSTRAINTS=lowest.txt
+# Each direct dependency in the lowest version that pyproject.toml allows: make setup CONSTRAINTS=lowest.txt
 lowest.txt: pyproject.toml
 	@sed -nE 's/^ +"([A-Za-z0-9_.-]+)>=([0-9.]+).*/\1==\2/p' $< > $@
 
