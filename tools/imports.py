@@ -47,7 +47,7 @@ def imported(source, module=""):
     >>> sorted(imported("from amptutorial import Ridge, bias"))
     ['amptutorial', 'amptutorial.bias', 'amptutorial.denoisers']
     """
-    tree = ast.parse(re.sub(r"^(\s*)[%!].*$", r"\1pass", source, flags=re.MULTILINE))
+    tree = _parsed(source)
     names = dict(_bound(tree, module, typed=False))
     asked = set(names.values())
     for node in ast.walk(tree):
@@ -56,6 +56,14 @@ def imported(source, module=""):
             asked |= {f"{names[first]}.{rest}"} if first in names else set()
     homes = {home_of(name) for name in asked}
     return homes | {package for name in asked for package in _packages(name)}
+
+
+def _parsed(source):
+    """Return the tree of a source; a notebook's may have lines that are commands of IPython."""
+    try:
+        return ast.parse(source)
+    except SyntaxError:
+        return ast.parse(re.sub(r"^(\s*)[%!].*$", r"\1pass", source, flags=re.MULTILINE))
 
 
 @cache
