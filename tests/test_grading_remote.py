@@ -20,7 +20,7 @@ from grading_samples import (
 )
 
 from amptutorial.checks.trials import is_own
-from amptutorial.grading import remote
+from amptutorial.grading import isolation, remote
 
 
 def test_a_right_solution_gets_all_points_and_the_starter_none(rules):
@@ -185,7 +185,8 @@ def test_nothing_is_left_behind(tmp_path, monkeypatch):
     with remote.Session(PROBE.encode(), LIMITS) as session:
         session.start()
         process, folder = session.place.process, Path(session.place.folder.name)
-        assert folder.parent == tmp_path and [path.name for path in folder.iterdir()] == ["denoiser.py"]
+        assert folder.parent == tmp_path
+        assert {path.name for path in folder.iterdir()} == {"denoiser.py", isolation.MARKER}
     assert process.poll() is not None and list(tmp_path.iterdir()) == []
 
 
