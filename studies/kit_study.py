@@ -22,7 +22,6 @@ import hashlib
 import json
 import multiprocessing
 import random
-import re
 import resource
 import sys
 import tempfile
@@ -32,6 +31,7 @@ from pathlib import Path
 
 import numpy as np
 import yaml
+from imports import modules_of
 from tqdm import tqdm
 
 from amptutorial.assignments import ASSIGNMENTS, load_submission, maker
@@ -51,8 +51,6 @@ ORDER = "shapes frequency_scaling optimality tweedie jacobian penalty limits har
 SAME = 1e-9
 SAME_ANSWERS = ["same", ""]  # the verdict on a mutant that is none
 UNASKED = ["unasked", ""]  # on further seeds, what did not end on one of them
-# modules on which no verdict depends
-UNUSED = re.compile("grading|figures|widgets|reproduce|comparison|corpus|shard|_cluster|race|rates|methods|topic")
 
 
 def wrong_sources(task, sample):
@@ -284,9 +282,8 @@ def equivalents():
 
 
 def package_version():
-    """Return a hash of what verdicts depend on: the code of the package, without comments and docstrings' layout."""
-    package = ROOT / "amptutorial"
-    paths = (path for path in sorted(package.rglob("*.py")) if not UNUSED.match(str(path.relative_to(package))))
+    """Return a hash of what verdicts depend on: the code that the assignments import, without comments and layout."""
+    paths = sorted(modules_of("import amptutorial.assignments, amptutorial.checks"))
     return digest(*(ast.dump(ast.parse(path.read_text(encoding="utf-8"))) for path in paths))
 
 

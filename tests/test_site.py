@@ -11,13 +11,13 @@ import pytest
 import yaml
 from PIL import Image
 from playwright.sync_api import expect
-from render_pages import DATA_FLOW
+from render_pages import data_flow
 from test_browser import DESK, address, browser, parse, site
 
 import amptutorial
 
 ROOT = Path(__file__).parents[1]
-MODULES = [name for names in DATA_FLOW.values() for name in names]
+MODULES = data_flow()
 BRIEFS = sorted((ROOT / "assignments").glob("*/brief.ipynb"))
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 ENTRIES = re.findall(r"^@\w+\{(\w+),\n(.*?)^\}", (ROOT / "book/references.bib").read_text(), re.DOTALL | re.MULTILINE)

@@ -25,13 +25,16 @@ def modules_of(source):
     return {file_of(name) for name in closure(imported(source))}
 
 
-def closure(names):
-    """Return the modules of the package that have been imported when these are: names with dots, as those given."""
+def closure(names, without=()):
+    """Return the modules of the package that have been imported when these are: names with dots, as those given.
+
+    Of the modules `without` it is not asked what they import.
+    """
     found, left = set(), set(names)
     while left:
         name = left.pop()
         found.add(name)
-        left |= (imports_of(name) | {*_packages(name)}) - found
+        left |= (imports_of(name) | {*_packages(name)}) - found - {*without}
     return found
 
 

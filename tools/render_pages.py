@@ -12,26 +12,13 @@ from textwrap import indent
 
 import nbformat
 import yaml
-from imports import file_of
+from imports import PACKAGE, all_modules, closure, file_of
 
 import amptutorial
 
 ROOT = Path(__file__).parents[1]
 BOOK = ROOT / "book"
 STATUSES = ("as printed", "corrected", "stated")
-DATA_FLOW = {
-    "The model, the algorithm, its prediction": (
-        *("laws", "model", "bias", "score", "denoisers", "amp", "state_evolution"),
-        *("metrics", "baselines", "spectrum", "bayes_optimal"),
-    ),
-    "Texts and real counts": (
-        *("corpus", "sampling", "poisson", "heldout", "reexpansion", "stopping", "channels", "estimator"),
-        *("neighbours", "rates", "topic_models", "minimisers", "methods", "comparison"),
-    ),
-    "Counts in files, on a cluster": ("shards", "sharded", "sharded_embedding"),
-    "Experiments and figures": ("experiments", "race", "reproduce", "figures", "widgets"),
-    "Teaching": ("beliefs", "checks", "assignments", "grading"),
-}
 GENERATED = "% Written by tools/render_pages.py.\n\n"
 
 LEDGER_HEAD = """(ledger)=
@@ -63,7 +50,13 @@ API_HEAD = """(api)=
 .. autoclass:: amptutorial.AMPWarning
 ```
 
-Everything else stands in a module. Data flows one way through these modules, and they are listed in that order.
+## The modules
+
+Everything else stands in a module. Data flows one way through these modules, and they are listed in that order: each
+imports only from those above it.
+
+| module | what it does |
+|---|---|
 """
 
 SUMMARIES = """
@@ -161,19 +154,27 @@ def module_page(name):
     return GENERATED + MODULE.format(module=name, names=indent(table, "   "))  # below the module's description
 
 
-def list_of_modules(title, names):
-    """Return a part of the reference's first page: each module with the first line of its docstring."""
-    first_lines = (import_module(f"amptutorial.{name}").__doc__.splitlines()[0] for name in names)
-    rows = (f"| [`{name}`](api/{name}) | {line} |" for name, line in zip(names, first_lines, strict=True))
-    return "\n".join([f"\n## {title}\n", "| module | what it does |", "|---|---|", *rows, ""])
+def data_flow():
+    """Return the public modules in an order in which each imports only from those before it.
+
+    >>> order = data_flow()
+    >>> [order.index(name) < order.index("amp") < order.index("state_evolution") for name in ("denoisers", "score")]
+    [True, True]
+    """
+    parts = {}
+    for module in set(all_modules()) - {PACKAGE}:
+        parts.setdefault(module.split(".")[1], set()).add(module)
+    public = (name for name in parts if not name.startswith("_"))
+    return sorted(public, key=lambda name: (len(closure(parts[name], without={PACKAGE})), name))
 
 
 def api_pages():
     """Return the path and the text of each page of the API reference."""
-    index = GENERATED + API_HEAD.format(names=summaries(amptutorial))
-    parts = "".join(list_of_modules(*part) for part in DATA_FLOW.items())
-    modules = {BOOK / f"api/{name}.md": module_page(name) for names in DATA_FLOW.values() for name in names}
-    return {BOOK / "api.md": index + parts} | modules
+    order = data_flow()
+    first_lines = [import_module(f"{PACKAGE}.{name}").__doc__.splitlines()[0] for name in order]
+    rows = [f"| [`{name}`](api/{name}) | {line} |\n" for name, line in zip(order, first_lines, strict=True)]
+    index = GENERATED + API_HEAD.format(names=summaries(amptutorial)) + "".join(rows)
+    return {BOOK / "api.md": index} | {BOOK / f"api/{name}.md": module_page(name) for name in order}
 
 
 def pages():
