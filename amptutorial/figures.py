@@ -1,6 +1,6 @@
 """How the book draws: one style, and the figures that more than one place needs.
 
-Matplotlib is in the `book` extra.
+Matplotlib comes with ``pip install amptutorial[run]``.
 """
 
 import sys

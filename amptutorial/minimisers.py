@@ -186,7 +186,7 @@ def sampled_factors(table, d, epochs, negative, rng):
     Raises
     ------
     ModuleNotFoundError
-        Without gensim.
+        Without gensim: ``pip install amptutorial[rivals]``.
     """
     from gensim.models.doc2vec import Doc2Vec, TaggedDocument
 

@@ -4,7 +4,7 @@ One description of an experiment has three faces. A page without a kernel holds 
 picture for each combination of the *stored* parameters, and native sliders that turn
 these pictures. A notebook with a kernel shows widgets that draw anew, with sliders for
 the *live* parameters too. Where Python runs in the page, the native sliders of all
-parameters do so as well. The `book` extra brings ipywidgets.
+parameters do so as well. ``pip install amptutorial[run]`` brings what draws.
 """
 
 import inspect

@@ -1,4 +1,7 @@
-"""AMP on shards: weak scaling, the bytes that an iteration moves, memory; and what they say of a thousand workers."""
+"""AMP on shards: weak scaling, the bytes that an iteration moves, memory; and what they say of a thousand workers.
+
+Dask comes with ``pip install amptutorial[dask]``.
+"""
 
 import tempfile
 import time

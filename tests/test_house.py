@@ -32,20 +32,12 @@ EXTRAS = PROJECT["optional-dependencies"]
 PYTHONS = ("python", ".venv/bin/python")  # without a Makefile, and after make setup
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
 
-# Which extras a file may import from, besides the dependencies of the package: the nearest entry counts.
+# Which extras the files of a folder may import from. One that imports from others tells its reader what to install.
 MAY_IMPORT = {
     "amptutorial": (),
-    "amptutorial/_cluster.py": ("dask",),
-    "amptutorial/figures.py": ("run",),
-    "amptutorial/minimisers.py": ("rivals",),
-    "amptutorial/widgets.py": ("run",),
-    "amptutorial/checks": ("test",),  # pytest, for tests of a denoiser
-    "amptutorial/grading": ("course",),
     "assignments": ("run", "test"),
     "benchmarks": (),
-    "benchmarks/shards.py": ("dask",),
     "book": ("run",),
-    "book/conftest.py": ("test",),
     "solutions": (),
     "studies": ("book", "test"),
     "tests": ("book", "course", "test"),
@@ -112,21 +104,21 @@ def distributions():
 def test_what_is_imported_is_declared(place):
     helpers = [*(ROOT / "tools").glob("*.py"), *(ROOT / "tests").glob("*.py")]
     ours = {"amptutorial", "benchmarks", "studies", *(path.stem for path in helpers)}
-    declared = {canonicalize_name(requirement.name) for requirement in requirements(*MAY_IMPORT[place])}
-    found = [ROOT / place, *(ROOT / place).rglob("*.py"), *(ROOT / place).rglob("*.ipynb")]
+    known = ours | sys.stdlib_module_names | {"__main__"}
     undeclared = {
         f"{path.relative_to(ROOT)}: {name}"
-        for path in found
-        if path.is_file() and nearest(path.relative_to(ROOT)) == place
+        for path in [*(ROOT / place).rglob("*.py"), *(ROOT / place).rglob("*.ipynb")]
         for name in imported(path)
-        if name not in ours | sys.stdlib_module_names | {"__main__"} and not distributions().get(name, set()) & declared
+        if name not in known and not distributions().get(name, set()) & declared(path, MAY_IMPORT[place])
     }
     assert not undeclared
 
 
-def nearest(path):
-    """Return the key of `MAY_IMPORT` that decides for a file."""
-    return next(place for place in (path, *path.parents) if place.as_posix() in MAY_IMPORT).as_posix()
+def declared(path, extras):
+    """Return the distributions that a file may import from: it or its package may name extras with pip install."""
+    texts = [source_of(each) for each in (path, path.parent / "__init__.py") if each.is_file()]
+    told = re.findall(r"pip install amptutorial\[(\w+)\]", "\n".join(texts))
+    return {canonicalize_name(requirement.name) for requirement in requirements(*extras, *told)}
 
 
 def test_binder_installs_what_runs_the_book_in_the_tested_versions():

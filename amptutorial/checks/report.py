@@ -324,7 +324,8 @@ def _line(error):
 def parametrize_with_denoiser_checks(denoisers):
     """Return a pytest decorator that runs a test with every denoiser and every check.
 
-    The checks are those that apply to the denoiser.
+    The checks are those that apply to the denoiser. ``pip install amptutorial[test]``
+    brings pytest.
 
     Parameters
     ----------

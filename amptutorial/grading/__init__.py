@@ -7,5 +7,6 @@ student's. `classroom` walks through the class and keeps a `record` of each subm
 
 `submissions` reads what platforms hand out and `roster` knows who should be there;
 `course` joins them, `lateness` and marks by hand to the `gradebook`, from which
-`feedback` and `exports` write what students, lecturers and platforms read.
+`feedback` and `exports` write what students, lecturers and platforms read. What they
+need comes with ``pip install amptutorial[course]``.
 """
