@@ -24,16 +24,6 @@ from ..denoisers import Denoiser
 from . import protocol, sandbox
 
 FILE = "denoiser.py"
-# The sandbox refuses what scikit-learn does when it is loaded, and loading it takes
-# longer than all else: it is loaded before, for those who name it.
-LOADED_EARLY = (
-    b"sklearn",
-    b"joblib",
-    b"AMPEmbedding",
-    b"orpus",
-    b"estimator",
-    b"_texts",
-)
 METHODS = ("mean_jacobian", "denoise", "penalty", "convexity", "refit", "frozen")
 
 
@@ -189,9 +179,7 @@ def main(limits):
     package = Path(amptutorial.__file__).parent
     files = {name: data.tobytes() for name, data in receive()["files"].items()}
     _write_files(files)
-    if any(name in data for name in LOADED_EARLY for data in files.values()):
-        importlib.import_module("amptutorial.corpus")
-        importlib.import_module("amptutorial.estimator")
+    _load_early("".join(data.decode("utf-8", "replace") for data in files.values()))
     sandbox.end_with_parent()
     sandbox.close_doors()
     sandbox.set_limits(limits)
@@ -213,6 +201,22 @@ def _write_files(files):
         path = Path(name)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
+
+
+def _load_early(text):
+    """Load scikit-learn, and what needs it, for a submission that names any of it.
+
+    The sandbox refuses what scikit-learn does when it is loaded, and loading it takes
+    longer than all else.
+    """
+    late = {
+        name: module
+        for name, module in amptutorial._ON_DEMAND.items()
+        if f"amptutorial.{module}" not in sys.modules
+    }
+    if any(name in text for name in ("sklearn", "joblib", *late, *late.values())):
+        for module in late.values():
+            importlib.import_module(f"amptutorial.{module}")
 
 
 def _hide_the_grader():
