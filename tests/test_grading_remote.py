@@ -186,7 +186,8 @@ def test_nothing_is_left_behind(tmp_path, monkeypatch):
         session.start()
         process, folder = session.place.process, Path(session.place.folder.name)
         assert folder.parent == tmp_path
-        assert {path.name for path in folder.iterdir()} == {"denoiser.py", isolation.MARKER}
+        assert {path.name for path in folder.iterdir()} == {isolation.MARKER, "submission"}
+        assert [path.name for path in (folder / "submission").iterdir()] == ["denoiser.py"]
     assert process.poll() is not None and list(tmp_path.iterdir()) == []
 
 

@@ -315,7 +315,9 @@ class Place:
                     prefix=f"{self.name}-", ignore_cleanup_errors=True
                 )
                 Path(self.folder.name, MARKER).touch()
-                variables, command = _variables(self.folder.name), python
+                home = Path(self.folder.name, "submission")  # the marker stays outside
+                home.mkdir()
+                variables, command = _variables(str(home)), python
             self.process = subprocess.Popen(
                 command,
                 cwd=variables["HOME"] if kind == "none" else None,
