@@ -205,7 +205,7 @@ def l2_instance(index, setting=L2):
 
     Examples
     --------
-    >>> result = l2_instance(0, replace(L2, m=60, n=90, d=2))
+    >>> result = l2_instance(0, replace(L2, m=60, n=90, d=1))
     >>> bool(abs(result["AMP_mse_gaussian"][-1] / result["SE_mse"][-1] - 1) < 0.5)
     True
     """

@@ -5,7 +5,6 @@ import pytest
 from scipy.optimize import minimize
 
 from amptutorial import Ridge
-from amptutorial import race as module
 from amptutorial.metrics import QuadraticLoss
 from amptutorial.race import STRENGTH, draw_race, losses, minimisers, race_instance
 
@@ -15,9 +14,7 @@ SMALL = {"m": 40, "n": 60, "d": 2}
 @pytest.fixture(scope="module")
 def race():
     """Return one race; the programs are timed once, for their times are not compared."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "REPEATS", 1)
-        return race_instance(0, **SMALL)
+    return race_instance(0, **SMALL, repeats=1)
 
 
 def test_every_program_reaches_the_minimum_that_scipy_finds(race):
