@@ -68,7 +68,7 @@ def edit_the_source(app, name, template, context, page):
     """Let "Suggest edit" lead from a page that is made to what it is made of."""
     buttons = (button for group in context.get("header_buttons", ()) for button in group.get("buttons", ()))
     for button in buttons:
-        if button["label"] == "source-edit-button":
+        if button.get("label") == "source-edit-button":
             button["url"] = button["url"].replace(f"{name}.md", source_of(name))
 
 
