@@ -100,6 +100,7 @@ def distributions():
     return {name: set(map(canonicalize_name, found)) for name, found in packages_distributions().items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", MAY_IMPORT)
 def test_what_is_imported_is_declared(place):
     helpers = [*(ROOT / "tools").glob("*.py"), *(ROOT / "tests").glob("*.py")]
