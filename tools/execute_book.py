@@ -66,7 +66,7 @@ def differences(stored, run):
     Examples
     --------
     >>> from nbformat.v4 import new_code_cell, new_notebook, new_output
-    >>> said = [new_output("stream", text=f"error {error}\\n") for error in ("0.42", "0.43")]
+    >>> said = [new_output("stream", text=f"error {error}\n") for error in ("0.42", "0.43")]
     >>> books = [new_notebook(cells=[new_code_cell("print(x)", outputs=[output])]) for output in said]
     >>> differences(*books)
     {1: ['-error 0.42', '+error 0.43']}
