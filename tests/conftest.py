@@ -83,14 +83,17 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Print what the kit said of every right solution, and of every mistake in the bank the points that it costs."""
+    """Print how many right solutions and mistakes of the bank the kit has told apart, and which it has not."""
     reports = [report for status in ("passed", "failed") for report in terminalreporter.stats.get(status, [])]
-    rows = sorted(
+    rows = [
         tuple(value) for report in reports for name, value in getattr(report, "user_properties", ()) if name == "bank"
-    )
-    if not rows:
-        return
-    terminalreporter.section("right and wrong denoisers")
-    for folder, what, check, as_expected, points in rows:
-        verdict = "yes" if as_expected else "NO"
-        terminalreporter.write_line(f"{folder:<18} {verdict:<3} {points:>5g}  {check:<18} {what}")
+    ]
+    if rows:
+        terminalreporter.section("right and wrong denoisers")
+    for folder in sorted({row[0] for row in rows}):
+        asked = [row for row in rows if row[0] == folder]
+        right = sum(what.startswith("right: ") for _, what, *_ in asked)
+        terminalreporter.write_line(f"{folder:<18} {right} right solutions, {len(asked) - right} mistakes")
+        for _, what, check, as_expected in asked:
+            if not as_expected:
+                terminalreporter.write_line(f"{'':<18} not as expected: {what} ({check})")
