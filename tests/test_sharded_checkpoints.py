@@ -104,7 +104,8 @@ def test_a_fit_that_is_interrupted_after_every_iteration_is_the_same(
         with pytest.raises(KeyboardInterrupt):
             fit(shards, client, tmp_path / "run", **given)
     assert reached == [(stage, k + 1) for stage, number in enumerate(stages) for k in range(number)]
-    assert half_steps == at_once and expected.n_iter_ > 0 and len(generators) == len(reached)
+    assert half_steps == at_once and expected.n_iter_ > 0
+    assert len(generators) > 1  # samples have seeds of the generator, which a fit that goes on has to find again
     for _ in range(2):  # again where no iteration is left
         assert_equal(fit(shards, client, tmp_path / "run", **given), expected)
     assert half_steps == at_once
