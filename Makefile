@@ -45,16 +45,16 @@ setup: $(INSTALLED)
 	@echo "Ready: .venv (activate it with: source $(BIN)/activate)"
 
 # pip would print a line for each package that it warns of.
-$(INSTALLED): pyproject.toml $(CONSTRAINTS)
+$(INSTALLED): pyproject.toml course/pyproject.toml $(CONSTRAINTS)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=...")'
 	@echo "Installing into .venv: one or two minutes, once"
 	@$(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check $(addprefix -c ,$(CONSTRAINTS)) -e '.[book,course,test,dev,rivals]'
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check $(addprefix -c ,$(CONSTRAINTS)) -e '.[book,test,dev,rivals]' -e course
 	@touch $@
 
 # Each direct dependency in the lowest version that pyproject.toml allows: make setup CONSTRAINTS=lowest.txt
-lowest.txt: pyproject.toml
-	@sed -nE 's/^ +"([A-Za-z0-9_.-]+)>=([0-9.]+).*/\1==\2/p' $< > $@
+lowest.txt: pyproject.toml course/pyproject.toml
+	@sed -nE 's/^ +"([A-Za-z0-9_.-]+)>=([0-9.]+).*/\1==\2/p' $^ | sort -u > $@
 
 $(FETCHED): tools/offline/package.json tools/offline/package-lock.json tools/offline/.npmrc
 	@$(if $(NPM),,echo "OFFLINE=1 needs npm to fetch MathJax and Pyodide: install Node.js" >&2; exit 1)

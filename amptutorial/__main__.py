@@ -1,6 +1,6 @@
 """`python -m amptutorial`."""
 
-from .reproduce import main
+from .paper.reproduce import main
 
 if __name__ == "__main__":
     main()

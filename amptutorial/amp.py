@@ -1,7 +1,7 @@
 """Biased low-rank AMP: Algorithm 1 of the paper (`alg:low-ramp`), corrected.
 
 `one_iteration` is the algorithm, line by line: `amp_iterates` repeats it on rows that
-one process holds, and `amptutorial.sharded` on rows spread over workers.
+one process holds, and `amptutorial.cluster.amp` on rows spread over workers.
 `form_precision` is the one place where F is formed, and `denoise_rows` the one where a
 denoiser is called: for both sides of AMP, for `amptutorial.state_evolution`, and for
 `amptutorial.reexpansion`.

@@ -12,7 +12,6 @@ from numbers import Real
 import numpy as np
 
 from ._blocks import blocks
-from ._lasso import lasso_mean_jacobian, solve_lasso_rows
 from ._validation import (
     check_covariance,
     check_matrix,
@@ -22,6 +21,7 @@ from ._validation import (
     check_symmetric,
     quiet,
 )
+from .lasso_rows import lasso_mean_jacobian, solve_lasso_rows
 
 
 class Denoiser(ABC):

@@ -66,7 +66,7 @@ def rare_bursts(Z, channel):
     return same_pairs(Z, channel.bursts(Z.data, np.zeros(Z.nnz)))
 
 
-# what a fit does with the counts themselves; `amptutorial.sharded_embedding` has the
+# what a fit does with the counts themselves; `amptutorial.cluster.embedding` has the
 # same functions for counts that are elsewhere
 IN_PROCESS = SimpleNamespace(
     set_aside=set_aside,

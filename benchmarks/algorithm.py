@@ -20,7 +20,7 @@ from amptutorial import (
 )
 from amptutorial.corpus import load_docstrings, load_movie_reviews
 from amptutorial.heldout import heldout_gain, split_pairs
-from amptutorial.methods import METHODS
+from amptutorial.paper.rivals import METHODS
 
 from .timing import ratio, row, seconds
 

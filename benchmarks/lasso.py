@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.linear_model import Lasso
 
-from amptutorial._lasso import solve_lasso_rows
+from amptutorial.lasso_rows import solve_lasso_rows
 
 from .timing import row, seconds
 

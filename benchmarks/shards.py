@@ -14,9 +14,9 @@ from distributed.comm.tcp import TCP
 from scipy.stats import norm
 
 from amptutorial import Ridge, random_start
-from amptutorial._cluster import FAN_IN
-from amptutorial.sharded import sharded_amp
-from amptutorial.shards import write_shards
+from amptutorial.cluster.amp import sharded_amp
+from amptutorial.cluster.shards import write_shards
+from amptutorial.cluster.tasks import FAN_IN
 
 from .timing import peak, row
 

@@ -4,16 +4,17 @@
     python -m studies.kit_study --mutants 40 --seeds 3 --right-seeds 60 --assignment 1 4
     python -m studies.kit_study --summary                      # run nothing, and store the sums of what has been run
 
-Right denoisers are all files of solutions/NN_name, which must pass every check. A wrong denoiser is one of them where
-one operator, constant or function has been exchanged, as studies/mutate.py does it, or a mistake of
-solutions/NN_name/wrong.yml. On each seed of hidden settings it is asked until a check fails, which has then killed it.
+Right denoisers are all files of course/solutions/NN_name, which must pass every check. A wrong denoiser is one of them
+where one operator, constant or function has been exchanged, as studies/mutate.py does it, or a mistake of
+course/solutions/NN_name/wrong.yml. On each seed of hidden settings it is asked until a check fails: that one has then
+killed it.
 What no seed changes, such as the prediction, is asked once, of a denoiser that passes all else. One that does not end
 is asked on no other seed.
 A mutant that no check kills and that answers as its own original does, to nine digits, on all problems of some seeds,
-computes the same and does not count; nor does one of solutions/equivalent.yml, which says why.
+computes the same and does not count; nor does one of course/solutions/equivalent.yml, which says why.
 
 Stop it whenever you like: the same command goes on. What has been run is kept in .kit_study, by a hash of the package
-and of the denoiser, and the sums in solutions/study.json and, as a table, in book/kit_study.txt.
+and of the denoiser, and the sums in course/solutions/study.json and, as a table, in book/kit_study.txt.
 """
 
 import argparse
@@ -31,16 +32,16 @@ from pathlib import Path
 
 import numpy as np
 import yaml
+from amptutorial_course.assignments import ASSIGNMENTS, load_submission, maker
 from imports import modules_of
 from tqdm import tqdm
 
-from amptutorial.assignments import ASSIGNMENTS, load_submission, maker
 from amptutorial.checks import describe_error
 
 from . import mutate
 
 ROOT = Path(__file__).parents[1]
-SOLUTIONS = ROOT / "solutions"
+SOLUTIONS = ROOT / "course/solutions"
 KEPT = ROOT / ".kit_study"
 STORED = SOLUTIONS / "study.json"
 TABLE = ROOT / "book/kit_study.txt"
@@ -276,14 +277,14 @@ def table(found):
 
 
 def equivalents():
-    """Return the reasons of solutions/equivalent.yml, by folder and name."""
+    """Return the reasons of course/solutions/equivalent.yml, by folder and name."""
     entries = yaml.safe_load((SOLUTIONS / "equivalent.yml").read_text(encoding="utf-8")) or []
     return {(one["folder"], one["mutant"]): one["reason"] for one in entries}
 
 
 def package_version():
     """Return a hash of what verdicts depend on: the code that the assignments import, without comments and layout."""
-    paths = sorted(modules_of("import amptutorial.assignments, amptutorial.checks"))
+    paths = sorted(modules_of("import amptutorial_course.assignments, amptutorial.checks"))
     return digest(*(ast.dump(ast.parse(path.read_text(encoding="utf-8"))) for path in paths))
 
 

@@ -53,9 +53,8 @@ def offline(tmp_path, monkeypatch):
 @pytest.fixture
 def rules():
     """Return the rules of assignment 1 with a seed and limits for tests."""
+    from amptutorial_course.grading import config
     from grading_samples import GRADING, LIMITS
-
-    from amptutorial.grading import config
 
     return replace(config.load_rules(GRADING, 1, seed=5), limits=LIMITS)
 
@@ -63,7 +62,7 @@ def rules():
 @pytest.fixture
 def impatient(monkeypatch, rules):
     """Return rules with short limits and no restarts: what is asked is how an attack ends."""
-    from amptutorial.grading import remote
+    from amptutorial_course.grading import remote
 
     monkeypatch.setattr(remote, "RESTARTS", 0)
     return replace(rules, limits=rules.limits | {"seconds_per_call": 2})

@@ -19,7 +19,7 @@ from questions import ask
 from quiz import split_answers
 from render_pages import STATUSES
 
-from amptutorial.reproduce import load_results
+from amptutorial.paper.reproduce import load_results
 
 ROOT = Path(__file__).parents[1]
 BOOK = ROOT / "book"
@@ -405,8 +405,8 @@ def notebook(tmp_path):
     path = tmp_path / "widget.ipynb"
     source = """\
 import matplotlib.pyplot as plt
-from amptutorial.figures import use_style
-from amptutorial.widgets import explore
+from amptutorial.book.figures import use_style
+from amptutorial.book.widgets import explore
 use_style()
 plt.plot([1, 2])
 plt.show()

@@ -24,15 +24,21 @@ from light_pages import pages_of
 from playwright.sync_api import expect, sync_playwright
 
 import amptutorial
-from amptutorial import ConstantBias, GaussianRows, Ridge, gaussian_state_evolution, scaled_rows, widgets
-from amptutorial.widgets import explore
+from amptutorial import ConstantBias, GaussianRows, Ridge, gaussian_state_evolution, scaled_rows
+from amptutorial.book import widgets
+from amptutorial.book.widgets import explore
 
 ROOT = Path(__file__).parents[1]
 SITE = os.environ.get("AMPTUTORIAL_SITE") and Path(ROOT, os.environ["AMPTUTORIAL_SITE"])
 MODULES = [name for _, name, _ in pkgutil.iter_modules(amptutorial.__path__) if not name.startswith("_")]
 PAGES = re.findall(r"(?:root|file): (\S+)", (ROOT / "_toc.yml").read_text())
 PAGES += [f"book/api/{name}" for name in MODULES]
-LANDING, CHAPTER, LEDGER, BRIEF = "book/intro", "book/10_state_evolution", "book/ledger", "assignments/01_ridge/brief"
+LANDING, CHAPTER, LEDGER, BRIEF = (
+    "book/intro",
+    "book/10_state_evolution",
+    "book/ledger",
+    "course/assignments/01_ridge/brief",
+)
 ONE_OF_EACH_KIND = (LANDING, CHAPTER, "book/api/metrics", LEDGER, BRIEF)
 ADDRESS = "/amptutorial/"  # where the site is published: a link to "/" leaves it
 DESK, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
@@ -374,7 +380,7 @@ def test_a_page_keeps_its_promises(tab, site, address, name):
 
 def test_every_page_of_the_book_is_asked(site):
     built = {path.relative_to(site).with_suffix("").as_posix() for path in pages_of(site)}
-    assert {name for name in built if name.startswith(("book/", "assignments/"))} == set(PAGES)
+    assert {name for name in built if name.startswith(("book/", "course/"))} == set(PAGES)
 
 
 # What needs no browser
@@ -671,7 +677,7 @@ def test_where_python_runs_in_the_page_it_draws_what_the_sliders_choose(open_cha
         seed.press("ArrowRight")
     for chosen in ([0, 0], [0, 5]):  # what came while the first was drawn is asked for once
         calls = page.evaluate("window.asked.map(({ command }) => command)")
-        assert calls[-1] == f"amptutorial.widgets.redraw(0, {chosen})"
+        assert calls[-1] == f"amptutorial.book.widgets.redraw(0, {chosen})"
         page.evaluate("html => window.asked.at(-1).answer(html)", widgets.redraw(0, chosen))
         expect(sentence).to_have_text(f"1, {chosen[1]}")
     assert len(calls) == 2

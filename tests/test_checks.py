@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from amptutorial.beliefs import Penalty, Prior
 from amptutorial.checks import CHECKS, Trial, check_denoiser, draw_problem, parametrize_with_denoiser_checks, run_checks
+from amptutorial.checks.beliefs import Penalty, Prior
 from amptutorial.denoisers import Denoiser, GaussianPosterior, Lasso, Ridge
 from amptutorial.laws import GaussianRows
 

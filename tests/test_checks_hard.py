@@ -5,9 +5,8 @@ from contextlib import nullcontext
 
 import numpy as np
 import pytest
+from amptutorial_course.assignments import reviews
 
-from amptutorial.assignments import reviews
-from amptutorial.beliefs import Penalty
 from amptutorial.checks import (
     CHECKS,
     CheckReport,
@@ -18,6 +17,7 @@ from amptutorial.checks import (
     draw_problem,
     run_checks,
 )
+from amptutorial.checks.beliefs import Penalty
 from amptutorial.denoisers import Denoiser, GaussianPosterior
 from amptutorial.laws import GaussianRows
 

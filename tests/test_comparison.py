@@ -10,7 +10,8 @@ from samples import topics
 from scipy import stats
 
 from amptutorial.bias import drop_empty, estimate_bias
-from amptutorial.comparison import (
+from amptutorial.heldout import split_counts
+from amptutorial.paper.comparison import (
     CASES,
     compare_methods,
     docstrings,
@@ -22,9 +23,8 @@ from amptutorial.comparison import (
     spectrum_instance,
     without_embedding,
 )
-from amptutorial.heldout import split_counts
-from amptutorial.methods import METHODS
-from amptutorial.reproduce import load_results
+from amptutorial.paper.reproduce import load_results
+from amptutorial.paper.rivals import METHODS
 from amptutorial.score import FisherScore
 
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from amptutorial.experiments import CHANNELS, L1, L2, amp_curves, fisher_instance, new_channel, observe, predict
 from amptutorial.laws import EmpiricalRows
-from amptutorial.reproduce import load_results
+from amptutorial.paper.experiments import CHANNELS, L1, L2, amp_curves, fisher_instance, new_channel, observe, predict
+from amptutorial.paper.reproduce import load_results
 
 SETTLED = slice(2, None)  # from the third iteration on; the first two are dominated by nearly singular starts
 

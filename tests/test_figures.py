@@ -3,7 +3,7 @@
 import pytest
 from contrast import luminance
 
-from amptutorial.figures import COLOURS, METHODS, STYLE
+from amptutorial.book.figures import COLOURS, METHODS, STYLE
 
 PHONE, MARGINS = 390, 40  # pixels: width of the screen, and what the page keeps free at the sides
 

@@ -20,7 +20,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 ROOT = Path(__file__).parents[1]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+PROJECT, COURSE = (tomllib.loads((ROOT / path / "pyproject.toml").read_text())["project"] for path in (".", "course"))
 CONSTRAINTS = {
     canonicalize_name(name): Version(version)
     for name, version in (line.split("==") for line in (ROOT / "constraints.txt").read_text().split())
@@ -28,17 +28,17 @@ CONSTRAINTS = {
 MAKEFILE = (ROOT / "Makefile").read_text()
 
 
-EXTRAS = PROJECT["optional-dependencies"]
+# What a distribution needs, and what each extra of the package adds; the course needs the package.
+EXTRAS = PROJECT["optional-dependencies"] | {"course": [each for each in COURSE["dependencies"] if "==" not in each]}
 PYTHONS = ("python", ".venv/bin/python")  # without a Makefile, and after make setup
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
 
 # Which extras the files of a folder may import from. One that imports from others tells its reader what to install.
 MAY_IMPORT = {
     "amptutorial": (),
-    "assignments": ("run", "test"),
     "benchmarks": (),
     "book": ("run",),
-    "solutions": (),
+    "course": ("run", "test", "course"),
     "studies": ("book", "test"),
     "tests": ("book", "course", "test"),
     "tools": ("book",),
@@ -69,7 +69,9 @@ def test_the_tested_version_lies_in_the_declared_range(requirement):
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
 def test_the_lowest_versions_are_those_of_every_dependency(tmp_path):
-    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    for folder in (".", "course"):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        shutil.copy(ROOT / folder / "pyproject.toml", tmp_path / folder)
     subprocess.run(["make", "-s", "-f", ROOT / "Makefile", "lowest.txt"], cwd=tmp_path, check=True)
     lowest = dict(line.split("==") for line in (tmp_path / "lowest.txt").read_text().split())
     assert set(lowest) == {requirement.name for requirement in requirements(*EXTRAS)}
@@ -103,8 +105,8 @@ def distributions():
 @pytest.mark.slow
 @pytest.mark.parametrize("place", MAY_IMPORT)
 def test_what_is_imported_is_declared(place):
-    helpers = [*(ROOT / "tools").glob("*.py"), *(ROOT / "tests").glob("*.py")]
-    ours = {"amptutorial", "benchmarks", "studies", *(path.stem for path in helpers)}
+    helpers = [*(ROOT / "tools").glob("*.py"), *ROOT.glob("tests/*.py"), *ROOT.glob("course/**/*.py")]
+    ours = {"amptutorial", "amptutorial_course", "benchmarks", "studies", *(path.stem for path in helpers)}
     known = ours | sys.stdlib_module_names | {"__main__"}
     undeclared = {
         f"{path.relative_to(ROOT)}: {name}"
@@ -201,7 +203,7 @@ def test_the_wheel_holds_the_package_alone(tmp_path):
     names = zipfile.ZipFile(wheel).namelist()
     info = f"amptutorial-{PROJECT['version']}.dist-info/"
     package = ROOT / "amptutorial"
-    expected = [*package.rglob("*.py"), *package.glob("results/*.json")]
+    expected = [*package.rglob("*.py"), *package.glob("paper/results/*.json")]
     assert sorted(name for name in names if not name.startswith(info)) == sorted(
         path.relative_to(ROOT).as_posix() for path in expected
     )

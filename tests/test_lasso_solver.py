@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import Lasso as SklearnLasso
 
 from amptutorial import _lasso
-from amptutorial._lasso import lasso_kkt, lasso_mean_jacobian, solve_lasso_rows
+from amptutorial.lasso_rows import lasso_kkt, lasso_mean_jacobian, solve_lasso_rows
 
 EPS = np.finfo(float).eps
 

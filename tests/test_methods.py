@@ -7,13 +7,12 @@ from samples import topics
 from scipy import stats
 from scipy.special import digamma
 
-from amptutorial import methods, minimisers, rates, topic_models
 from amptutorial.bias import drop_empty, estimate_bias
 from amptutorial.heldout import HeldOut, heldout_gain, split_counts
-from amptutorial.methods import METHODS, correspondence_analysis, positive_pmi
-from amptutorial.minimisers import lbfgs_path, sampled_factors
-from amptutorial.poisson import refit_biases
-from amptutorial.rates import (
+from amptutorial.paper import minimisers, rates, topic_models
+from amptutorial.paper import rivals as methods
+from amptutorial.paper.minimisers import lbfgs_path, sampled_factors
+from amptutorial.paper.rates import (
     Exponential,
     Mixture,
     choose,
@@ -22,7 +21,9 @@ from amptutorial.rates import (
     mixture_of_topics,
     root_mean_square,
 )
-from amptutorial.topic_models import variational_factors
+from amptutorial.paper.rivals import METHODS, correspondence_analysis, positive_pmi
+from amptutorial.paper.topic_models import variational_factors
+from amptutorial.poisson import refit_biases
 
 # Values that would say that a grid is too small; of the steps, one is the fewest that there are
 BORDERS = {

@@ -73,7 +73,7 @@ def grade_class(folder, options):
     """Return the rows of the table of points, from a run of the grader with these options of Python."""
     out = folder / f"points{options}.csv"
     arguments = ["--assignment", "1", "--out", out, "--config", GRADING, "--seed", "5"]
-    run_python(options, "-m", "amptutorial.grading", folder / "class", *arguments)
+    run_python(options, "-m", "amptutorial_course.grading", folder / "class", *arguments)
     with open(out, newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
@@ -96,7 +96,7 @@ def test_the_grader_gives_the_same_points_with_and_without_assertions(tmp_path):
 def test_a_submission_keeps_its_own_assertions(options, tmp_path):
     (tmp_path / "denoiser.py").write_text("assert False, 'not finished'\n")
     script = f"""
-from amptutorial.assignments import load_submission
+from amptutorial_course.assignments import load_submission
 try:
     load_submission({str(tmp_path / "denoiser.py")!r})
 except AssertionError as failure:

@@ -170,10 +170,10 @@ from importlib.metadata import version
 for module in (amptutorial, page_kernel, pooch, simplemma, tqdm):
     assert module.__file__.startswith({str(tmp_path)!r}), module
 assert version("simplemma") and (simplemma.lemmatize("matrices", lang="en") == "matrix")
-from amptutorial.reproduce import load_results
+from amptutorial.paper.reproduce import load_results
 load_results("race")"""
     subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path)
-    assert (tmp_path / "assignments/01_ridge/denoiser.py").is_file()
+    assert (tmp_path / "course/assignments/01_ridge/denoiser.py").is_file()
     assert (tmp_path / "page.zip").stat().st_size < 2e6
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from amptutorial.beliefs import Penalty
 from amptutorial.checks import CHECKS, Problem, Trial, draw_problem
+from amptutorial.checks.beliefs import Penalty
 from amptutorial.checks.prediction import _number_of_rows
 from amptutorial.checks.theory import _difference_jacobian
 from amptutorial.denoisers import Denoiser

@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 
 from amptutorial import Ridge
 from amptutorial.metrics import QuadraticLoss
-from amptutorial.race import STRENGTH, draw_race, losses, minimisers, race_instance
+from amptutorial.paper.race import STRENGTH, draw_race, losses, minimisers, race_instance
 
 SMALL = {"m": 40, "n": 60, "d": 2}
 

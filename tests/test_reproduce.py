@@ -8,9 +8,9 @@ import sys
 import numpy as np
 import pytest
 
-from amptutorial import reproduce as module
-from amptutorial.comparison import CASES
-from amptutorial.reproduce import REPRODUCTIONS, RESULTS, Reproduction, checksum, load_results, main, reproduce
+from amptutorial.paper import reproduce as module
+from amptutorial.paper.comparison import CASES
+from amptutorial.paper.reproduce import REPRODUCTIONS, RESULTS, Reproduction, checksum, load_results, main, reproduce
 
 NO_REVIEWS = pytest.mark.skipif(
     not os.environ.get("AMPTUTORIAL_DATA"), reason="AMPTUTORIAL_DATA names no movie reviews"
@@ -48,7 +48,7 @@ def test_the_comparison_has_as_many_instances_as_cases():
 
 
 def test_stored_results_are_read_without_scikit_learn():
-    asked = "import sys, amptutorial.reproduce as r; r.load_results('l2'); sys.exit('sklearn' in sys.modules)"
+    asked = "import sys, amptutorial.paper.reproduce as r; r.load_results('l2'); sys.exit('sklearn' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", asked], check=False).returncode == 0
 
 

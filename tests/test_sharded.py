@@ -14,11 +14,11 @@ from sharded_denoisers import LearnsByRefit, LeavesOnce, ScalesOfRows, WithFunct
 from sharded_samples import assert_same, at_once, cluster, sample_counts, sample_start
 
 from amptutorial import GaussianPosterior, Lasso, Ridge
-from amptutorial import sharded as module
-from amptutorial._cluster import CHECKPOINT, FAN_IN
 from amptutorial.amp import IndefinitePrecisionWarning
-from amptutorial.sharded import sharded_amp
-from amptutorial.shards import open_shards, write_shards
+from amptutorial.cluster import amp as module
+from amptutorial.cluster.amp import sharded_amp
+from amptutorial.cluster.shards import open_shards, write_shards
+from amptutorial.cluster.tasks import CHECKPOINT, FAN_IN
 
 pytestmark = pytest.mark.filterwarnings("ignore:F was not safely positive definite")
 

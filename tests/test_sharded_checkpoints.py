@@ -13,10 +13,10 @@ from distributed import Client
 from sharded_samples import cluster, table
 
 from amptutorial import AMPEmbedding, Ridge, sampling, stopping
-from amptutorial import sharded_embedding as module
-from amptutorial._cluster import CHECKPOINT, Checkpoint
+from amptutorial.cluster import embedding as module
+from amptutorial.cluster.shards import write_shards
+from amptutorial.cluster.tasks import CHECKPOINT, Checkpoint
 from amptutorial.estimator import REFINEMENTS
-from amptutorial.shards import write_shards
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:still improving", "ignore:no iterate predicts")]
 PARAMETERS = {"n_components": 2, "n_iter": 3, "random_state": 0}
@@ -186,7 +186,7 @@ CALLER = """
 import os, signal, sys
 from distributed import Client
 from amptutorial import AMPEmbedding, _files
-from amptutorial.sharded_embedding import sharded_embedding
+from amptutorial.cluster.embedding import sharded_embedding
 
 address, shards, run, *names = sys.argv[1:]
 calls, replace = [], os.replace

@@ -13,8 +13,8 @@ from sharded_samples import cluster, table
 
 from amptutorial import AMPEmbedding, Ridge, estimator, reexpansion, sampling, stopping
 from amptutorial._validation import AMPWarning
-from amptutorial.sharded_embedding import sharded_embedding
-from amptutorial.shards import write_shards
+from amptutorial.cluster.embedding import sharded_embedding
+from amptutorial.cluster.shards import write_shards
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:still improving", "ignore:no iterate predicts")]
 

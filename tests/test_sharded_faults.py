@@ -16,10 +16,10 @@ from sharded_denoisers import LeavesOnce
 from sharded_samples import assert_same, at_once, cluster, sample_counts, sample_start
 
 from amptutorial import GaussianPosterior, Ridge
-from amptutorial._cluster import CHECKPOINT
 from amptutorial.bias import bias_of_margins
-from amptutorial.sharded import sharded_amp
-from amptutorial.shards import bytes_to_load, load_score, open_shards, write_shards
+from amptutorial.cluster.amp import sharded_amp
+from amptutorial.cluster.shards import bytes_to_load, load_score, open_shards, write_shards
+from amptutorial.cluster.tasks import CHECKPOINT
 
 HIDE = "import sys; sys.modules['amptutorial'] = None"  # as if it were not installed
 
@@ -50,7 +50,7 @@ def test_a_scheduler_without_the_package_is_named(shards, monkeypatch):
             raise ModuleNotFoundError("No module named 'amptutorial'")
 
         monkeypatch.setattr(client, "run_on_scheduler", run_on_scheduler)
-        with pytest.raises(ImportError, match="^the scheduler cannot import amptutorial.sharded"):
+        with pytest.raises(ImportError, match="^the scheduler cannot import amptutorial.cluster.amp"):
             run_on(shards, client)
 
 
@@ -94,7 +94,7 @@ import sys
 import numpy as np
 from distributed import Client
 from amptutorial import GaussianPosterior
-from amptutorial.sharded import sharded_amp
+from amptutorial.cluster.amp import sharded_amp
 from sharded_denoisers import LeavesOnce
 
 address, shards, start, mark, home, run = sys.argv[1:]

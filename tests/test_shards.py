@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from amptutorial import FisherScore, drop_empty, estimate_bias
-from amptutorial.shards import MANIFEST, load_score, open_shards, write_shards
+from amptutorial.cluster.shards import MANIFEST, load_score, open_shards, write_shards
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ import amptutorial
 
 ROOT = Path(__file__).parents[1]
 MODULES = data_flow()
-BRIEFS = sorted((ROOT / "assignments").glob("*/brief.ipynb"))
+BRIEFS = sorted((ROOT / "course/assignments").glob("*/brief.ipynb"))
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 ENTRIES = re.findall(r"^@\w+\{(\w+),\n(.*?)^\}", (ROOT / "book/references.bib").read_text(), re.DOTALL | re.MULTILINE)
 
@@ -55,7 +55,7 @@ def meta(path):
 
 
 def pages_of_the_book(site):
-    return sorted((site / "book").rglob("*.html")) + sorted((site / "assignments").rglob("*.html"))
+    return sorted((site / "book").rglob("*.html")) + sorted((site / "course").rglob("*.html"))
 
 
 def test_every_page_describes_itself(site):

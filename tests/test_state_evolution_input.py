@@ -8,8 +8,8 @@ from synthetic import BETA, constant_laws
 
 from amptutorial.amp import random_start
 from amptutorial.denoisers import GaussianPosterior, Lasso, Ridge
-from amptutorial.experiments import L2, predict
 from amptutorial.laws import EmpiricalRows, SparseGaussianRows
+from amptutorial.paper.experiments import L2, predict
 from amptutorial.state_evolution import (
     _SampledSide,
     _whiten,

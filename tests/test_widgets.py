@@ -12,8 +12,8 @@ import pytest
 from matplotlib.figure import Figure
 from PIL import Image
 
-from amptutorial import widgets
-from amptutorial.widgets import explore
+from amptutorial.book import widgets
+from amptutorial.book.widgets import explore
 
 
 @pytest.fixture

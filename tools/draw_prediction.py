@@ -26,7 +26,7 @@ from amptutorial import (
     spectral_start,
 )
 from amptutorial.baselines import BelowThresholdWarning, svd
-from amptutorial.figures import COLOURS, use_style
+from amptutorial.book.figures import COLOURS, use_style
 
 PICTURE = Path(__file__).parents[1] / "book/assets/prediction.svg"
 DARK, CARD = PICTURE.with_name("prediction-dark.svg"), PICTURE.with_name("social.png")

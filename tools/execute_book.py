@@ -30,7 +30,7 @@ ROOT = Path(__file__).parents[1]
 BOOK = ROOT / "book"
 # chapters and appendices
 PAGES = sorted(page for pattern in ("*.ipynb", "more/*.ipynb") for page in BOOK.glob(pattern))
-NOTEBOOKS = [*PAGES, *sorted(ROOT.glob("assignments/*/brief.ipynb"))]
+NOTEBOOKS = [*PAGES, *sorted(ROOT.glob("course/assignments/*/brief.ipynb"))]
 RUN = ROOT / "_build/run"
 SECONDS = BOOK / "seconds.json"  # of a processor, for each notebook as it was stored
 # One thread a kernel, so that sums come out in the same order; no progress bars in what is stored.
@@ -96,7 +96,7 @@ def environment():
 def inputs_of(notebook):
     """Return a digest of all that decides what a notebook prints."""
     code = "\n".join(cell.source for cell in code_of(notebook))
-    files = [*sorted(modules_of(code)), *sorted((ROOT / "amptutorial/results").glob("*.json"))]
+    files = [*sorted(modules_of(code)), *sorted((ROOT / "amptutorial/paper/results").glob("*.json"))]
     return sha256("\0".join([environment(), code, *(file.read_text() for file in files)]).encode()).hexdigest()
 
 

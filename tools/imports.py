@@ -11,6 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = "amptutorial"
+PACKAGES = {PACKAGE: ROOT, "amptutorial_course": ROOT / "course"}
 
 
 def modules_of(source):
@@ -88,10 +89,17 @@ def home_of(name):
 
 @cache
 def file_of(module):
-    """Return the file of a module of the package, or None."""
-    path = ROOT / module.replace(".", "/")
+    """Return the file of one of our modules, or None."""
+    if not is_ours(module):
+        return None
+    path = PACKAGES[module.split(".")[0]] / module.replace(".", "/")
     found = (each for each in (path / "__init__.py", path.with_suffix(".py")) if each.is_file())
-    return next(found, None) if module.split(".")[0] == PACKAGE else None
+    return next(found, None)
+
+
+def is_ours(name):
+    """Return whether a name with dots is, or lies in, a package of this repository."""
+    return name.split(".")[0] in PACKAGES
 
 
 def all_modules():
@@ -116,12 +124,13 @@ def _bound(tree, module, typed=True):
             continue
         if isinstance(node, ast.Import):
             for alias in node.names:
-                if alias.name.split(".")[0] == PACKAGE:
+                if is_ours(alias.name):
+                    first = alias.name.split(".")[0]
                     yield alias.asname or alias.name, alias.name
-                    yield from [(PACKAGE, PACKAGE)] * (alias.asname is None)
+                    yield from [(first, first)] * (alias.asname is None)
         if isinstance(node, ast.ImportFrom):
             start = _origin(node, module)
-            if start.split(".")[0] == PACKAGE:
+            if is_ours(start):
                 yield from ((alias.asname or alias.name, f"{start}.{alias.name}") for alias in node.names)
 
 

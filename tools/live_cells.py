@@ -57,16 +57,20 @@ def notebooks(env):
 
 def archive_members():
     """Yield the name and the path of each file that Python on a page reads: `lib` is where it looks for modules."""
-    for pattern in ("amptutorial/**/*.py", "amptutorial/results/*.json"):
-        for file in ROOT.glob(pattern):
-            yield f"lib/{file.relative_to(ROOT)}", file
+    for root, pattern in (
+        (ROOT, "amptutorial/**/*.py"),
+        (ROOT, "amptutorial/paper/results/*.json"),
+        (ROOT / "course", "amptutorial_course/**/*.py"),
+    ):
+        for file in root.glob(pattern):
+            yield f"lib/{file.relative_to(root)}", file
     for name in ("page_kernel.py", "page_figures.py"):
         yield f"lib/{name}", ROOT / "tools" / name
     for name in DISTRIBUTIONS:
         for member in distribution(name).files:
             if is_needed(member):
                 yield f"lib/{member}", member.locate()
-    for pattern in ("book/assets/shards.svg", "assignments/*/*.py", "assignments/*/*.md"):
+    for pattern in ("book/assets/shards.svg", "course/assignments/*/*.py", "course/assignments/*/*.md"):
         for file in ROOT.glob(pattern):
             yield str(file.relative_to(ROOT)), file
 

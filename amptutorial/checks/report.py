@@ -189,7 +189,7 @@ def check_denoiser(denoiser, *, belief=None, d=3, n_rows=40, rng=None):
     Parameters
     ----------
     denoiser : Denoiser
-    belief : amptutorial.beliefs.Penalty or Prior, optional
+    belief : amptutorial.checks.beliefs.Penalty or Prior, optional
         What the denoiser should believe. Without it a minimiser is checked against its
         own `penalty`, and a posterior mean only for what all of them have in common.
     d, n_rows : int

@@ -4,7 +4,7 @@ import copy
 
 import numpy as np
 
-from ..beliefs import Penalty, Prior
+from .beliefs import Penalty, Prior
 from .contract import check
 from .trials import Problem, is_own, observe
 from .verdict import require, short, short_pair

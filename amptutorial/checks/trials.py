@@ -12,8 +12,8 @@ from functools import cached_property
 
 import numpy as np
 
-from ..beliefs import Belief, Penalty
 from ..denoisers import Denoiser
+from .beliefs import Belief, Penalty
 from .verdict import require
 
 LIBRARIES = tuple(

@@ -105,7 +105,7 @@ function drawAnew(number, sliders, pictures) {
       again = false;
       const chosen = sliders.map((slider) => slider.value).join(", ");
       try {
-        pictures.innerHTML = await window.ampLive.call(`amptutorial.widgets.redraw(${number}, [${chosen}])`);
+        pictures.innerHTML = await window.ampLive.call(`amptutorial.book.widgets.redraw(${number}, [${chosen}])`);
       } catch (error) {
         const text = document.createElement("pre");
         text.textContent = String(error);

@@ -1,0 +1,1 @@
+"""What the pages of the book need: a style for figures, experiments with sliders."""

@@ -1,0 +1,115 @@
+"""What a denoiser is asked to believe about a row u.
+
+The checks of `amptutorial.checks` compare a denoiser's answers with a belief, which
+states the problem and never its solution: a `Penalty` gives the value of g, a `Prior`
+the logarithm of the partition function. A subclass is a few lines; those of the
+assignments are in `amptutorial_course.assignments`.
+"""
+
+from abc import ABC, abstractmethod
+from typing import Protocol
+
+from ..laws import RowLaw
+
+
+class Belief(Protocol):
+    """What every belief has: a law of rows, and how the denoiser is to use F."""
+
+    @property
+    def rows(self) -> RowLaw:
+        """Rows for which the belief is meant."""
+
+    @property
+    def precision(self) -> str:
+        """``"argmin"`` or ``"posterior"``, as in `Denoiser`."""
+
+
+class Penalty(ABC):
+    """A regulariser g of one row (`eq:LAB`).
+
+    The denoiser is asked for the minimiser `eq:Gadef-row`.
+
+    Attributes
+    ----------
+    rows : RowLaw
+        With ``draw((N, d), rng)``: rows for which this penalty is meant.
+    convex : bool
+        Whether g is convex; a minimiser is then as regular as `eq:Gadef-row` promises.
+    convexity : float or None
+        The largest c for which g(u) - c |u|^2 / 2 is convex, if that is known. The
+        denoiser's `convexity(r)` is c / max(r).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from amptutorial.laws import GaussianRows
+    >>> class SquaredNorm(Penalty):
+    ...     rows = GaussianRows(1.0)
+    ...     def value(self, U):
+    ...         return (U**2).sum(axis=1) / 2
+    >>> SquaredNorm().value(np.array([[1.0, 2.0]]))
+    array([2.5])
+    """
+
+    precision = "argmin"
+    convex = True
+
+    @property
+    def convexity(self) -> float | None:
+        """The c of the belief; None where it does not say."""
+        return None
+
+    @abstractmethod
+    def value(self, U):
+        """Return g of each row of `U` (N, d), shape (N,).
+
+        It is infinite where a row is not allowed.
+        """
+
+    def project(self, U):
+        """Return rows near `U` at which g is finite.
+
+        The check of optimality compares the estimate with such rows.
+        """
+        return U
+
+
+class Prior(ABC):
+    """A law of one row u.
+
+    The denoiser is asked for the posterior mean of x = sqrt(r) u given
+    p = x F + N(0, F).
+
+    Attributes
+    ----------
+    rows : RowLaw
+        With ``draw((N, d), rng)``: the prior itself.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from amptutorial.laws import GaussianRows
+    >>> class StandardNormal(Prior):
+    ...     rows = GaussianRows(1.0)
+    ...     def log_partition(self, P, r, F):
+    ...         precision = F[0, 0] + 1 / r  # in one dimension
+    ...         return (P[:, 0] ** 2 / precision - np.log(r * precision)) / 2
+    >>> StandardNormal().log_partition(np.zeros((1, 1)), np.ones(1), np.eye(1)).round(3)
+    array([-0.347])
+    """
+
+    precision = "posterior"
+
+    @abstractmethod
+    def log_partition(self, P, r, F):
+        """Return log E exp(p x^T - x F x^T / 2) for each row p of `P`, shape (N,).
+
+        E is the mean over the prior. The gradient by p is the posterior mean, and the
+        Hessian is the posterior covariance (Tweedie's formula).
+
+        Parameters
+        ----------
+        P : array (N, d)
+        r : array (N,)
+        F : array (d, d)
+        """

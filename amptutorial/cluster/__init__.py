@@ -1,0 +1,1 @@
+"""Counts that one process does not hold: shards in files, and AMP on a Dask cluster."""

@@ -1,0 +1,405 @@
+"""Methods compared on counts of real words, and what the counts themselves show.
+
+How well does a method predict counts that it has not seen, what do its embeddings know
+of labels, how long does it take? And what does it report where there is no embedding?
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold, cross_val_score
+from sklearn.preprocessing import scale
+
+from ..baselines import singular_values
+from ..bias import drop_empty, estimate_bias
+from ..corpus import (
+    Corpus,
+    cooccurrence,
+    docstring_texts,
+    load_docstrings,
+    load_movie_reviews,
+)
+from ..estimator import AMPEmbedding
+from ..heldout import (
+    held_out_pairs,
+    heldout_gain,
+    hold_out,
+    split_counts,
+    split_pairs,
+)
+from ..model import PoissonEmbedding
+from ..neighbours import nearest_words
+from ..score import FisherScore
+from .rivals import METHODS, tf_idf
+
+HELD_OUT = 0.2  # the fraction that judges the methods
+SPLITS = {"pairs": split_pairs, "counts": split_counts}
+WORDS = ("awful", "horror", "detective", "song", "soldier", "cartoon")
+DOC_WORDS = ("matrix", "plot", "sparse", "kernel", "random", "gradient")
+N_SINGULAR = 60
+ALL_REVIEWS = 49_000  # the labelled ones; near-twins are left out
+
+
+def probe_accuracy(features, labels, rng):
+    """Return the share of documents whose label a logistic regression finds.
+
+    It sees the features of four fifths of the documents, and judges the others.
+
+    Parameters
+    ----------
+    features : array or sparse array (m, k)
+    labels : array (m,)
+    rng : numpy.random.Generator
+        For the folds.
+
+    Examples
+    --------
+    >>> labels = np.tile([0, 1], 50)
+    >>> features = labels[:, None] * [1.0, -1.0]
+    >>> probe_accuracy(features, labels, np.random.default_rng(0))
+    1.0
+    """
+    folds = StratifiedKFold(5, shuffle=True, random_state=int(rng.integers(2**31)))
+    regression = LogisticRegression(max_iter=1000)
+    return float(cross_val_score(regression, features, labels, cv=folds).mean())
+
+
+def score_moments(Z):
+    """Return variance and kurtosis of all entries of Y~, without forming them.
+
+    They are 1 and 3 for Gaussian noise. No row and no column of the counts `Z`, an
+    array or sparse array (m, n), may be empty.
+
+    Examples
+    --------
+    >>> [round(moment, 6) for moment in score_moments(np.array([[8, 2], [2, 8]]))]
+    [1.8, 1.0]
+    """
+    Z = sp.coo_array(Z)
+    r_u, r_v = estimate_bias(Z)
+    rate = r_u[Z.coords[0]] * r_v[Z.coords[1]]
+    here, zero = (Z.data - rate) / np.sqrt(rate), -np.sqrt(rate)
+
+    def moment(p):
+        if_all_were_zero = (-1) ** p * (r_u ** (p / 2)).sum() * (r_v ** (p / 2)).sum()
+        return (if_all_were_zero + (here**p - zero**p).sum()) / np.prod(Z.shape)
+
+    mean, second, third, fourth = (moment(p) for p in (1, 2, 3, 4))
+    variance = second - mean**2
+    central = fourth - 4 * mean * third + 6 * mean**2 * second - 3 * mean**4
+    return float(variance), float(central / variance**2)
+
+
+def largest_singular_values(Z, k):
+    """Return the `k` largest singular values of Y~, largest first.
+
+    Rows and columns without counts are left out.
+
+    Examples
+    --------
+    >>> largest_singular_values(np.array([[8, 2, 0], [2, 8, 0]]), 1).round(6)
+    array([2.683282])
+    """
+    Z, _, _ = drop_empty(Z)
+    Y = FisherScore(Z, *estimate_bias(Z))
+    return singular_values(Y, k, rng=np.random.default_rng(0))
+
+
+def without_embedding(Z, rng):
+    """Return Poisson counts, sparse (m, n), that share only their margins with `Z`.
+
+    The margins of `Z` are their expectations.
+    """
+    U, V = (np.zeros((size, 1)) for size in Z.shape)
+    biases = (np.log(r) for r in estimate_bias(Z))
+    return PoissonEmbedding(U, V, *biases).sample(rng, sparse=True)
+
+
+def in_bursts(Z, shape, rng):
+    """Return negative binomial counts that share only their margins with `Z`.
+
+    The rate of each pair is multiplied by a gamma variable of its own, of mean 1 and
+    the given shape: the counts of a pair come together, and there is no embedding.
+
+    Parameters
+    ----------
+    Z : sparse array (m, n)
+        Counts without empty rows or columns; their margins are the expectations.
+    shape : float
+        Small for large bursts.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    csr_array (m, n)
+
+    Examples
+    --------
+    >>> Z = sp.csr_array(np.ones((300, 400)))
+    >>> drawn = in_bursts(Z, 0.5, np.random.default_rng(0)).toarray()
+    >>> drawn.mean().round(1), drawn.var().round(1)  # 1 + 1 / shape
+    (np.float64(1.0), np.float64(3.0))
+    """
+    r_u, r_v = estimate_bias(Z)
+    drawn = [
+        sp.csr_array(rng.negative_binomial(shape, shape / (shape + r * r_v)))
+        for r in r_u
+    ]
+    return sp.vstack([row.reshape(1, -1) for row in drawn], format="csr")
+
+
+def compare_methods(
+    corpus, rng, *, methods=METHODS, dimensions=(10,), words=(), split=split_pairs
+):
+    """Fit every method to four fifths of the counts of a corpus.
+
+    Parameters
+    ----------
+    corpus : Corpus
+    rng : numpy.random.Generator
+        For the split; every method gets a generator of its own.
+    methods : dict of str to callable
+        ``method(kept, d, rng)`` returns rates. The others are compared with the first.
+    dimensions : sequence of int
+    words : sequence of str
+        Whose nearest words are listed.
+    split : callable
+        What is hidden: `split_pairs`, or `split_counts`.
+
+    Returns
+    -------
+    list of dict
+        For each dimension and method: ``method``, ``d``; ``gain`` in nats per count and
+        its two-way standard ``error``; ``lead``, by how much the first method gains
+        more, and ``lead_error``, both of the differences pair by pair; ``chosen``, the
+        settings; ``probe``, the accuracy of a logistic regression from the rows'
+        embeddings to the labels, nan where the corpus has none; ``words``, the five
+        words nearest to each of `words`; ``seconds`` of all processors together, the
+        choice of the settings included.
+    """
+    kept, held_out, rows, columns = hold_out(corpus.counts, HELD_OUT, rng, split)
+    labels = None if corpus.labels is None else corpus.labels[rows]
+    vocabulary = corpus.vocabulary[columns]
+    pairs, seed = held_out_pairs(kept, held_out), int(rng.integers(2**31))
+    records = []
+    for d in dimensions:
+        first = None
+        for name, method in methods.items():
+            begin = time.process_time()
+            rates = method(kept, d, np.random.default_rng([seed, d]))
+            seconds = time.process_time() - begin
+            log_ratios = rates.log_ratios(pairs)
+            first = log_ratios if first is None else first
+            records.append(
+                {
+                    **{"method": name, "d": d, "seconds": seconds},
+                    "gain": pairs.mean(log_ratios),
+                    "error": pairs.standard_error(log_ratios),
+                    "lead": pairs.mean(first - log_ratios),
+                    "lead_error": pairs.standard_error(first - log_ratios),
+                    "chosen": ", ".join(f"{k} {v}" for k, v in rates.chosen.items()),
+                    "probe": _probe(rates.U, labels, np.random.default_rng(seed)),
+                    "words": [nearest_words(rates.V, vocabulary, w) for w in words],
+                }
+            )
+    return records
+
+
+def _probe(U, labels, rng):
+    """Return the accuracy of embeddings in standardised coordinates; nan unlabelled."""
+    if labels is None:
+        return np.nan
+    return probe_accuracy(scale(U.astype(np.float64)), labels, rng)
+
+
+def docstrings():
+    """Return the counts of the docstrings, labelled by their packages."""
+    corpus = load_docstrings()
+    packages = [name.partition(".")[0] for name in corpus.names]
+    return replace(corpus, labels=np.array(packages))
+
+
+def words_in_context():
+    """Return how often words of the docstrings stand among five before another."""
+    return cooccurrence(docstring_texts(), window=5, min_df=5)
+
+
+def negative_binomial(index, shape):
+    """Return counts with the margins of the docstrings' and no embedding."""
+    corpus = docstrings()
+    counts = in_bursts(corpus.counts, shape, np.random.default_rng(index))
+    return replace(corpus, counts=counts)
+
+
+def poisson(index):
+    """Return Poisson counts with the margins of the docstrings' and no embedding."""
+    corpus = docstrings()
+    counts = without_embedding(corpus.counts, np.random.default_rng(index))
+    return replace(corpus, counts=counts)
+
+
+# by the index of a case: of reviews, the choice
+CORPORA: dict[str, Callable[[int], Corpus]] = {
+    "docstrings": lambda index: docstrings(),
+    "words in context": lambda index: words_in_context(),
+    "reviews": lambda index: load_movie_reviews(random_state=index),
+    # words in as large a share of the documents as by default
+    "all reviews": lambda index: load_movie_reviews(
+        n_documents=ALL_REVIEWS, max_df=3 * ALL_REVIEWS // 7
+    ),
+    "Poisson": poisson,
+    "bursts 0.05": partial(negative_binomial, shape=0.05),
+    "bursts 0.3": partial(negative_binomial, shape=0.3),
+    "bursts 1": partial(negative_binomial, shape=1.0),
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One corpus, one split, and the methods and dimensions compared there.
+
+    Attributes
+    ----------
+    corpus : str
+        A key of `CORPORA`.
+    index : int
+        The number of the split; of the reviews, also of the choice of documents.
+    hidden : str
+        A key of `SPLITS`.
+    dimensions : tuple of int
+    methods : tuple of str
+    """
+
+    corpus: str
+    index: int
+    hidden: str = "pairs"
+    dimensions: tuple = (10, 30, 50)
+    methods: tuple = tuple(METHODS)
+
+    def run(self):
+        """Return the records of `compare_methods`, each with what is compared where."""
+        corpus = CORPORA[self.corpus](self.index)
+        records = compare_methods(
+            corpus,
+            np.random.default_rng([self.index, corpus.counts.shape[0]]),
+            methods={name: METHODS[name] for name in self.methods},
+            dimensions=self.dimensions,
+            words=WORDS if "reviews" in self.corpus else DOC_WORDS,
+            split=SPLITS[self.hidden],
+        )
+        where = {"corpus": self.corpus, "split": self.index, "hidden": self.hidden}
+        return [where | record for record in records]
+
+
+# the slow rivals have fewer splits and dimensions, the reviews fewer of all
+SLOW = ("lbfgs", "skip_gram", "lda")
+QUICK = tuple(name for name in METHODS if name not in SLOW)
+TEXTS = ("docstrings", "words in context", "reviews", "all reviews")
+NULLS = tuple(name for name in CORPORA if name not in TEXTS)
+# what is at hand for large tables
+USUAL = ("amp", "svd_pmi", "nmf", "skip_gram", "lda")
+LIGHT = ("amp", "amp_counts", "quadratic_refitted", "svd_pmi", "gamma_poisson")
+
+
+def _cases():
+    """Yield what is compared."""
+    for d in (10, 30):
+        yield Case("docstrings", 0, dimensions=(d,))
+    yield Case("words in context", 0, dimensions=(10,), methods=QUICK + SLOW[:2])
+    yield Case("docstrings", 0, dimensions=(50,), methods=QUICK)
+    for k in range(1, 5):
+        yield Case("docstrings", k, dimensions=(10, 30), methods=QUICK)
+    yield Case("docstrings", 0, hidden="counts", dimensions=(10, 30), methods=QUICK)
+    for name in NULLS:
+        yield Case(name, 0, dimensions=(10, 30), methods=QUICK)
+    yield Case("reviews", 0, dimensions=(10,), methods=QUICK + SLOW[:2])
+    yield Case("reviews", 0, dimensions=(30,), methods=QUICK)
+    yield Case("reviews", 0, dimensions=(50,), methods=LIGHT)
+    for k in range(1, 10):
+        yield Case("reviews", k, dimensions=(10, 30)[: 1 + (k < 5)], methods=LIGHT)
+
+
+CASES = tuple(_cases())
+
+
+def text_instance(index):
+    """Compare the methods in one of the `CASES`.
+
+    Returns
+    -------
+    list of dict
+        The records of `Case.run`.
+    """
+    return CASES[index].run()
+
+
+def large_instance(index):
+    """Compare the `USUAL` methods on `ALL_REVIEWS`.
+
+    Returns
+    -------
+    list of dict
+        The records of `Case.run`.
+    """
+    return Case("all reviews", index, dimensions=(10,), methods=USUAL).run()
+
+
+def spectrum_instance(index):
+    """Return what 7,000 movie reviews show by themselves, and their control.
+
+    Returns
+    -------
+    dict
+        ``singular``, the largest singular values of Y~, and ``variance`` and
+        ``kurtosis`` of its entries; ``control_singular``, ``control_variance`` and
+        ``control_kurtosis``, the same of the control, `without_embedding`;
+        ``all_words_probe``, the accuracy of the sentiment with every word as a feature,
+        from all counts (embeddings have seen four fifths of them); ``m``, ``n``,
+        ``nonzeros``, ``counts``.
+    """
+    corpus = load_movie_reviews(random_state=index)
+    Z = corpus.counts
+    m, n = Z.shape
+    rng = np.random.default_rng([index, m])
+    control = without_embedding(Z, rng)
+    results = {"all_words_probe": probe_accuracy(tf_idf(Z), corpus.labels, rng)}
+    for prefix, counts in (("", Z), ("control_", control)):
+        results[f"{prefix}singular"] = largest_singular_values(counts, N_SINGULAR)
+        moments = score_moments(drop_empty(counts)[0])
+        results[f"{prefix}variance"], results[f"{prefix}kurtosis"] = moments
+    return results | {"m": m, "n": n, "nonzeros": Z.nnz, "counts": int(Z.sum())}
+
+
+def reviews_instance(index, d=10, n_nearest=5):
+    """Return what chapter 1 shows of 7,000 movie reviews: a gain, and nearest words.
+
+    `AMPEmbedding` is fitted to four fifths of their counts. `index` is the seed of the
+    choice of the reviews, of the split of their counts, and of the fit.
+
+    Returns
+    -------
+    dict
+        ``m``, ``n``, ``nonzeros``, ``d``; ``gain`` in nats per held-out count;
+        ``words``, and the words ``nearest`` to each, nearest first.
+    """
+    corpus = load_movie_reviews(random_state=index)
+    rng = np.random.default_rng(index)
+    kept, held_out, _, columns = hold_out(corpus.counts, HELD_OUT, rng)
+    model = AMPEmbedding(d, random_state=index).fit(kept)
+    U, V = model.embedding_, model.components_.T
+    biases, vocabulary = (
+        (model.row_bias_, model.column_bias_),
+        corpus.vocabulary[columns],
+    )
+    (m, n), nonzeros = corpus.counts.shape, corpus.counts.nnz
+    return {
+        **{"m": m, "n": n, "nonzeros": nonzeros, "d": d},
+        "gain": heldout_gain(kept, held_out, U, V, *biases),
+        "words": WORDS,
+        "nearest": [nearest_words(V, vocabulary, word, n_nearest) for word in WORDS],
+    }

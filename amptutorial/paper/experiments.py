@@ -1,0 +1,392 @@
+"""The paper's experiments, one instance at a time (Section 6).
+
+`amptutorial.paper.reproduce` runs and stores them all.
+An instance is drawn from its number alone, so that any of them can be computed again.
+Each function returns a dictionary of arrays; `AMP` in a name means measured, `SE`
+predicted by state evolution before any noise was drawn.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+
+from ..amp import biased_low_rank_amp, random_start
+from ..baselines import gradient_descent, singular_values, svd
+from ..bias import drop_empty, estimate_bias
+from ..corpus import load_movie_reviews
+from ..denoisers import Denoiser, Lasso, Ridge
+from ..laws import (
+    BiasLaw,
+    ConstantBias,
+    EmpiricalRows,
+    GaussianRows,
+    RowLaw,
+    ShiftedExponential,
+    SparseGaussianRows,
+    scaled_rows,
+)
+from ..metrics import QuadraticLoss, normalised_mse
+from ..model import PoissonEmbedding, draw_embedding
+from ..score import FisherScore
+from ..spectrum import signal_singular_values
+from ..state_evolution import (
+    gaussian_state_evolution,
+    has_closed_form,
+    start_overlap,
+    state_evolution,
+)
+
+# counts with counted biases, counts with the true ones, Gaussian noise
+CHANNELS = ("counted", "true", "gaussian")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A synthetic experiment of Section 6.2; the defaults are the paper's first.
+
+    Attributes
+    ----------
+    rows : RowLaw
+        Of U and V.
+    denoiser : Denoiser
+        Of both sides.
+    bias : BiasLaw
+        Of both sides; the paper's "exponential with parameter 0.25", shifted by 5, is
+        read as one of mean 0.25.
+    m, n, d, n_iter : int
+    """
+
+    rows: RowLaw = GaussianRows(0.1)
+    denoiser: Denoiser = Ridge(1e-3)
+    bias: BiasLaw = ShiftedExponential(0.25, 5.0)
+    m: int = 2000
+    n: int = 3000
+    d: int = 10
+    n_iter: int = 15
+
+    def draw(self, rng):
+        """Return a `PoissonEmbedding` of this setting."""
+        return draw_embedding(self.m, self.n, self.d, **self._laws(), rng=rng)
+
+    def scaled_rows(self):
+        """Return the laws of the rows of A and of B."""
+        return scaled_rows(self.d, **self._laws())
+
+    def _laws(self):
+        return {
+            "rows_u": self.rows,
+            "rows_v": self.rows,
+            "bias_u": self.bias,
+            "bias_v": self.bias,
+        }
+
+
+L2 = Setting()
+L1 = Setting(rows=SparseGaussianRows(0.1, 0.5), denoiser=Lasso(1e-3))
+SINGULAR = Setting(m=1000, n=2000)
+LOG_RATES = np.linspace(0.0, 16.0, 33)  # s_u + s_v of `fig:singular`
+
+
+def observe(embedding, channel, rng):
+    """Return `(Y, r_u, r_v)`: the score through one of the `CHANNELS`.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> Y, r_u, r_v = observe(replace(L2, m=20, n=30, d=2).draw(rng), "gaussian", rng)
+    >>> Y.shape, r_u.shape
+    ((20, 30), (20,))
+    """
+    e = embedding
+    if channel == "gaussian":
+        return (
+            e.A @ e.B.T / np.sqrt(e.m) + rng.standard_normal((e.m, e.n)),
+            e.r_u,
+            e.r_v,
+        )
+    Z = e.sample(rng)
+    r_u, r_v = estimate_bias(Z) if channel == "counted" else (e.r_u, e.r_v)
+    return FisherScore(Z, r_u, r_v), r_u, r_v
+
+
+def amp_curves(embedding, score, denoiser, B0, n_iter):
+    """Run AMP and return its curves, one entry an iteration.
+
+    Parameters
+    ----------
+    embedding : PoissonEmbedding
+        The truth.
+    score : tuple (Y, r_u, r_v)
+        As from `observe`.
+    denoiser : Denoiser
+        Of both sides.
+    B0 : array (n, d)
+    n_iter : int
+
+    Returns
+    -------
+    dict of arrays (n_iter,)
+        ``mse``, the normalised MSE of A B^T; ``loss``, `eq:LAB` divided by that of the
+        truth; ``excess``, (loss - |W|^2 / 2) / n, the part of it that state evolution
+        predicts.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> e = replace(L2, m=60, n=90, d=2).draw(rng)
+    >>> score, B0 = observe(e, "true", rng), random_start(90, 2, rng)
+    >>> curves = amp_curves(e, score, Ridge(1e-3), B0, 8)
+    >>> bool(curves["mse"][-1] < 0.05), curves["loss"].shape
+    (True, (8,))
+    """
+    Y, r_u, r_v = score
+    A, B = embedding.A, embedding.B
+    run = biased_low_rank_amp(*score, denoiser, B0=B0, n_iter=n_iter)
+    loss = QuadraticLoss(Y, r_u, r_v, denoiser)
+    truth = loss(A, B)
+    noise = truth - denoiser.penalty(A, r_u) - denoiser.penalty(B, r_v)
+    values = np.array([loss(it.A, it.B) for it in run.iterates])
+    return {
+        "mse": np.array([normalised_mse(A, B, it.A, it.B) for it in run.iterates]),
+        "loss": values / truth,
+        "excess": (values - noise) / embedding.n,
+    }
+
+
+def se_curves(run):
+    """Return the predicted curves ``SE_mse`` and ``SE_excess`` of a state evolution."""
+    return {
+        "SE_mse": np.array([it.nmse for it in run.iterates]),
+        "SE_excess": np.array([it.excess_loss for it in run.iterates]),
+    }
+
+
+def predict(embedding, laws, denoiser, B0, n_iter, rng, n_samples=20_000):
+    """Return `se_curves` from the overlap that the start `B0` of this instance has.
+
+    Exact where a closed form exists. Started from the limit of that overlap, zero, the
+    prediction would stay there for ever.
+    """
+    m, n = embedding.m, embedding.n
+    start = start_overlap(embedding.B, B0, m) | {"beta": m / n, "n_iter": n_iter}
+    if has_closed_form(*laws, denoiser):
+        run = gaussian_state_evolution(*laws, denoiser, **start)
+    else:
+        run = state_evolution(*laws, denoiser, **start, n_samples=n_samples, rng=rng)
+    return se_curves(run)
+
+
+def compare(embedding, laws, denoiser, n_iter, rng):
+    """Return `predict` and AMP's curves through all `CHANNELS` from one random start.
+
+    The measured ones are named ``AMP_mse_counted`` and so on; see `amp_curves`.
+    """
+    B0 = random_start(embedding.n, embedding.d, rng)
+    result = predict(embedding, laws, denoiser, B0, n_iter, rng)
+    for channel in CHANNELS:
+        curves = amp_curves(
+            embedding, observe(embedding, channel, rng), denoiser, B0, n_iter
+        )
+        result |= {f"AMP_{name}_{channel}": curve for name, curve in curves.items()}
+    return result
+
+
+def l2_instance(index, setting=L2):
+    """One instance of the first experiment (`fig:20runs-loss`, `fig:mse`).
+
+    Returns
+    -------
+    dict
+        ``AMP_mse_*``, ``AMP_loss_*``, ``AMP_excess_*`` (n_iter,) for each of the
+        `CHANNELS`, see `amp_curves`; ``SE_mse``, ``SE_excess`` (n_iter,); ``GD_mse``,
+        ``GD_loss`` (normalised) and ``GD_iterations``, where gradient descent from a
+        random start ends, on counts of the same embedding with counted biases.
+
+    Examples
+    --------
+    >>> result = l2_instance(0, replace(L2, m=60, n=90, d=1))
+    >>> bool(abs(result["AMP_mse_gaussian"][-1] / result["SE_mse"][-1] - 1) < 0.5)
+    True
+    """
+    rng = np.random.default_rng([index, setting.m])
+    e = setting.draw(rng)
+    result = compare(e, setting.scaled_rows(), setting.denoiser, setting.n_iter, rng)
+    Y, r_u, r_v = observe(e, "counted", rng)
+    strength = setting.denoiser.strength
+    fit = gradient_descent(
+        Y,
+        r_u,
+        r_v,
+        strength=strength,
+        A0=random_start(e.m, e.d, rng),
+        B0=random_start(e.n, e.d, rng),
+        tol=1e-8,
+    )
+    loss = QuadraticLoss(Y, r_u, r_v, setting.denoiser)
+    return result | {
+        "GD_mse": normalised_mse(e.A, e.B, fit.A, fit.B),
+        "GD_loss": fit.losses[-1] / loss(e.A, e.B),
+        "GD_iterations": len(fit.losses),
+    }
+
+
+def l1_instance(index, setting=L1):
+    """One instance of the sparse experiment (`fig:sparse20runs-loss`, `-mse`).
+
+    Returns
+    -------
+    dict
+        As `l2_instance`, without gradient descent.
+
+    Examples
+    --------
+    >>> sorted(l1_instance(0, replace(L1, m=60, n=90, d=2)))[-2:]
+    ['SE_excess', 'SE_mse']
+    """
+    rng = np.random.default_rng([index, setting.m])
+    return compare(
+        setting.draw(rng), setting.scaled_rows(), setting.denoiser, setting.n_iter, rng
+    )
+
+
+def fisher_instance(index, setting=L2, n_pairs=2000):
+    """One instance of the scatter plot of errors against Delta (`fig:delta-mMSE`).
+
+    Returns
+    -------
+    dict
+        For pairs at random: ``r_u``, ``r_v`` (n_pairs,), with Delta = 1 / (r_u r_v);
+        ``AMP_error``, ``SVD_error`` (n_pairs,), the squared error of u_i . v_j /
+        sqrt(m) divided by its mean square over all pairs.
+
+    Examples
+    --------
+    >>> result = fisher_instance(0, replace(L2, m=60, n=90, d=2), n_pairs=500)
+    >>> bool(np.median(result["AMP_error"]) < 0.1)
+    True
+    """
+    rng = np.random.default_rng([index, setting.m])
+    e = setting.draw(rng)
+    Y, r_u, r_v = observe(e, "counted", rng)
+    run = biased_low_rank_amp(
+        Y,
+        r_u,
+        r_v,
+        setting.denoiser,
+        B0=random_start(e.n, e.d, rng),
+        n_iter=setting.n_iter,
+    )
+    i, j = rng.integers(e.m, size=n_pairs), rng.integers(e.n, size=n_pairs)
+    truth = np.einsum("kd,kd->k", e.U[i], e.V[j])
+    mean_square = np.vdot(e.U.T @ e.U, e.V.T @ e.V) / (e.m * e.n)
+
+    def error(A, B):
+        estimate = np.einsum("kd,kd->k", A[i], B[j]) / np.sqrt(r_u[i] * r_v[j])
+        return (estimate - truth) ** 2 / mean_square
+
+    return {
+        "r_u": e.r_u[i],
+        "r_v": e.r_v[j],
+        "AMP_error": error(run.A, run.B),
+        "SVD_error": error(*svd(Y, e.d, rng=rng)),
+    }
+
+
+def singular_instance(index, setting=SINGULAR):
+    """One instance of the spectrum at s_u + s_v = LOG_RATES[index] (`fig:singular`).
+
+    Returns
+    -------
+    dict
+        ``delta``, and of Y~ with counted biases the singular values ``s_1``, ``s_d``
+        and ``s_d+1``; ``theta`` (d,), those of A B^T / sqrt(m).
+
+    Examples
+    --------
+    >>> result = singular_instance(32, replace(SINGULAR, m=60, n=90, d=2))
+    >>> bool(result["s_d"] > 10 * result["s_d+1"])
+    True
+    """
+    rng = np.random.default_rng([index, setting.m])
+    half = ConstantBias(LOG_RATES[index] / 2)
+    e = replace(setting, bias=half).draw(rng)
+    Y, _, _ = observe(e, "counted", rng)
+    s = singular_values(Y, e.d + 1, rng=rng)
+    return {
+        "delta": np.exp(-LOG_RATES[index]),
+        "s_1": s[0],
+        "s_d": s[-2],
+        "s_d+1": s[-1],
+        "theta": signal_singular_values(e.A, e.B),
+    }
+
+
+@cache
+def learn_from_reviews(d=10, strength=1e-3, n_iter=10):
+    """Return `(U, V, r_u, r_v)`: rows that AMP learns from 7,000 movie reviews.
+
+    The bias factors are the counted ones. This is the paper's way to "true" embeddings
+    of real text. So weak a ridge overfits rare words: a few rows are a hundred times as
+    long as the others.
+    """
+    Z, _, _ = drop_empty(load_movie_reviews().counts)
+    r_u, r_v = estimate_bias(Z)
+    B0 = random_start(len(r_v), d, np.random.default_rng(0))
+    Y = FisherScore(Z, r_u, r_v)
+    run = biased_low_rank_amp(Y, r_u, r_v, Ridge(strength), B0=B0, n_iter=n_iter)
+    return run.A / np.sqrt(r_u)[:, None], run.B / np.sqrt(r_v)[:, None], r_u, r_v
+
+
+def new_channel(U, V, r_u, r_v, largest=0.5, mean_count=1e6):
+    """Return the `PoissonEmbedding` of given rows, centred, scaled and made frequent.
+
+    The paper subtracts "the row mean" and divides by "the smallest element", which
+    leaves a mean and makes the rates overflow (erratum 15), and is silent on the biases
+    (erratum 16). Here the mean row is taken away, and U and V are scaled so that no
+    |M_ij| exceeds `largest`: with 0.5, exp(M) and 1 + M are within 0.15 of each other.
+    Signals that small take many counts to be seen, hence the raised biases.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> U, V = rng.standard_normal((20, 2)), rng.standard_normal((30, 2))
+    >>> e = new_channel(U, V, np.ones(20), np.ones(30))
+    >>> M = e.U @ e.V.T / np.sqrt(20)
+    >>> round(float(np.abs(M).max()), 6), bool(1e6 <= e.rates().mean() < 1.1e6)
+    (0.5, True)
+    """
+    U, V = U - U.mean(axis=0), V - V.mean(axis=0)
+    root = np.sqrt(largest / np.abs(U @ V.T / np.sqrt(len(U))).max())
+    raised = mean_count / (r_u.mean() * r_v.mean())
+    return PoissonEmbedding(root * U, root * V, np.log(r_u), np.log(r_v * raised))
+
+
+def real_instance(index, m=2000, n=3000, n_iter=15):
+    """One instance of the experiment on reviews (`fig:real-loss`, `fig:real-mse`).
+
+    Rows of the learned embeddings, drawn at random, are the truth of a `new_channel`,
+    with the biases counted in the reviews.
+
+    Returns
+    -------
+    dict
+        As `l1_instance`; and ``strength``, ``strength_text`` (d,), the singular values
+        of A B^T / sqrt(m) over the spectral threshold (m n)^(1/4), with the biases
+        raised and as they are in the text; ``mean_count_text``.
+    """
+    U, V, r_u, r_v = learn_from_reviews()
+    rng = np.random.default_rng([index, m])
+    i, j = rng.choice(len(U), m, replace=False), rng.choice(len(V), n, replace=False)
+    e = new_channel(U[i], V[j], r_u[i], r_v[j])
+    laws = EmpiricalRows(e.r_u, e.A), EmpiricalRows(e.r_v, e.B)
+    strength, mean_count_text = (
+        signal_singular_values(e.A, e.B) / (m * n) ** 0.25,
+        r_u[i].mean() * r_v[j].mean(),
+    )
+    return compare(e, laws, Ridge(1e-3), n_iter, rng) | {
+        "strength": strength,
+        "strength_text": strength
+        * np.sqrt(mean_count_text / (e.r_u.mean() * e.r_v.mean())),
+        "mean_count_text": mean_count_text,
+    }

@@ -1,0 +1,206 @@
+"""Rivals of AMP with rates like its own, found by descent."""
+
+from functools import cache
+
+import numpy as np
+from scipy.optimize import minimize
+
+from .._blocks import blocks
+from .._counts import sums
+from ..bias import estimate_bias
+from ..denoisers import GaussianPosterior
+from ..poisson import BLOCK_ENTRIES
+from ..reexpansion import leading_directions, starting_sides
+from .rates import choose, fit_exponential
+
+# of L-BFGS: the standard deviation of M_ij under the prior that is the ridge
+DEVIATIONS = (0.03, 0.06, 0.12, 0.25, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0)
+LBFGS_STEPS = (5, 10, 20, 40, 80, 160, 320, 640)
+# of skip-gram: numbers of words drawn for each that occurs, and factors for M
+EPOCHS, NEGATIVES = (2, 5, 10, 20, 40, 80, 160, 320), (1, 2, 5, 15, 50)
+FACTORS = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4)
+GENSIM_WORDS = 10_000  # in one document; it leaves out what is beyond
+
+
+def spectral_start(table, d, rng):
+    """Return U, which is zero, and V where `AMPEmbedding` starts, and its prior."""
+    directions, variance = leading_directions(table, d, rng)
+    size = np.sqrt(variance * table.shape[0] / d)
+    posterior = GaussianPosterior(size, learn=True)
+    sides = starting_sides(*estimate_bias(table), posterior, directions, size)
+    return [side.X.astype(np.float64) for side in sides], posterior
+
+
+def minimise_poisson_loss(kept, d, rng):
+    """Minimise the Poisson loss with a ridge by L-BFGS, stopped early.
+
+    Chosen are the ridge, the start (small and random, or that of `AMPEmbedding`) and
+    the number of steps.
+    """
+    seed = int(rng.integers(2**31))
+
+    def fit(counts, table, n_sweeps):
+        @cache
+        def path(deviation, start):
+            own_rng = np.random.default_rng(seed)
+            if start == "spectral":
+                sides, _ = spectral_start(table, d, own_rng)
+                X, Y = (X / table.shape[0] ** 0.25 for X in sides)
+            else:
+                X, Y = (0.1 * own_rng.standard_normal((n, d)) for n in table.shape)
+            return lbfgs_path(table, X, Y, np.sqrt(d) / deviation)
+
+        @cache
+        def iterate(deviation, start, steps):
+            for before in [k for k in LBFGS_STEPS if k < steps][-1:]:
+                iterate(deviation, start, before)
+            return next(path(deviation, start))
+
+        def rates(deviation, start, steps):
+            X, Y = iterate(deviation, start, steps)
+            root = counts.shape[0] ** 0.25
+            return fit_exponential(counts, root * X, root * Y, n_sweeps)
+
+        return rates
+
+    # the ridge first: few steps would make up for one that is too weak
+    settings = {"deviation": DEVIATIONS, "steps": LBFGS_STEPS}
+    return choose(fit, settings | {"start": ("random", "spectral")}, kept, rng)
+
+
+def lbfgs_path(table, X, Y, strength):
+    """Yield X, Y after each number of `LBFGS_STEPS` of SciPy's L-BFGS.
+
+    It minimises the Poisson loss of the rates r_u_i exp(b_j + x_i . y_j), with the r_u
+    for which their rows add up to those of the table; b is fitted with X and Y. After
+    each number of steps it begins anew.
+
+    Parameters
+    ----------
+    table : csr_array (m, n)
+    X, Y : arrays (m, d), (n, d)
+    strength : float
+        Of the ridge, half of it times the squared norms of X and Y.
+    """
+    rows, columns = sums(table)
+    transposed, d = table.T.tocsr(), X.shape[1]
+    cuts = np.cumsum([X.size, Y.size])
+
+    def unflatten(x):
+        X, Y, b = np.split(x, cuts)
+        return X.reshape(-1, d), Y.reshape(-1, d), b
+
+    def objective(x):
+        X, Y, b = unflatten(x)
+        log_rows, mean_Y, fitted, sum_X = _summed(rows, X, Y, b)
+        products = table @ Y
+        by_X = strength * X + rows[:, None] * mean_Y - products
+        by_Y = strength * Y + sum_X - transposed @ X
+        loss = rows @ log_rows - np.vdot(X, products) - columns @ b
+        loss += strength / 2 * (np.vdot(X, X) + np.vdot(Y, Y))
+        return loss, np.concatenate([by_X.ravel(), by_Y.ravel(), fitted - columns])
+
+    x = np.concatenate([X.ravel(), Y.ravel(), np.log(columns / columns.sum())])
+    for steps in np.diff(LBFGS_STEPS, prepend=0):
+        options = {"maxiter": steps, "ftol": 0, "gtol": 0, "maxfun": 2 * steps}
+        x = minimize(objective, x, jac=True, method="L-BFGS-B", options=options).x
+        X, Y, _ = unflatten(x)
+        yield X.astype(np.float32), Y.astype(np.float32)
+
+
+def _summed(rows, X, Y, b):
+    """Return what the loss needs of the rates r_u_i exp(b_j + x_i . y_j).
+
+    Their rows add up to `rows`. In single precision, a block of rows at a time.
+
+    Returns
+    -------
+    log_rows : array (m,)
+        log sum_j exp(b_j + x_i . y_j).
+    mean_Y : array (m, d)
+        The mean of y_j with the rates of row i as weights.
+    fitted : array (n,)
+        The sums of the columns.
+    sum_X : array (n, d)
+        The sum of the x_i with the rates of column j as weights.
+    """
+    X1, Y1 = (np.column_stack([np.ones(len(E)), E]).astype(np.float32) for E in (X, Y))
+    b = b.astype(np.float32)
+    log_rows, means, total = np.empty(len(X)), np.empty(X.shape), np.zeros(Y1.shape)
+    for some in blocks(len(X), BLOCK_ENTRIES // len(Y)):
+        rates = X1[some, 1:] @ Y1[:, 1:].T + b
+        largest = rates.max(axis=1)
+        np.exp(rates - largest[:, None], out=rates)
+        sums_Y = rates @ Y1
+        log_rows[some] = np.log(sums_Y[:, 0]) + largest
+        means[some] = sums_Y[:, 1:] / sums_Y[:, :1]
+        scaled = X1[some] * (rows[some] / sums_Y[:, 0])[:, None].astype(np.float32)
+        total += rates.T @ scaled
+    return log_rows, means, total[:, 0], total[:, 1:]
+
+
+def skip_gram(kept, d, rng):
+    """Fit gensim's skip-gram with negative sampling; choose epochs, samples and scale.
+
+    A row is a document, and its columns are the words that it predicts: the model that
+    gensim calls the distributed bag of words. Where the rows are words too, their
+    columns are the words around them, and the model is that of word2vec. Damped counts
+    are rounded up.
+    """
+    seed = int(rng.integers(2**31))
+
+    def fit(counts, table, n_sweeps):
+        @cache
+        def factors(epochs, negative):
+            own_rng = np.random.default_rng(seed)
+            return sampled_factors(table, d, epochs, negative, own_rng)
+
+        def rates(epochs, negative, scale):
+            root = np.sqrt(scale) * counts.shape[0] ** 0.25
+            U, V = (root * E for E in factors(epochs, negative))
+            return fit_exponential(counts, U, V, n_sweeps)
+
+        return rates
+
+    settings = {"epochs": EPOCHS, "negative": NEGATIVES, "scale": FACTORS}
+    return choose(fit, settings, kept, rng)
+
+
+def sampled_factors(table, d, epochs, negative, rng):
+    """Return the two factors that gensim's negative sampling finds.
+
+    Parameters
+    ----------
+    table : csr_array (m, n)
+        Counts without empty rows or columns.
+    d, epochs : int
+    negative : int
+        How many columns are drawn for each count.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    X, Y : arrays (m, d), (n, d)
+        x_i . y_j is a logarithm of Z_ij over what is expected, up to terms of i or j.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        Without gensim: ``pip install amptutorial[rivals]``.
+    """
+    from gensim.models.doc2vec import Doc2Vec, TaggedDocument
+
+    documents = []
+    for i in range(table.shape[0]):
+        row = slice(table.indptr[i], table.indptr[i + 1])
+        times = np.ceil(table.data[row]).astype(np.intp)
+        words = rng.permutation(np.repeat(table.indices[row], times)).astype(str)
+        parts = np.array_split(words, -(-len(words) // GENSIM_WORDS))
+        documents += [TaggedDocument(part.tolist(), [i]) for part in parts]
+    model = Doc2Vec(
+        documents,
+        **{"dm": 0, "vector_size": d, "epochs": epochs, "negative": negative},
+        **{"sample": 0, "min_count": 1, "workers": 1, "seed": int(rng.integers(2**31))},
+    )
+    place = [model.wv.key_to_index[str(j)] for j in range(table.shape[1])]
+    return model.dv.vectors, model.syn1neg[place]

@@ -1,0 +1,279 @@
+"""Rates that a method predicts for counts of words, and how its settings are chosen.
+
+Every method is judged by the same likelihood, and its settings are chosen by it too:
+by counts of pairs that were set aside (`choose`).
+"""
+
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+import numpy as np
+
+from ..bias import estimate_bias, margins
+from ..channels import Damped
+from ..heldout import HeldOut, held_out_pairs, hold_out
+from ..poisson import log_partition, products_of_pairs, refit_biases
+from ..reexpansion import same_pairs
+
+VALIDATION = 0.1  # the fraction of the kept pairs that chooses the settings
+TUNING_ROWS = 7000  # more rows do not choose better, and take longer
+PROGRESS = 1e-3  # nats per count: a setting that gains less is no better
+BALANCED = 100  # sweeps that fit the margins of a mixture, each of them cheap
+
+# what a method may be fitted to: see `amptutorial.channels.Damped`
+TABLES = {
+    "counts": lambda counts: counts,
+    "damped": lambda counts: same_pairs(counts, Damped().bursts(counts.data, 0.0)),
+}
+
+
+class Rates:
+    """Expected counts, to be judged by counts that a method has not seen."""
+
+    def log_ratios(self, pairs):
+        """Return log(rate / rate under independence) of each of the `HeldOut` pairs.
+
+        Rates that add up to more than the kept counts have their excess subtracted from
+        every one, so that the mean over the counts is the gain.
+        """
+        raise NotImplementedError
+
+    def gain(self, kept, held_out):
+        """Return the held-out gain over independence, in nats per count."""
+        pairs = held_out_pairs(kept, held_out)
+        return pairs.mean(self.log_ratios(pairs))
+
+
+@dataclass(frozen=True)
+class Exponential(Rates):
+    """Rates r_u_i r_v_j exp(u_i . v_j / sqrt(m)).
+
+    Attributes
+    ----------
+    U, V : arrays (m, d), (n, d)
+    r_u, r_v : arrays (m,), (n,)
+        Bias factors.
+    chosen : dict
+        The settings that hidden pairs chose.
+    """
+
+    U: np.ndarray
+    V: np.ndarray
+    r_u: np.ndarray
+    r_v: np.ndarray
+    chosen: dict = field(default_factory=dict)
+
+    def log_ratios(self, pairs):
+        """See `Rates.log_ratios`."""
+        log_ratios = pairs.log_ratios(self.U, self.V, self.r_u, self.r_v)
+        W = self.V / np.sqrt(len(self.U))
+        with np.errstate(over="ignore", invalid="ignore"):
+            sums = np.exp(log_partition(self.U, W, self.r_v))
+            excess = self.r_u @ sums / pairs.rows.sum() - 1
+        if np.isnan(excess):  # a bias of zero times a sum without bound
+            raise FloatingPointError("the rates overflow: scale the embedding down")
+        return log_ratios - excess
+
+
+@dataclass(frozen=True)
+class Mixture(Rates):
+    """Rates (1 - share) W H + share row_i col_j / Z_tot.
+
+    W H are topics; independence gets its share for the pairs that they rule out.
+
+    Attributes
+    ----------
+    U, V : arrays (m, d), (n, d)
+        The shares of the topics in each row and in each column.
+    weights : array (d,)
+        The shares of the topics in all counts; the rates of W H over those of
+        independence are U diag(1 / weights) V^T.
+    share : float
+        Of independence.
+    chosen : dict
+        The settings that hidden pairs chose.
+    """
+
+    U: np.ndarray
+    V: np.ndarray
+    weights: np.ndarray
+    share: float
+    chosen: dict = field(default_factory=dict)
+
+    def log_ratios(self, pairs):
+        """See `Rates.log_ratios`; minus infinity for a pair that is ruled out."""
+        U = self.U / self.weights
+        ratios = products_of_pairs(U, self.V, pairs.i, pairs.j)
+        with np.errstate(divide="ignore"):
+            return np.log((1 - self.share) * ratios + self.share)
+
+
+def choose(fit, settings, kept, rng):
+    """Return the rates whose settings best predict counts of pairs set aside.
+
+    A share `VALIDATION` of the pairs is set aside to choose the settings, and whether
+    to fit to the counts or to the damped counts; of a table with more than
+    `TUNING_ROWS` rows, so many choose. The rates are then fitted to all of `kept`.
+
+    Parameters
+    ----------
+    fit : callable
+        ``fit(counts, table, n_sweeps)`` returns a function of the settings, by their
+        names, to `Rates`: fitted to the table, with the margins of the counts (biases
+        refitted in at most `n_sweeps` sweeps, see `refit_biases`).
+    settings : dict of str to sequence
+        The values of each setting.
+    kept : sparse array (m, n)
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    Rates
+        Its ``chosen`` says which ``table`` and which settings.
+    """
+    few = kept
+    if kept.shape[0] > TUNING_ROWS:
+        few = kept[rng.choice(kept.shape[0], TUNING_ROWS, replace=False)]
+    training, validation, _, _ = hold_out(few, VALIDATION, rng)
+    pairs, found = HeldOut.of(training, validation), {}
+    for name, of in TABLES.items():
+        rates = fit(training, of(training), 2)
+        found[name] = climb(_gain_of(rates, pairs), settings)
+    name = max(found, key=lambda name: found[name][1])
+    best, _ = found[name]
+    rates = fit(kept, TABLES[name](kept), 20)(**best)
+    return replace(rates, chosen={"table": name} | best)
+
+
+def _gain_of(rates, pairs):
+    """Return a function of the settings to their gain; what overflows gains nothing."""
+
+    def gain(**values):
+        try:
+            return pairs.mean(rates(**values).log_ratios(pairs))
+        except FloatingPointError:
+            return -np.inf
+
+    return gain
+
+
+def climb(gain, settings):
+    """Return the settings that gain most, and the gain, without trying all of them.
+
+    One setting is changed at a time, from the middle of its values on, to the next one
+    as long as that gains more. Where the middle overflows, begin with the first values.
+
+    Parameters
+    ----------
+    gain : callable
+        Of the settings, by their names.
+    settings : dict of str to sequence
+
+    Examples
+    --------
+    >>> climb(lambda x: -abs(x - 3), {"x": range(10)})
+    ({'x': 3}, 0)
+    >>> climb(lambda x: x if x < 2 else -np.inf, {"x": range(10)})
+    ({'x': 1}, 1)
+    """
+    place = {name: len(values) // 2 for name, values in settings.items()}
+
+    def values_at(place):
+        return {name: settings[name][k] for name, k in place.items()}
+
+    @lru_cache(None)
+    def gain_at(*ks):
+        return gain(**values_at(dict(zip(place, ks, strict=True))))
+
+    if gain_at(*place.values()) == -np.inf:
+        place = dict.fromkeys(place, 0)
+    best, before = gain_at(*place.values()), None
+    while place != before:
+        before = place
+        for name, values in settings.items():
+            for step in (1, -1):
+                while 0 <= place[name] + step < len(values):
+                    there = place | {name: place[name] + step}
+                    new = gain_at(*there.values())
+                    if not new > best + PROGRESS:
+                        break
+                    place, best = there, new
+    return values_at(place), best
+
+
+def fit_exponential(counts, U, V, n_sweeps):
+    """Return `Exponential` rates whose biases are refitted to the margins of `counts`.
+
+    Single precision makes this twice as fast.
+
+    Parameters
+    ----------
+    counts : sparse array (m, n)
+    U, V : arrays (m, d), (n, d)
+    n_sweeps : int
+        The largest number of sweeps.
+    """
+    U, V = U.astype(np.float32), V.astype(np.float32)
+    return Exponential(U, V, *refit_biases(counts, U, V, n_sweeps=n_sweeps, tol=1e-4))
+
+
+def root_mean_square(counts, U, V):
+    """Return the root mean square of M_ij = u_i . v_j / sqrt(m).
+
+    The mean is weighted by the rates of independence of `counts`.
+
+    Parameters
+    ----------
+    counts : array or sparse array (m, n)
+    U, V : arrays (m, d), (n, d)
+
+    Examples
+    --------
+    >>> U, V = np.array([[3.0], [-3.0]]), np.ones((2, 1))
+    >>> root_mean_square(np.array([[1, 2], [3, 4]]), U, V) * np.sqrt(2)
+    np.float64(3.0)
+    """
+    r_u, r_v = estimate_bias(counts)
+    A, B = np.sqrt(r_u)[:, None] * U, np.sqrt(r_v)[:, None] * V
+    return np.sqrt(np.vdot(A.T @ A, B.T @ B) / len(U) / counts.sum())
+
+
+def mixture_of_topics(counts, W, H, share):
+    """Return the `Mixture` of W H and a `share` of independence.
+
+    Rows of W and columns of H are scaled until W H has the margins of the counts.
+
+    Parameters
+    ----------
+    counts : array or sparse array (m, n)
+        Without empty rows or columns.
+    W, H : arrays (m, d), (d, n)
+        Zero or more; topics that are empty on either side are left out.
+    share : float
+        Between 0 and 1.
+
+    Examples
+    --------
+    >>> W, H = np.array([[3.0], [9.0]]), np.array([[0.5, 1.0]])
+    >>> one = mixture_of_topics(np.array([[1, 2], [3, 6]]), W, H, 0.5)
+    >>> one.U.ravel(), one.V.ravel(), one.weights
+    (array([1., 1.]), array([1., 1.]), array([1.]))
+    """
+    rows, columns = margins(counts)
+    some = (W.sum(axis=0) > 0) & (H.sum(axis=1) > 0)
+    W, H = W[:, some], H[some]
+    for _ in range(BALANCED):
+        W = W * _factors(rows, W @ H.sum(axis=1))[:, None]
+        factors = _factors(columns, W.sum(axis=0) @ H)
+        H = H * factors
+        if np.abs(factors - 1).max() < 1e-6:
+            break
+    joint = W.sum(axis=0) * H.sum(axis=1)  # counts by topic
+    U = W * H.sum(axis=1) / rows[:, None]
+    V = H.T * W.sum(axis=0) / columns[:, None]
+    return Mixture(U, V, joint / joint.sum(), share)
+
+
+def _factors(wanted, found):
+    """Return wanted / found; 1 where nothing was found, and no factor helps."""
+    return np.divide(wanted, found, out=np.ones_like(wanted), where=found > 0)

@@ -1,0 +1,353 @@
+"""What an assignment is: denoisers to write, their beliefs, an outcome to predict."""
+
+import importlib.util
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from amptutorial.paper import experiments
+from amptutorial._validation import check_integer, check_positive
+from amptutorial.amp import biased_low_rank_amp
+from amptutorial.checks.beliefs import Belief
+from amptutorial.checks import (
+    CHECKS,
+    SITE,
+    Check,
+    CheckReport,
+    CheckResult,
+    Limit,
+    Trial,
+    count_lines,
+    describe_error,
+    draw_problem,
+    ready_made,
+    require,
+    run_checks,
+)
+from amptutorial.denoisers import check_is_denoiser
+from amptutorial.laws import BiasLaw, DiscreteBias, RowLaw
+from amptutorial.metrics import normalised_mse
+from amptutorial.state_evolution import state_evolution
+
+N_ROWS = 40  # of each setting, as in `check_denoiser`
+
+
+@dataclass(frozen=True)
+class DenoiserSetting:
+    """A denoiser to write, with parameters to try it with.
+
+    Attributes
+    ----------
+    class_name : str
+    params : dict
+        Keywords of its constructor.
+    belief : Belief or None
+        What it should believe with these parameters.
+    d : int
+    limits : tuple of Limit
+    """
+
+    class_name: str
+    params: dict
+    belief: Belief | None
+    d: int
+    limits: tuple[Limit, ...] = ()
+
+    @property
+    def title(self):
+        """The setting in words, such as ``ElasticNet(l1=0.5, l2=1.2), d = 3``."""
+        shown = ", ".join(f"{k}={_on_one_line(v)}" for k, v in self.params.items())
+        return f"{self.class_name}({shown}), d = {self.d}"
+
+
+def _on_one_line(value):
+    return " ".join(np.array2string(np.asarray(value), precision=3).split())
+
+
+@dataclass(frozen=True, repr=False)
+class Experiment:
+    """Counts to be analysed by AMP, and a number to be predicted beforehand.
+
+    State evolution predicts the number before the counts are drawn.
+
+    Attributes
+    ----------
+    class_name, params : str, dict
+        The denoiser of both sides.
+    rows : RowLaw
+        Of U and V.
+    d, m, n, n_iter : int
+    bias : BiasLaw
+        Of both sides.
+    start_noise : float
+        AMP starts from B0 = B + noise whose entries have `start_noise` times the root
+        mean square of those of B.
+    statistic : callable (X, X_hat) -> float, optional
+        The number in question, from the rows of A and their last estimates; if left
+        out, the normalised error of A B^T.
+    tolerance : float
+        By how much a prediction may be off, absolutely: a few times the scatter of
+        instances.
+    """
+
+    class_name: str
+    params: dict
+    rows: RowLaw
+    d: int
+    m: int = 1500
+    n: int = 1000
+    n_iter: int = 10
+    bias: BiasLaw = DiscreteBias([-0.7, 0.7])
+    start_noise: float = 1.0
+    statistic: Callable | None = None
+    tolerance: float = 0.02
+
+    def __repr__(self):
+        return "\n".join(f"{name:<10} = {value}" for name, value in vars(self).items())
+
+    def _predict(self, denoiser, n_samples=20_000):
+        """Return the number in question by state evolution."""
+        rng = np.random.default_rng(0)
+        law_u, law_v = self._synthetic().scaled_rows()
+        X = law_v.draw(200_000, rng)[1]
+        beta, S = self.m / self.n, X.T @ X / len(X)
+        run = state_evolution(
+            law_u,
+            law_v,
+            denoiser,
+            beta=beta,
+            M0=S / beta,
+            Q0=(S + self.start_noise**2 * np.mean(X**2) * np.eye(self.d)) / beta,
+            n_iter=self.n_iter,
+            n_samples=n_samples,
+            rng=rng,
+        )
+        if self.statistic is None:
+            return run.iterates[-1].nmse
+        return float(self.statistic(*run.rows_a[1:]))
+
+    def measure(self, denoiser, seed):
+        """Return the number in question after AMP on counts drawn with this seed."""
+        rng = np.random.default_rng([seed, 4])
+        e = self._synthetic().draw(rng)
+        noise = np.sqrt(np.mean(e.B**2)) * rng.standard_normal(e.B.shape)
+        B0 = e.B + self.start_noise * noise
+        score = experiments.observe(e, "true", rng)
+        run = biased_low_rank_amp(*score, denoiser, B0=B0, n_iter=self.n_iter)
+        if self.statistic is None:
+            return normalised_mse(e.A, e.B, run.A, run.B)
+        return float(self.statistic(e.A, run.A))
+
+    def _synthetic(self):
+        return experiments.Setting(
+            rows=self.rows, bias=self.bias, m=self.m, n=self.n, d=self.d
+        )
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """A task for students; `ASSIGNMENTS` has them by number.
+
+    Attributes
+    ----------
+    number : int
+    name : str
+        Of its folder, ``assignments/NN_name``.
+    title : str
+    draw_settings : callable (rng) -> list of DenoiserSetting
+        The public settings come from one seed, those of the grader from another.
+    experiment : Experiment
+    own_checks : tuple of Check
+        Asked after those of the kit.
+    by_hand : bool
+        Whether the denoisers of the package may not be used.
+    """
+
+    number: int
+    name: str
+    title: str
+    draw_settings: Callable = field(repr=False)
+    experiment: Experiment = field(repr=False)
+    own_checks: tuple[Check, ...] = field(default=(), repr=False)
+    by_hand: bool = True
+
+    @property
+    def folder(self):
+        """The name of the assignment's folder."""
+        return f"{self.number:02d}_{self.name}"
+
+    def _rng(self, seed):
+        # a list of seeds is padded with zeros, so that [1] and [1, 0] are the same:
+        # hence the 1 before the seed
+        own = [] if seed is None else [1, seed]
+        return np.random.default_rng([self.number, *own])
+
+    def public(self):
+        """Return the settings that students see."""
+        return self.draw_settings(self._rng(None))
+
+    def hidden(self, seed):
+        """Return the settings that the grader draws from `seed`."""
+        return self.draw_settings(self._rng(check_integer(seed, "seed")))
+
+    def trials(self, make, *, seed=None, count_lines=count_lines):
+        """Return a `Trial` for each setting, public or hidden.
+
+        Parameters
+        ----------
+        make : callable
+            ``make(class_name, **params)`` returns a denoiser.
+        seed : int, optional
+            Of the hidden settings and rows; public ones if left out.
+        count_lines : callable
+            See `Trial`.
+        """
+        rng = self._rng(seed)
+        return [
+            self._trial(setting, make, count_lines, rng)
+            for setting in self.draw_settings(rng)
+        ]
+
+    def _trial(self, setting, make, count_lines, rng):
+        def make_denoiser(**changes):
+            name = setting.class_name
+            denoiser = check_is_denoiser(make(name, **setting.params | changes), name)
+            if self.by_hand:
+                _require_by_hand(type(denoiser), name)
+            return denoiser
+
+        law = None if setting.belief is None else setting.belief.rows
+        return Trial(
+            make_denoiser,
+            draw_problem(N_ROWS, setting.d, rng, law),
+            setting.belief,
+            setting.limits,
+            setting.title,
+            count_lines,
+        )
+
+    def check_names(self):
+        """Return the names of the checks that are graded, the prediction last."""
+        trials = self.trials(_nothing)
+        applying = [c.name for c in self._checks() if any(map(c.applies, trials))]
+        return [*applying, "prediction"]
+
+    def _checks(self):
+        return *CHECKS.values(), *self.own_checks
+
+    def check(self, make, prediction, *, seed=None, count_lines=count_lines):
+        """Return the `CheckReport` of a submission.
+
+        Parameters
+        ----------
+        make, seed, count_lines
+            As for `trials`.
+        prediction : float or None
+            The student's ``PREDICTION``.
+        """
+        title = f"Assignment {self.number}, {self.title}"
+        trials = self.trials(make, seed=seed, count_lines=count_lines)
+        results = run_checks(title, trials, self._checks()).results
+        return CheckReport(title, (*results, self.check_prediction(make, prediction)))
+
+    def check_prediction(self, make, prediction):
+        """Return the `CheckResult` of comparing ``PREDICTION`` with state evolution.
+
+        It is the state evolution of the student's own denoiser.
+        """
+        try:
+            return _prediction_result(*self._compare_prediction(make, prediction))
+        # the report must survive any student's code
+        except Exception as error:  # noqa: BLE001
+            return _prediction_result(False, describe_error(error))
+
+    def _compare_prediction(self, make, prediction):
+        """Return `(passed, message)` of the comparison."""
+        if prediction is None:
+            return False, (
+                "PREDICTION is None: predict the outcome of the experiment, then run it"
+            )
+        value = check_positive(prediction, "PREDICTION", zero=True)
+        experiment = self.experiment
+        denoiser = make(experiment.class_name, **experiment.params)
+        predicted = experiment._predict(check_is_denoiser(denoiser, "the denoiser"))
+        passed = abs(value - predicted) <= experiment.tolerance
+        return passed, (
+            f"PREDICTION is {value:.4g}, {'as' if passed else 'not what'} state "
+            f"evolution gives with this denoiser (to {experiment.tolerance:g})"
+        )
+
+
+def _prediction_result(passed, message):
+    contract = (
+        "PREDICTION is the number that state evolution predicts for the experiment at "
+        "the end of the brief."
+    )
+    read = SITE + "10_state_evolution.html#se-algorithm"
+    return CheckResult("prediction", passed, message, contract, read)
+
+
+def _require_by_hand(cls, name):
+    """Raise if a class is made of the package's denoisers."""
+    # a class that stands for another one knows what that one is made of
+    used = getattr(cls, "ready_made", None)
+    used = ready_made(cls) if used is None else used
+    require(
+        not used,
+        f"the file with {name} imports or inherits {', '.join(used)}: derive {name} "
+        "from Denoiser alone, and write it by hand. Compare with the package's "
+        "denoisers elsewhere",
+    )
+
+
+def _nothing(class_name, **params):
+    raise NotImplementedError(class_name)
+
+
+def load_submission(path):
+    """Run the Python file at `path` and return it as a module.
+
+    The file is read anew on every call. Its ``assert`` statements and docstrings count
+    under ``python -O`` as well: a submission gets the same verdicts everywhere.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is none.
+
+    Examples
+    --------
+    >>> load_submission("no/such/denoiser.py")
+    Traceback (most recent call last):
+        ...
+    FileNotFoundError: there is no file no/such/denoiser.py: copy the starter there
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}: copy the starter there")
+    spec = importlib.util.spec_from_loader("submission", loader=None, origin=str(path))
+    module = importlib.util.module_from_spec(spec)
+    module.__file__ = str(path)
+    # compiled here and not imported: no bytecode is kept, and the level is fixed. The
+    # bytes say how they are encoded
+    code = compile(path.read_bytes(), str(path), "exec", optimize=0)
+    sys.modules[spec.name] = module  # where dataclasses look for names
+    exec(code, vars(module))
+    return module
+
+
+def maker(module):
+    """Return ``make(class_name, **params)`` for the classes of a submission."""
+
+    def make(class_name, **params):
+        if not hasattr(module, class_name):
+            raise AttributeError(
+                f"{module.__file__} has no class {class_name}: keep the name that the "
+                "starter has"
+            )
+        return getattr(module, class_name)(**params)
+
+    return make

@@ -1,0 +1,167 @@
+"""Assignment 7: rows in a ball, and rows on a circle with unknown phases."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import logsumexp
+
+from amptutorial.checks.beliefs import Penalty, Prior
+from amptutorial.checks import Limit
+from ._core import Assignment, DenoiserSetting, Experiment
+
+
+@dataclass(frozen=True)
+class BallRows:
+    """Rows uniform in the ball of this radius.
+
+    Examples
+    --------
+    >>> U = BallRows(2.0).draw((1000, 3), np.random.default_rng(0))
+    >>> bool(1.9 < np.linalg.norm(U, axis=1).max() <= 2)
+    True
+    """
+
+    radius: float
+
+    def draw(self, size, rng):
+        """Return rows of shape `size` = (N, d)."""
+        N, d = size
+        lengths = self.radius * rng.random((N, 1)) ** (1 / d)
+        return lengths * _directions(rng.standard_normal(size))
+
+
+@dataclass(frozen=True)
+class CircleRows:
+    """Rows uniform on the circle of this radius: a phase is all there is to know.
+
+    Examples
+    --------
+    >>> np.linalg.norm(CircleRows(2.0).draw((3, 2), np.random.default_rng(0)), axis=1)
+    array([2., 2., 2.])
+    """
+
+    radius: float
+
+    def draw(self, size, rng):
+        """Return rows of shape `size` = (N, 2)."""
+        return self.radius * _directions(rng.standard_normal(size))
+
+
+def _directions(X):
+    return X / np.linalg.norm(X, axis=1, keepdims=True)
+
+
+@dataclass(frozen=True)
+class NotBeyond(Penalty):
+    """g(u) = 0 for |u| <= radius, infinite beyond, but for round-off."""
+
+    radius: float
+
+    convexity = 0.0
+
+    @property
+    def rows(self):
+        """Rows uniform in the ball."""
+        return BallRows(self.radius)
+
+    def value(self, U):
+        """Return g of each row."""
+        inside = np.linalg.norm(U, axis=1) <= (1 + 1e-9) * self.radius
+        return np.where(inside, 0.0, np.inf)
+
+    def project(self, U):
+        """Return the nearest rows of the ball."""
+        lengths = np.maximum(np.linalg.norm(U, axis=1, keepdims=True), 1e-300)
+        return U * np.minimum(1, self.radius / lengths)
+
+
+@dataclass(frozen=True)
+class UniformPhase(Prior):
+    """u is uniform on the circle of this radius."""
+
+    radius: float
+
+    @property
+    def rows(self):
+        """Rows uniform on the circle."""
+        return CircleRows(self.radius)
+
+    def log_partition(self, P, r, F):
+        """Return log E exp(p x^T - x F x^T / 2), the mean over 4096 phases."""
+        phases = np.linspace(0, 2 * np.pi, 4096, endpoint=False)
+        circle = np.column_stack([np.cos(phases), np.sin(phases)])
+        X = self.radius * np.sqrt(r)[:, None, None] * circle
+        exponents = np.einsum("nk,njk->nj", P, X) - ((X @ F) * X).sum(axis=2) / 2
+        return logsumexp(exponents, axis=1) - np.log(4096)
+
+
+def draw_settings(rng):
+    """Return balls in one and in three dimensions, and two circles."""
+    balls = [_ball(float(np.exp(rng.uniform(1.1, 1.5))), d) for d in (1, 3)]
+    radii = [float(np.exp(rng.uniform(low, low + 0.3))) for low in (0.5, 0.9)]
+    return [*balls, *map(_circle, radii)]
+
+
+def _ball(radius, d):
+    limits = (
+        Limit(
+            "In a wide ball the estimate is p F^-1",
+            {"radius": 1e5},
+            lambda P, r, F: np.linalg.solve(F, P.T).T,
+        ),
+        Limit(
+            "In a tiny ball the estimate is p, cut to the length radius sqrt(r)",
+            {"radius": 1e-7},
+            lambda P, r, F: 1e-7 * np.sqrt(r)[:, None] * _directions(P),
+        ),
+    )
+    return DenoiserSetting("Ball", {"radius": radius}, NotBeyond(radius), d, limits)
+
+
+def _circle(radius):
+    tiny = Limit(
+        "On a tiny circle the estimate is p times the prior variance radius^2 r / 2 of "
+        "an entry",
+        {"radius": 1e-5},
+        lambda P, r, F: 1e-10 / 2 * r[:, None] * P,
+    )
+    return DenoiserSetting(
+        "Circle", {"radius": radius}, UniformPhase(radius), 2, (tiny,)
+    )
+
+
+@dataclass(frozen=True)
+class MeanCosine:
+    """The mean cosine of the angle between a row of X and its estimate.
+
+    It is 1 if all phases are right.
+
+    Examples
+    --------
+    >>> X = np.array([[1.0, 0.0], [0.0, 2.0]])
+    >>> X_hat = np.array([[3.0, 0.0], [1.0, 0.0]])
+    >>> float(MeanCosine()(X, X_hat))
+    0.5
+    """
+
+    def __call__(self, X, X_hat):
+        """Return the mean cosine."""
+        return (_directions(X) * _directions(X_hat)).sum(axis=1).mean()
+
+
+BALL = Assignment(
+    7,
+    "ball",
+    "rows in a ball and on a circle",
+    draw_settings,
+    Experiment(
+        "Circle",
+        {"radius": 1.8},
+        CircleRows(1.8),
+        d=2,
+        n_iter=6,
+        start_noise=2.0,
+        statistic=MeanCosine(),
+        tolerance=0.015,
+    ),
+)

@@ -1,0 +1,152 @@
+"""Assignment 6: rows from clusters, the communities of a co-occurrence graph."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import logsumexp
+
+from amptutorial.checks.beliefs import Prior
+from amptutorial.checks import Limit
+from ._core import Assignment, DenoiserSetting, Experiment
+
+
+@dataclass(frozen=True)
+class CentroidRows:
+    """Embedding rows u that are one of K centroids.
+
+    Parameters
+    ----------
+    centroids : array (K, d)
+    probabilities : array (K,)
+
+    Examples
+    --------
+    >>> law = CentroidRows([[0.0, 1.0], [2.0, 0.0]], [0.9, 0.1])
+    >>> law.draw((2, 2), np.random.default_rng(0))
+    array([[0., 1.],
+           [0., 1.]])
+    """
+
+    centroids: list
+    probabilities: list
+
+    def draw(self, size, rng):
+        """Return rows of shape `size` = (N, d)."""
+        N, d = size
+        centroids = np.asarray(self.centroids).reshape(-1, d)
+        return centroids[rng.choice(len(centroids), N, p=self.probabilities)]
+
+
+@dataclass(frozen=True)
+class OneOfTheCentroids(Prior):
+    """The belief that rows are drawn from `CentroidRows`."""
+
+    rows: CentroidRows
+
+    def log_partition(self, P, r, F):
+        """Return log E exp(p x^T - x F x^T / 2), the mean over the centroids."""
+        X = np.sqrt(r)[:, None, None] * np.asarray(self.rows.centroids)
+        quadratic = np.einsum("ika,ab,ikb->ik", X, F, X) / 2
+        exponents = np.einsum("il,ikl->ik", P, X) - quadratic
+        return logsumexp(exponents, axis=1, b=self.rows.probabilities)
+
+
+@dataclass(frozen=True)
+class ShareOfRightRows:
+    """The share of the rows whose estimate points to the centroid of the row.
+
+    It points to the centroid to which its direction is nearest.
+
+    Parameters
+    ----------
+    centroids : array (K, d)
+        With K different directions.
+
+    Examples
+    --------
+    >>> share = ShareOfRightRows([[1.0, 0.0], [0.0, 1.0]])
+    >>> share(np.array([[3.0, 0.0], [0.0, 2.0]]), np.array([[0.2, 0.1], [0.5, 0.4]]))
+    0.5
+    """
+
+    centroids: list
+
+    def __call__(self, X, X_hat):
+        """Return the share."""
+        centroids = np.asarray(self.centroids)
+        directions = centroids.T / np.linalg.norm(centroids, axis=1)
+        true, found = ((rows @ directions).argmax(axis=1) for rows in (X, X_hat))
+        return float(np.mean(true == found))
+
+
+def draw_settings(rng):
+    """Return settings in one and in three dimensions."""
+    return [_setting(*_draw_clusters(K, d, rng)) for K, d in ((3, 1), (5, 3))]
+
+
+def _draw_clusters(K, d, rng, scale=1.5):
+    """Return centroids and probabilities such that E(u^T u) = scale^2 I.
+
+    So no direction is lost in the noise.
+    """
+    odds = rng.uniform(1.0, 4.0, K)
+    C = rng.standard_normal((K, d))
+    root = np.linalg.cholesky(C.T @ (odds[:, None] * C) / odds.sum())
+    return scale * np.linalg.solve(root, C.T).T, odds / odds.sum()
+
+
+RARE = [0.001, 0.999]
+
+
+def _between(along, r):
+    """Return the mean of 1 and -1, given p c^T, before that as probable as `RARE`."""
+    return np.tanh(np.sqrt(r) * along + np.log(RARE[0] / RARE[1]) / 2)
+
+
+def _setting(centroids, probabilities):
+    K, d = centroids.shape
+    one, tiny = centroids[0], 1e-8 * centroids
+    limits = (
+        Limit(
+            "With equal centroids the row is known: sqrt(r) times the centroid",
+            {"centroids": np.tile(one, (K, 1)).tolist()},
+            lambda P, r, F: np.outer(np.sqrt(r), one),
+        ),
+        Limit(
+            "With tiny centroids p says nothing, and the mean before p was seen is "
+            "left",
+            {"centroids": tiny.tolist()},
+            lambda P, r, F: np.outer(np.sqrt(r), probabilities @ tiny),
+        ),
+        Limit(
+            "Between u = c and u = -c F drops out. If c is q times as probable as -c, "
+            "tanh(sqrt(r) p c^T + log(q) / 2) decides",
+            {"centroids": [one.tolist(), (-one).tolist()], "probabilities": RARE},
+            lambda P, r, F: np.outer(np.sqrt(r) * _between(P @ one, r), one),
+        ),
+    )
+    params = {"centroids": centroids.tolist(), "probabilities": probabilities.tolist()}
+    belief = OneOfTheCentroids(CentroidRows(**params))
+    return DenoiserSetting("Clusters", params, belief, d, limits)
+
+
+TRIANGLE: dict[str, list] = {
+    "centroids": [[1.4, 0.0], [-0.7, 1.2124], [-0.7, -1.2124]],
+    "probabilities": [0.5, 0.3, 0.2],
+}
+
+CLUSTERS = Assignment(
+    6,
+    "clusters",
+    "clusters",
+    draw_settings,
+    Experiment(
+        "Clusters",
+        TRIANGLE,
+        CentroidRows(**TRIANGLE),
+        d=2,
+        m=1800,
+        n=2400,
+        statistic=ShareOfRightRows(TRIANGLE["centroids"]),
+    ),
+)

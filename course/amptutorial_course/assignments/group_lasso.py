@@ -1,0 +1,99 @@
+"""Assignment 4: the group lasso, for words that mean nothing."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from amptutorial.checks.beliefs import Penalty
+from amptutorial.checks import Limit
+from amptutorial.denoisers import Lasso
+from amptutorial.laws import DiscreteBias, RowLaw
+from ._core import Assignment, DenoiserSetting, Experiment
+
+
+@dataclass(frozen=True)
+class SilentRows:
+    """Gaussian rows, of which a share `silent` is zero as a whole."""
+
+    variance: float
+    silent: float
+
+    def draw(self, size, rng):
+        """Return rows of shape `size` = (N, d)."""
+        speaks = rng.permutation(size[0]) >= self.silent * size[0]
+        return speaks[:, None] * np.sqrt(self.variance) * rng.standard_normal(size)
+
+
+@dataclass(frozen=True)
+class Norm(Penalty):
+    """g(u) = strength |u|, the norm and not its square."""
+
+    strength: float
+    # of 4, little survives the largest strengths
+    rows: RowLaw = field(default=SilentRows(9.0, silent=0.4))
+
+    convexity = 0.0
+
+    def value(self, U):
+        """Return g of each row."""
+        return self.strength * np.linalg.norm(U, axis=1)
+
+
+def draw_settings(rng):
+    """Return settings in one and in four dimensions.
+
+    In one dimension the group lasso is the lasso.
+    """
+    factors = {d: np.exp(rng.uniform(-0.7, 0.5)) for d in (1, 4)}
+    return [_setting(float(np.sqrt(d) * factor), d) for d, factor in factors.items()]
+
+
+def _setting(strength, d):
+    limits = (
+        Limit(
+            "Without a penalty the estimate is p F^-1",
+            {"strength": 1e-7},
+            lambda P, r, F: np.linalg.solve(F, P.T).T,
+        ),
+        Limit(
+            "With a large strength every row is exactly zero",
+            {"strength": 1e6},
+            lambda P, r, F: 0 * P,
+            0.0,
+        ),
+    )
+    if d == 1:
+        text, same = "In one dimension it is the lasso", {"strength": strength}
+        limits += (Limit(text, same, Lasso(strength).estimate),)
+    return DenoiserSetting(
+        "GroupLasso", {"strength": strength}, Norm(strength), d, limits
+    )
+
+
+@dataclass(frozen=True)
+class SilenceFound:
+    """The share of the zero rows whose estimates are exactly zero."""
+
+    def __call__(self, X, X_hat):
+        """Return the share for rows `X` and their estimates `X_hat`, both (N, d)."""
+        return (X_hat[~X.any(axis=1)] == 0).all(axis=1).mean()
+
+
+GROUP_LASSO = Assignment(
+    4,
+    "group_lasso",
+    "the group lasso",
+    draw_settings,
+    Experiment(
+        "GroupLasso",
+        {"strength": 8.0},
+        SilentRows(2.0, silent=0.5),
+        d=3,
+        m=2000,
+        n=1500,
+        n_iter=15,
+        bias=DiscreteBias([1.0, 2.0]),
+        statistic=SilenceFound(),
+        tolerance=0.04,
+    ),
+)

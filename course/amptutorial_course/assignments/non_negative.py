@@ -1,0 +1,111 @@
+"""Assignment 3: non-negative rows, for topics that cannot be subtracted."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.optimize import nnls
+
+from amptutorial.checks.beliefs import Penalty
+from amptutorial.checks import Limit
+from amptutorial.laws import DiscreteBias, RowLaw
+from ._core import Assignment, DenoiserSetting, Experiment
+from .elastic_net import ZerosFound
+
+
+@dataclass(frozen=True)
+class TopicRows:
+    """Rows of topics, of which few are present.
+
+    An entry is the modulus of a N(0, variance) with probability `density`, else zero.
+
+    Examples
+    --------
+    >>> TopicRows(1.0, density=0.5).draw((3, 3), np.random.default_rng(0)).round(2)
+    array([[0.  , 0.  , 0.64],
+           [0.  , 0.54, 0.  ],
+           [1.3 , 0.  , 0.  ]])
+    """
+
+    variance: float
+    density: float
+
+    def draw(self, size, rng):
+        """Return rows of shape `size` = (N, d)."""
+        entries = np.sqrt(self.variance) * np.abs(rng.standard_normal(size))
+        return entries * (rng.random(size) < self.density)
+
+
+@dataclass(frozen=True)
+class SquaresOfTopics(Penalty):
+    """g(u) = strength |u|^2 / 2 where no entry of u is negative, infinite elsewhere."""
+
+    strength: float
+    rows: RowLaw = field(default=TopicRows(4.0, density=0.5))
+
+    @property
+    def convexity(self):
+        """The curvature of the square."""
+        return self.strength
+
+    def value(self, U):
+        """Return g of each row."""
+        squares = self.strength / 2 * (U**2).sum(axis=1)
+        return np.where((U >= 0).all(axis=1), squares, np.inf)
+
+    def project(self, U):
+        """Return the nearest rows without negative entries."""
+        return np.maximum(U, 0)
+
+
+def least_squares(P, r, F):
+    """Return the non-negative minimiser of x F x^T / 2 - p x^T for each row.
+
+    This is what the belief leaves without strength.
+
+    Examples
+    --------
+    >>> F = np.array([[2.0, 1.0], [1.0, 2.0]])
+    >>> least_squares(np.array([[1.0, -1.0]]), np.ones(1), F)
+    array([[0.5, 0. ]])
+    """
+    root = np.linalg.cholesky(F).T  # x F x^T = |root x^T|^2
+    return np.array([nnls(root, q)[0] for q in np.linalg.solve(root.T, P.T).T])
+
+
+def draw_settings(rng):
+    """Return settings in two and in four dimensions."""
+    return [_setting(float(np.exp(rng.uniform(-0.7, 1.0))), d) for d in (2, 4)]
+
+
+def _setting(strength, d):
+    limits = (
+        Limit(
+            "Without strength the estimate is that of non-negative least squares",
+            {"strength": 1e-7},
+            least_squares,
+        ),
+        Limit(
+            "With an infinite strength the estimate is zero",
+            {"strength": 1e9},
+            lambda P, r, F: 0 * P,
+        ),
+    )
+    belief = SquaresOfTopics(strength)
+    return DenoiserSetting("NonNegativeRows", {"strength": strength}, belief, d, limits)
+
+
+NON_NEGATIVE = Assignment(
+    3,
+    "non_negative",
+    "non-negative rows",
+    draw_settings,
+    Experiment(
+        "NonNegativeRows",
+        {"strength": 8.0},
+        TopicRows(1.0, density=0.5),
+        d=3,
+        bias=DiscreteBias([1.0, 2.0]),
+        statistic=ZerosFound(),
+        tolerance=0.03,
+    ),
+)

@@ -1,0 +1,277 @@
+"""Assignment 8, an open project: a prior for text that predicts better than a Gaussian.
+
+No belief is prescribed. So the checks ask what every posterior mean must do, of the
+denoiser as it is made and of the denoiser that has learned. Two checks of this
+assignment alone ask how the denoiser learns, and whether that was worth the trouble.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from amptutorial.checks import check, count_lines, draw_problem, observe, require
+from amptutorial.denoisers import GaussianPosterior, check_is_denoiser
+from amptutorial.estimator import AMPEmbedding
+from amptutorial.heldout import heldout_gain, hold_out, split_counts
+from ._core import Assignment, DenoiserSetting, Experiment
+
+# how often a denoiser learns before it is checked once more, and from how many rows
+LESSONS, LEARNING_ROWS = 10, 500
+N_TABLES, SHAPE, N_COUNTS, HELD_OUT = 3, (400, 500), 20_000, 0.2
+# times the gain of the Gaussian posterior mean: priors of the right shape reach 1.1 to
+# 1.3, others 1.00
+BETTER = 1.05
+# the lengths of rows that are learned, beside the usual ones, and how much worse than
+# a Gaussian that knows them a denoiser may be
+SCALES, WORSE = (0.3, 3.0), 1.5
+
+
+@dataclass(frozen=True)
+class FewLongRows:
+    """Embedding rows u in random directions, few of them long.
+
+    A `share` of the rows has this `length`, the others have a tenth of it: most words
+    say next to nothing about their documents, and some say much.
+
+    Parameters
+    ----------
+    length : float
+    share : float
+
+    Examples
+    --------
+    >>> U = FewLongRows(6.0, share=0.5).draw((4, 2), np.random.default_rng(0))
+    >>> np.linalg.norm(U, axis=1).round(2)
+    array([0.6, 0.6, 0.6, 6. ])
+    """
+
+    length: float
+    share: float = 0.2
+
+    def draw(self, size, rng):
+        """Return rows of shape `size` = (N, d)."""
+        directions = rng.standard_normal(size)
+        directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+        is_long = rng.random(size[0]) < self.share
+        return np.where(is_long, self.length, self.length / 10)[:, None] * directions
+
+    def variance(self, d):
+        """Return the variance of an entry in d dimensions."""
+        return self.length**2 * (self.share + (1 - self.share) / 100) / d
+
+
+@dataclass(frozen=True)
+class OwnBelief:
+    """The place of a prior that the student chooses.
+
+    All that is stated is rows to try it on, and counts to be predicted.
+
+    Attributes
+    ----------
+    rows : RowLaw
+    seed : int or None
+        Of the tables of `promise_heldout`; None where it does not apply.
+    """
+
+    rows: FewLongRows
+    seed: int | None = None
+
+    precision = "posterior"
+
+
+def draw_table(rows, rng):
+    """Return `(kept, held_out)`, Poisson counts of `SHAPE`.
+
+    Their rates are proportional to r_u_i r_v_j exp(u_i . v_j). Nothing is divided by
+    sqrt(m) here: with rows of length 1.7 the associations are of order one, as in text.
+
+    Parameters
+    ----------
+    rows : FewLongRows
+        Of both sides, in three dimensions.
+    rng : numpy.random.Generator
+    """
+    U, V = (rows.draw((size, 3), rng) for size in SHAPE)
+    r_u, r_v = (np.exp(rng.choice([-1.0, 0.0, 1.0], size)) for size in SHAPE)
+    rates = np.outer(r_u, r_v) * np.exp(U @ V.T)
+    counts = rng.poisson(N_COUNTS * rates / rates.sum())
+    kept, held_out, _, _ = hold_out(counts, HELD_OUT, rng, split_counts)
+    return kept, held_out
+
+
+def embedding_gain(kept, held_out, denoiser, d, channel="counts"):
+    """Return the held-out gain of `AMPEmbedding` with a denoiser, in nats per count.
+
+    Examples
+    --------
+    >>> table = draw_table(FewLongRows(3**0.5), np.random.default_rng(0))
+    >>> round(embedding_gain(*table, "posterior", 3), 1)
+    0.1
+    """
+    model = AMPEmbedding(d, denoiser=denoiser, channel=channel, random_state=0)
+    model.fit(kept)
+    return heldout_gain(
+        kept,
+        held_out,
+        model.embedding_,
+        model.components_.T,
+        model.row_bias_,
+        model.column_bias_,
+    )
+
+
+def _has_own_belief(trial):
+    return isinstance(trial.belief, OwnBelief)
+
+
+def _has_tables(trial):
+    return _has_own_belief(trial) and trial.belief.seed is not None
+
+
+@check("17_the_posterior_mean.html#posterior-learn", _has_own_belief)
+def promise_refit(trial):
+    """Learning by refit leaves the denoiser itself as it was.
+
+    What frozen returns has learned the same, and learns no more.
+    """
+    before = trial.estimate()
+    learned = trial.denoiser.refit(*trial.problem.copies())
+    require(
+        np.array_equal(before, trial.estimate()),
+        "refit changes the denoiser itself. Rows and columns begin with the same one, "
+        "and each must learn a prior of its own: return a new denoiser",
+    )
+    frozen = check_is_denoiser(learned, "what refit returns").frozen()
+    now, then, again = (
+        np.asarray(one.estimate(*trial.problem.copies()))
+        for one in (learned, frozen, frozen.refit(*trial.problem.copies()))
+    )
+    require(
+        np.allclose(now, then, rtol=1e-9),
+        "what frozen returns estimates otherwise than the denoiser that has learned: "
+        "it should have the same prior",
+    )
+    require(
+        np.array_equal(then, again),
+        "what frozen returns goes on learning: its refit should return itself",
+    )
+    if _has_tables(trial):
+        for scale in SCALES:
+            _require_learned_scale(trial, scale)
+
+
+def _require_learned_scale(trial, scale):
+    """Raise unless what has learned knows the scale of the rows it was given."""
+    rows, (_, d) = FewLongRows(scale * 5.0), trial.problem.P.shape
+    rng, F = np.random.default_rng(1), trial.problem.F
+    lessons = draw_problem(LEARNING_ROWS, d, rng, rows)
+    # the long rows last, for those who look at the first rows only
+    by_length = np.argsort(np.linalg.norm(lessons.P, axis=1) / np.sqrt(lessons.r))
+    lessons = lessons.rows(by_length)
+    learned = _learned(_learned(trial.make(), lessons), lessons)
+    r = np.exp(rng.uniform(-1.0, 1.0, 2000))
+    X, P = observe(rows.draw((len(r), d), rng), r, F, rng)
+    own, gaussian = (
+        np.mean((np.asarray(one.estimate(P.copy(), r.copy(), F.copy())) - X) ** 2)
+        for one in (learned, GaussianPosterior(rows.variance(d)))
+    )
+    require(
+        own <= WORSE * gaussian,
+        f"after {2 * LESSONS} calls of refit on rows of length {rows.length:g} and "
+        f"{rows.length / 10:g} the mean square error is {own:.4g} for further such "
+        f"rows; the Gaussian posterior mean that knows their variance has "
+        f"{gaussian:.4g}. Does each step of learning raise the likelihood?",
+    )
+
+
+def _learned(denoiser, lessons):
+    """Return a denoiser after `LESSONS` calls of refit on the same rows."""
+    for _ in range(LESSONS):
+        learned = denoiser.refit(*lessons.copies())
+        denoiser = check_is_denoiser(learned, "what refit returns")
+    return denoiser
+
+
+@check("15_real_text.html#text-fair", _has_tables)
+def promise_heldout(trial):
+    """With it, AMPEmbedding predicts held-out counts better by a twentieth.
+
+    The comparison is with the Gaussian posterior mean.
+    """
+    rng = np.random.default_rng(trial.belief.seed)
+    tables = [draw_table(FewLongRows(3**0.5), rng) for _ in range(N_TABLES)]
+    own, gaussian = (
+        np.mean([embedding_gain(*table, denoiser, 3) for table in tables])
+        for denoiser in (trial.denoiser, "posterior")
+    )
+    require(
+        own >= BETTER * gaussian,
+        f"on {N_TABLES} tables in which one row of five is ten times as long as the "
+        f"others the held-out gain is {own:.4f} nats per count; with the Gaussian "
+        f"posterior mean it is {gaussian:.4f}, and {BETTER * gaussian:.4f} is asked "
+        "for. Does refit return what it has learned, and can the prior tell long rows "
+        "from short ones?",
+    )
+    return f"held-out gain {own:.4f}, with the Gaussian posterior mean {gaussian:.4f}"
+
+
+class OpenProject(Assignment):
+    """An assignment whose denoiser learns: it is checked before and after."""
+
+    def trials(self, make, *, seed=None, count_lines=count_lines):
+        """Return two `Trial` for each setting: as it is made, and after learning."""
+        fresh = super().trials(make, seed=seed, count_lines=count_lines)
+        return [*fresh, *map(_after_learning, fresh)]
+
+
+def _after_learning(trial):
+    d, rng = trial.problem.P.shape[1], np.random.default_rng(0)
+    lessons = draw_problem(LEARNING_ROWS, d, rng, trial.belief.rows)
+
+    def make(**changes):
+        return _learned(trial.make(**changes), lessons).frozen()
+
+    belief, title = replace(trial.belief, seed=None), f"{trial.title}, after learning"
+    return replace(trial, make=make, belief=belief, title=title)
+
+
+def draw_settings(rng):
+    """Return settings in one and in three dimensions."""
+    rows = FewLongRows(5.0)
+    beliefs = {1: OwnBelief(rows), 3: OwnBelief(rows, seed=int(rng.integers(2**31)))}
+    return [
+        DenoiserSetting("ReviewDenoiser", {}, belief, d)
+        for d, belief in beliefs.items()
+    ]
+
+
+@dataclass(frozen=True, repr=False)
+class AgainstGaussian(Experiment):
+    """The error of A B^T, as a share of the error with the Gaussian posterior mean."""
+
+    rows: FewLongRows
+
+    def _predict(self, denoiser, n_samples=5000):
+        """Return the share by state evolution."""
+        gaussian = super()._predict(self._gaussian(), n_samples)
+        return super()._predict(denoiser, n_samples) / gaussian
+
+    def measure(self, denoiser, seed):
+        """Return the share after AMP on counts drawn with this seed."""
+        return super().measure(denoiser, seed) / super().measure(self._gaussian(), seed)
+
+    def _gaussian(self):
+        return GaussianPosterior(self.rows.variance(self.d), learn=True)
+
+
+REVIEWS = OpenProject(
+    8,
+    "reviews",
+    "a better prior for text",
+    draw_settings,
+    AgainstGaussian(
+        "ReviewDenoiser", {}, FewLongRows(5.0), d=3, n_iter=20, tolerance=0.03
+    ),
+    (promise_refit, promise_heldout),
+    by_hand=False,
+)

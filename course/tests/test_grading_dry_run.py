@@ -1,0 +1,92 @@
+"""At the desk as in the grader: a dry run, helper modules, and notebooks, in the sandbox."""
+
+import re
+import shlex
+from pathlib import Path
+
+import nbformat
+import pytest
+import yaml
+from grading_samples import GRADING, HOSTILE, RIGHT, STARTER, grade
+from nbformat.v4 import new_code_cell, new_notebook
+
+from amptutorial_course.assignments import ASSIGNMENTS, check_assignment
+from amptutorial_course.grading import config, judge
+from amptutorial_course.grading.__main__ import main
+
+
+def dry_run(path, capsys):
+    code = main(["--dry-run", str(path), "--assignment", "1"])
+    return code, capsys.readouterr().out
+
+
+def test_the_limits_are_those_of_the_course():
+    assert yaml.safe_load(GRADING.read_text())["limits"] == config.PUBLIC_LIMITS
+
+
+def test_a_dry_run_reports_what_the_desk_reports(tmp_path, capsys):
+    path = tmp_path / "denoiser.py"
+    path.write_text(RIGHT, encoding="utf-8")
+    code, text = dry_run(path, capsys)
+    assert code == 0 and text.splitlines()[0] == "Assignment 1, ridge by hand: 15 of 15 checks passed"
+    names = [result.name for result in check_assignment(1, path).results]
+    assert [line.split()[1].rstrip(":") for line in text.splitlines()[1:]] == names
+
+
+def test_students_find_the_command_where_they_read_how_to_work(capsys, monkeypatch):
+    root = Path(__file__).parents[1]
+    page = (root / "book/assignments.md").read_text(encoding="utf-8")
+    work = page[page.index("(assignments-work)=") : page.index("(assignments-checks)=")]
+    command = re.search(r"python -m amptutorial\.grading (--dry-run .*)", work)[1]
+    monkeypatch.chdir(root)
+    assert main(shlex.split(command)) == 1  # the starter, as it lies there
+    assert capsys.readouterr().out.startswith("Assignment 1, ridge by hand: 0 of 15 checks passed")
+
+
+@pytest.mark.parametrize("task", ASSIGNMENTS.values(), ids=lambda task: task.folder)
+def test_every_brief_names_the_command_with_its_number(task):
+    text = (Path(__file__).parents[1] / "assignments" / task.folder / "brief.ipynb").read_text(encoding="utf-8")
+    assert f"`python -m amptutorial_course.grading --dry-run denoiser.py --assignment {task.number}`" in text
+
+
+def test_what_is_not_written_is_said_once(tmp_path, capsys):
+    path = tmp_path / "denoiser.py"
+    path.write_text(STARTER, encoding="utf-8")
+    code, text = dry_run(path, capsys)
+    assert code == 1 and text.count("not written yet: write the estimate") == 1
+    path.write_text("class Other:\n    pass\n")
+    code, text = dry_run(path, capsys)
+    assert code == 1 and text.count("denoiser.py has no class RidgeByHand") == 1 and "15 checks wait" in text
+
+
+def test_a_dry_run_refuses_what_the_grader_refuses(tmp_path, capsys):
+    path = tmp_path / "denoiser.py"
+    path.write_text("from amptutorial_course.assignments import check_assignment\n" + RIGHT)
+    assert "cannot be imported while graded" in dry_run(path, capsys)[1]
+    assert main(["--dry-run", str(tmp_path / "none.py"), "--assignment", "1"]) == 1
+    assert "copy the starter there" in capsys.readouterr().err
+
+
+def test_a_module_beside_the_denoiser_is_found_and_replaces_no_library(rules):
+    start, rest = RIGHT.split("class RidgeByHand")
+    source = f"import parts.helper\nimport scipy.special\n{start}class RidgeByHand{rest}"
+    source = source.replace("np.linalg.inv", "parts.helper.inverse")
+    helpers = {"parts/helper.py": b"import numpy\ninverse = numpy.linalg.inv\n", "scipy.py": b"raise SystemExit\n"}
+    record = judge.grade_submission(source.encode(), rules, helpers=helpers)
+    assert (record.status, record.total) == ("graded", 100)
+    assert "No module named 'parts'" in grade(source, rules).status
+
+
+def test_a_notebook_earns_what_its_class_earns(tmp_path, capsys):
+    cells = [*RIGHT.split("\n\n\n"), "from amptutorial_course.assignments import check_assignment\ncheck_assignment(1)"]
+    nbformat.write(new_notebook(cells=[new_code_cell(cell) for cell in cells]), tmp_path / "mine.ipynb")
+    code, text = dry_run(tmp_path / "mine.ipynb", capsys)
+    assert code == 0 and text.startswith("taken from the notebook mine.ipynb")
+
+
+def test_an_endless_loop_ends_at_the_desk_too(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(config.PUBLIC_LIMITS, "seconds_per_call", 2)
+    monkeypatch.setattr(config, "default_path", lambda: tmp_path / "none.yml")
+    path = tmp_path / "denoiser.py"
+    path.write_text(HOSTILE["an endless loop at import"])
+    assert "gave no answer within 2 s: an endless loop?" in dry_run(path, capsys)[1]

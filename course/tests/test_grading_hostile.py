@@ -1,0 +1,149 @@
+"""A class of hostile submissions: nobody gains a point, nobody loses one, and nothing is left behind.
+
+One class is graded in machines of their own; what must be refused anywhere, without them.
+"""
+
+import csv
+import os
+import socket
+import sys
+from pathlib import Path
+
+import hostile
+import numpy as np
+import pytest
+import yaml
+from grading_samples import GRADING, LIMITS, RIGHT, WRONG
+from test_grading_class import hand_in, wait_for
+
+from amptutorial_course.grading import isolation
+from amptutorial_course.grading.__main__ import main
+from amptutorial_course.grading.record import Record
+
+pytestmark = pytest.mark.slow
+
+NEIGHBOURS = {"neighbour": RIGHT, "neighbour_2": WRONG}
+# so unusual a number that it marks all processes of this class
+SECONDS = 100 + os.getpid() / 1e7
+
+
+def sources(outside, isolate):
+    """Return the class, text by student."""
+    start = hostile.START.format(outside=str(outside), seconds=SECONDS)
+    if isolate == "none":
+        return {name: start + code for name, code in hostile.REFUSED.items()}
+    attacks = {name: start + code for name, code in hostile.NATIVE.items()}
+    attacks |= {name: start + hostile.TOOLS + code for name, code in hostile.ENDINGS.items()}
+    return attacks | {name: RIGHT + changed(*change[:2]) for name, change in hostile.ANSWERS.items()}
+
+
+def changed(method, body):
+    """Return the line that gives the class of a solution another method."""
+    body = "    " + body.strip("\n").replace("\n", "\n    ")
+    return f"\n\ndef changed(self, P, r, F):\n{body}\n\n\nRidgeByHand.{method} = changed\n"
+
+
+def contents(folder):
+    return {str(path.relative_to(folder)): path.is_file() and path.read_bytes() for path in folder.rglob("*")}
+
+
+def processes():
+    """Return the command lines of the processes of this class."""
+    lines = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            lines.append(path.read_bytes())
+        except OSError:
+            continue
+    return [line for line in lines if repr(SECONDS).encode() in line]
+
+
+@pytest.fixture(scope="module", params=["bwrap", "none"])
+def graded(request, tmp_path_factory):
+    """Return the folder of the class, graded, its sources, and the bait as it was before."""
+    if request.param == "bwrap" and isolation.bwrap_problem():
+        pytest.skip(isolation.bwrap_problem())
+    folder = tmp_path_factory.mktemp("hostile")
+    outside = folder / "outside"
+    hand_in(outside / "submissions", neighbour="# SECRET")
+    (outside / "secret.txt").write_text("SECRET,1\n2,3\n")
+    (outside / "secret.mtx").write_text("%%MatrixMarket matrix array real general\n% SECRET\n1 1\n1.0\n")
+    (outside / "treasure.py").write_text("print('SECRET')\n")
+    (outside / "grades.csv").write_text("student,total\n")
+    data = yaml.safe_load(GRADING.read_text()) | {"limits": LIMITS | {"seconds": SECONDS, "seconds_per_call": 10}}
+    (folder / "grading.yml").write_text(yaml.safe_dump(data, sort_keys=False))
+    texts = sources(outside, request.param)
+    hand_in(folder / "submissions", **NEIGHBOURS, **texts)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        (outside / "port.txt").write_text(str(server.getsockname()[1]))
+        before = contents(outside)
+        arguments = [folder / "submissions", "--assignment", 1, "--out", folder / "grades.csv"]
+        arguments += ["--config", folder / "grading.yml", "--isolate", request.param]
+        assert main([str(each) for each in arguments]) == 0
+        server.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            server.accept()
+    return folder, texts, before
+
+
+def records(folder):
+    paths = (folder / "grades_files/results").glob("*.json")
+    return {record.student: record for record in (Record.from_json(path.read_text()) for path in paths)}
+
+
+def test_there_are_enough_of_them():
+    assert len(sources(Path(), "bwrap") | sources(Path(), "none")) >= 80
+
+
+def test_everybody_has_a_row_and_nobody_points_that_are_not_earned(graded):
+    folder, texts, _ = graded
+    with open(folder / "grades.csv", newline="", encoding="utf-8") as file:
+        rows = {row.pop("student"): row for row in csv.DictReader(file)}
+    assert set(rows) == {*texts, *NEIGHBOURS}
+    assert all(None not in row and None not in row.values() for row in rows.values())
+    assert rows["neighbour"]["total"] == "100.00" and float(rows["neighbour_2"]["total"]) > 50
+    gained = {name: float(rows[name]["total"]) for name in texts if float(rows[name]["total"])}
+    assert set(gained) <= {"a large Jacobian"} and gained.get("a large Jacobian", 0) < 100
+
+
+def test_answers_that_are_wrong_pass_no_check_that_they_could_break(graded):
+    found = records(graded[0])
+    for name in set(hostile.ANSWERS) & set(found):
+        checks = hostile.ANSWERS[name][2]
+        passed = {mark.name for mark in found[name].marks if mark.passed}
+        assert not passed & checks, name
+
+
+def test_nothing_outside_was_read_or_changed(graded):
+    folder, texts, before = graded
+    assert contents(folder / "outside") == before
+    for name, record in records(folder).items():
+        assert name in NEIGHBOURS or "SECRET" not in record.printed, name
+    assert not Path("/dev/shm/hostile_left").exists() and not Path("/tmp/hostile_left").exists()
+    assert not Path(np.__file__).with_name("hostile.pth").exists()
+
+
+def test_no_process_is_left(graded):
+    wait_for(lambda: not processes())
+
+
+def test_the_attacks_are_really_tried(graded):
+    """A submission that fails for another reason than a refusal proves nothing."""
+    found = records(graded[0])
+    misspelt = {
+        name: record.traceback
+        for name, record in found.items()
+        if any(
+            error in record.traceback for error in ("NameError", "AttributeError", "TypeError: ", "IndentationError")
+        )
+    }
+    assert misspelt == {}
+    if "breaks out and reads a file" in found and sys.version_info < (3, 12):
+        unbroken = {name for name in found if name.startswith("breaks") and "BROKEN OUT" not in found[name].printed}
+        assert unbroken == set()
+
+
+def test_no_judge_failed(graded):
+    """What a submission does is its own failure, and not one of the grader."""
+    failed = {name: record.status for name, record in records(graded[0]).items() if not record.key}
+    assert failed == {}

@@ -1,0 +1,87 @@
+"""Messages between judge and worker, whole, malformed and late."""
+
+import socket
+import time
+
+import numpy as np
+import pytest
+from grading_samples import LIMITS, MALFORMED, PROBE, ask_probe, start_probe
+
+from amptutorial_course.grading import protocol, remote
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.zeros((0, 3)), np.arange(6.0).reshape(2, 3), np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+        np.array(2.5), np.array([True, False]), np.arange(3, dtype="u1"), np.ones(2, "f4"), np.arange(4.0)[::-2],
+    ],
+)  # fmt: skip
+def test_arrays_survive_the_protocol(value):
+    value.flags.writeable = False
+    (back,) = protocol.unpack(*protocol.split(protocol.pack({"x": [value]})))["x"]
+    np.testing.assert_array_equal(back, value)
+    assert (back.dtype, back.flags.fnc, back.flags.writeable) == (value.dtype, value.flags.fnc, False)
+
+
+def test_other_values_survive_the_protocol_or_are_refused():
+    message = {"a": [1, 2.5, None, "text", True], "b": {"c": np.inf}}
+    assert protocol.unpack(*protocol.split(protocol.pack(message | {"d": np.int64(3)}))) == message | {"d": 3}
+    with pytest.raises(TypeError, match="complex cannot be sent"):
+        protocol.pack({"x": 1j})
+    with pytest.raises(ValueError, match="too large to be sent"):
+        protocol.pack({"x": np.zeros(protocol.BODY_LIMIT // 8 + 1)})
+    with pytest.raises(ValueError, match="too large to be sent"):
+        protocol.pack({"x": [np.zeros(protocol.BODY_LIMIT // 16 + 1)] * 2})
+
+
+@pytest.mark.parametrize(("header", "said"), MALFORMED.values(), ids=MALFORMED)
+def test_malformed_messages_are_the_author_s_failure(header, said):
+    with pytest.raises(protocol.Malformed, match=said):
+        protocol.unpack(header, bytes(16))
+
+
+@pytest.mark.parametrize(
+    ("data", "error"),
+    [
+        (b"", EOFError),
+        (b"\x00\x00", EOFError),
+        (protocol.LENGTHS.pack(2**31, 0), protocol.Malformed),
+        (protocol.LENGTHS.pack(2, 2**31), protocol.Malformed),
+        (protocol.LENGTHS.pack(10, 0) + b"{}", EOFError),
+    ],
+)
+def test_frames_that_end_early_or_are_too_large(data, error):
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.sendall(data)
+        theirs.shutdown(socket.SHUT_WR)
+        with pytest.raises(error):
+            protocol.receive(ours, time.monotonic() + 5)
+
+
+def test_a_dribble_does_not_extend_the_deadline():
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.sendall(protocol.LENGTHS.pack(10, 0))
+        with pytest.raises(TimeoutError):
+            protocol.receive(ours, time.monotonic() + 0.05)
+
+
+def test_noise_on_the_socket_is_a_bad_answer(impatient):
+    noisy = PROBE.replace(
+        "sys.exit(3)", "import os, stat; [os.write(n, b'noise' * 9) for n in range(3, 999) if is_socket(n)]"
+    )
+    noisy += """
+
+def is_socket(number):
+    import os, stat
+    try:
+        return stat.S_ISSOCK(os.fstat(number).st_mode)
+    except OSError:
+        return False
+"""
+    with remote.Session(noisy.encode(), LIMITS) as session:
+        probe = start_probe(session)
+        with pytest.raises(remote.BadAnswer, match="estimate gave no valid answer"):
+            ask_probe(probe, 7)

@@ -1,0 +1,197 @@
+"""The judge's side: a right solution and a mistake are the same from afar."""
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from grading_samples import (
+    LEARNS,
+    LIMITS,
+    PROBE,
+    RIGHT,
+    STARTER,
+    WRONG,
+    ask_probe,
+    grade,
+    messages,
+    passed,
+    start_probe,
+)
+
+from amptutorial.checks.trials import is_own
+from amptutorial_course.grading import isolation, remote
+
+
+def test_a_right_solution_gets_all_points_and_the_starter_none(rules):
+    assert grade(RIGHT, rules).total == 100
+    found = grade(STARTER, rules)
+    assert (found.total, passed(found)) == (0, set())
+    assert "NotImplementedError: write the estimate (denoiser.py, line" in messages(found)
+
+
+def test_a_mistake_costs_the_points_of_its_checks(rules):
+    found = grade(WRONG, rules)
+    lost = {"jacobian", "state_evolution", "prediction"}
+    assert passed(found) == set(rules.weights) - lost
+    assert found.total == 100 - sum(rules.weights[name] for name in lost)
+    assert "a mean over the rows, not a sum" in messages(found)
+
+
+def test_without_an_essential_check_nothing_else_earns_points(rules):
+    found = grade(RIGHT.replace('np.einsum("ik,ikl->il", P, self._inverses(r, F))', "0 * P"), rules)
+    assert passed(found) and found.total == 0
+    assert "optimality or limits" in found.status
+
+
+@pytest.fixture(scope="module")
+def session():
+    with remote.Session(PROBE.encode(), LIMITS) as session:
+        yield session
+
+
+@pytest.fixture(scope="module")
+def probe(session):
+    return start_probe(session, scale=2.0, center=np.arange(2.0))
+
+
+def test_a_remote_denoiser_answers_like_the_student_s_class(session, probe):
+    assert probe.precision == "posterior" and repr(probe).startswith("Probe(scale=2.0, center=")
+    assert is_own(probe, "convexity") and not is_own(probe, "penalty")
+    assert probe.convexity(np.ones(3)) == 0.5
+    np.testing.assert_array_equal(ask_probe(probe, 0), [[0.0, 10.0]])
+    np.testing.assert_allclose(probe.mean_jacobian(np.zeros((1, 2)), np.ones(1), np.eye(2)), 2 * np.eye(2), atol=1e-8)
+    np.testing.assert_array_equal(ask_probe(probe, 6), [[6.0, 6.0]])
+    np.testing.assert_array_equal(ask_probe(probe, 4), [[1.0, 2.0]])
+    np.testing.assert_array_equal(ask_probe(probe, 9, dtype="f4"), [[4.0, 1.0]])
+
+
+def test_a_denoiser_that_learns_does_so_at_the_other_side():
+    with remote.Session(LEARNS.encode(), LIMITS) as session:
+        learner = remote.remote_class(session, "Learner")(session, {})
+        P, r, F = np.array([[1.0], [3.0]]), np.ones(2), np.eye(1)
+        learned = learner.refit(P, r, F)
+        assert (learned.estimate(P, r, F) == P + 2).all() and (learner.estimate(P, r, F) == P).all()
+        assert (learned.frozen().refit(10 * P, r, F).estimate(P, r, F) == P + 2).all()
+        assert (learned.refit(10 * P, r, F).estimate(P, r, F) == P + 20).all()
+        session.stop()
+        with pytest.raises(remote.NotRun, match="lost when the submission was restarted"):
+            learned.estimate(P, r, F)
+        assert (learner.estimate(P, r, F) == P).all()
+
+
+BY_HALVES = """
+import numpy as np
+
+from amptutorial import Denoiser
+
+
+class Halves(Denoiser):
+    def __init__(self, scale=0.5):
+        self.scale = scale
+        self.convexity = lambda r: 1 / r.max()
+
+    def estimate(self, P, r, F):
+        return self.scale * P
+
+    def statistics(self, P, r, F):
+        return (P.sum(), len(P))
+
+    def refit_from(self, statistics):
+        total, number = statistics
+        return Halves(total / number)
+"""
+
+
+def test_methods_made_in_the_constructor_and_learning_by_statistics_are_found_at_the_other_side():
+    with remote.Session(BY_HALVES.encode(), LIMITS) as session:
+        halves = remote.remote_class(session, "Halves")(session, {})
+        P, r, F = np.array([[1.0], [3.0]]), np.array([0.5, 2.0]), np.eye(1)
+        assert halves.convexity(r) == 0.5 and is_own(halves, "convexity")
+        assert (halves.refit(P, r, F).estimate(P, r, F) == 2 * P).all()
+        assert halves.penalty(P, r) == 0.0 and not is_own(halves, "penalty")
+
+
+def test_what_a_student_writes_into_arguments_is_seen(probe):
+    P, F = np.array([[1.0, 5.0]]), np.eye(2)
+    probe.estimate(P, np.ones(1), F)
+    assert (P[0, 1], F[0, 0]) == (7.0, 8.0)
+
+
+@pytest.mark.parametrize(
+    ("case", "name", "text"),
+    [
+        (2, "TypeError", "the answer is NoneType"),
+        (3, "TypeError", "complex128"),
+        (5, "ValueError", r"<b>bold</b> \(denoiser.py, line 24\)"),
+        (7, "SystemExit", "3"),
+    ],
+)
+def test_errors_keep_their_name_and_line(probe, case, name, text):
+    with pytest.raises(remote.StudentError, match=text) as failure:
+        ask_probe(probe, case)
+    assert type(failure.value).__name__ == name
+
+
+def test_prints_are_kept_and_disturb_nothing(session, probe):
+    np.testing.assert_array_equal(ask_probe(probe, 8), [[16.0, 10.0]])
+    assert session.output().endswith("one line\n")
+
+
+def test_lines_are_counted_at_the_other_side(probe):
+    few, many = (
+        remote.count_remote_lines(probe, "estimate", np.full((n, 2), 10.0), np.ones(n), np.eye(2))[0] for n in (10, 110)
+    )
+    assert many - few == 200
+
+
+@pytest.mark.parametrize("name", ["Plain", "Missing"])
+def test_a_class_must_exist_and_be_a_denoiser(session, name):
+    with pytest.raises(remote.StudentError, match=f"no class {name} derived from"):
+        remote.remote_class(session, name)
+
+
+@pytest.mark.slow
+def test_after_a_crash_the_other_checks_still_earn_points(rules):
+    found = grade(RIGHT.replace("return float(", "import os; os._exit(9); return float("), rules)
+    assert passed(found) == set(rules.weights) - {"penalty", "no_mutation", "state_evolution", "prediction"}
+    assert "penalty ended Python itself (exit code 9)" in messages(found)
+
+
+def test_too_many_crashes_end_the_session(monkeypatch):
+    monkeypatch.setattr(remote, "RESTARTS", 1)
+    with remote.Session(PROBE.replace("sys.exit(3)", "import os; os._exit(3)").encode(), LIMITS) as session:
+        probe = start_probe(session)
+        for error in (remote.Crash, remote.Crash, remote.NotRun, remote.NotRun):
+            with pytest.raises(error):
+                ask_probe(probe, 7)
+        assert session.generation == 2
+
+
+def test_the_time_for_a_submission_is_limited_as_a_whole():
+    limits = LIMITS | {"seconds": 1.0, "seconds_per_call": 0.6}
+    slow = PROBE.replace("sys.exit(3)", "import time; time.sleep(0.4); return P")
+    with remote.Session(slow.encode(), limits) as session:
+        probe = start_probe(session)
+        with pytest.raises(remote.TimeLimit):
+            for _ in range(4):
+                ask_probe(probe, 7)
+        with pytest.raises(remote.NotRun, match="1 s for one submission are used up"):
+            ask_probe(probe, 0)
+
+
+def test_nothing_is_left_behind(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with remote.Session(PROBE.encode(), LIMITS) as session:
+        session.start()
+        process, folder = session.place.process, Path(session.place.folder.name)
+        assert folder.parent == tmp_path
+        assert {path.name for path in folder.iterdir()} == {isolation.MARKER, "submission"}
+        assert [path.name for path in (folder / "submission").iterdir()] == ["denoiser.py"]
+    assert process.poll() is not None and list(tmp_path.iterdir()) == []
+
+
+def test_a_death_by_any_signal_is_a_crash(impatient):
+    with remote.Session(PROBE.encode(), LIMITS) as session:
+        with pytest.raises(remote.Crash, match="signal 40"):
+            ask_probe(start_probe(session), 11)
