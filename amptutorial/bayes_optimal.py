@@ -19,9 +19,7 @@ from ._validation import (
     check_methods,
     check_positive,
     check_rates,
-    check_result,
     check_values,
-    quiet,
 )
 
 # Nodes of the trapezoidal rule for a signed length; dense at 0, where a posterior may
@@ -160,7 +158,6 @@ class SeenRows:
     True
     """
 
-    @quiet
     def __init__(self, prior: Prior, rates, probabilities=None):
         check_methods(prior, "prior", "known_share", "information")
         rates = np.atleast_1d(check_values(rates, "rates"))
@@ -175,9 +172,7 @@ class SeenRows:
             raise ValueError("probabilities must be non-negative and sum to 1")
         self.prior, self.rates, self.probabilities = prior, rates, p / p.sum()
         self.size = self.rates @ self.probabilities * prior.second_moment
-        check_result(self.size, "E(R)", "scale down the rates")
 
-    @quiet
     def _look_up(self, t):
         precisions = self.rates * np.asarray(t)[..., None]
         if not precisions.max() <= _LARGEST:

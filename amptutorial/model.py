@@ -47,8 +47,7 @@ class PoissonEmbedding:
     ValueError
         If the shapes do not fit or an entry is not finite.
     OverflowError
-        If a bias factor exp(s) is zero or infinite, or an entry of U or V so large that
-        its square is infinite.
+        If a bias factor exp(s) is zero or infinite.
 
     Examples
     --------
@@ -66,8 +65,6 @@ class PoissonEmbedding:
         if 0 in self.U.shape or 0 in self.V.shape:
             shapes = f"{self.U.shape} and {self.V.shape}"
             raise ValueError(f"U and V must not be empty, got shapes {shapes}")
-        for name, X in (("U", self.U), ("V", self.V)):
-            _check_squares(X, name)
         s_u = check_values(s_u, "s_u", shape=(self.m,))
         s_v = check_values(s_v, "s_v", shape=(self.n,))
         shift = np.logaddexp.reduce(s_u) - np.log(self.m)
@@ -224,17 +221,6 @@ def draw_example(m, d=3, *, variance=1.0, rate=1.0, spread=0.25, rng):
         bias_v=ShiftedExponential(spread, level),
         rng=rng,
     )
-
-
-def _check_squares(X, name):
-    """Refuse rows whose squared lengths, which bound M_ij, are not finite floats."""
-    with np.errstate(over="ignore"):
-        squares = (X**2).sum(axis=1)
-    if not np.isfinite(squares).all():
-        raise OverflowError(
-            f"row {squares.argmax()} of {name} is so long that its square overflows: "
-            f"scale {name} down"
-        )
 
 
 def thinning_bounds(U, V, root_m):

@@ -12,7 +12,7 @@ from functools import cache
 import numpy as np
 
 from ..amp import biased_low_rank_amp, random_start
-from ..baselines import gradient_descent, singular_values, svd
+from ..baselines import minimise, singular_values, svd
 from ..bias import drop_empty, estimate_bias
 from ..corpus import load_movie_reviews
 from ..denoisers import Denoiser, Lasso, Ridge
@@ -212,18 +212,15 @@ def l2_instance(index, setting=L2):
     rng = np.random.default_rng([index, setting.m])
     e = setting.draw(rng)
     result = compare(e, setting.scaled_rows(), setting.denoiser, setting.n_iter, rng)
-    Y, r_u, r_v = observe(e, "counted", rng)
-    strength = setting.denoiser.strength
-    fit = gradient_descent(
-        Y,
-        r_u,
-        r_v,
-        strength=strength,
+    loss = QuadraticLoss(*observe(e, "counted", rng), setting.denoiser)
+    fit = minimise(
+        loss,
         A0=random_start(e.m, e.d, rng),
         B0=random_start(e.n, e.d, rng),
+        method="gradient_descent",
+        n_iter=5000,
         tol=1e-8,
     )
-    loss = QuadraticLoss(Y, r_u, r_v, setting.denoiser)
     return result | {
         "GD_mse": normalised_mse(e.A, e.B, fit.A, fit.B),
         "GD_loss": fit.losses[-1] / loss(e.A, e.B),
