@@ -39,7 +39,7 @@ class NotConvergedWarning(AMPWarning):
     """A minimiser used up its iterations before its loss settled."""
 
 
-ROWS_AT_ONCE = 512  # of the m x n rates of the Poisson loss
+LOSS_ROWS = 512  # of the m x n rates of the Poisson loss
 
 
 def svd(Y, d, *, rng, shrink=False):
@@ -229,7 +229,7 @@ class PoissonLoss:
         U = check_matrix(U, "U", shape=(self.m, None))
         V = check_matrix(V, "V", shape=(self.n, U.shape[1]))
         loss, by_U, by_V = self.constant, np.zeros_like(U), np.zeros_like(V)
-        for rows in blocks(self.m, ROWS_AT_ONCE):
+        for rows in blocks(self.m, LOSS_ROWS):
             counts = self.Z[rows].toarray()
             M = U[rows] @ V.T / np.sqrt(self.m)
             residual = self.r_u[rows, None] * np.exp(M) * self.r_v

@@ -29,7 +29,7 @@ _NODES = np.sinh(_STRETCHED) / 20
 _LARGEST = 1e8  # the largest precision of a table
 
 
-class Prior(Hashable, Protocol):
+class IsotropicPrior(Hashable, Protocol):
     """An isotropic law of rows u with d entries, seen as p = t u + N(0, t I)."""
 
     @property
@@ -140,7 +140,7 @@ class SeenRows:
 
     Parameters
     ----------
-    prior : Prior
+    prior : IsotropicPrior
     rates : array (..., K)
         Values of R. Leading axes stand for separate problems, solved together.
     probabilities : array (K,), optional
@@ -158,7 +158,7 @@ class SeenRows:
     True
     """
 
-    def __init__(self, prior: Prior, rates, probabilities=None):
+    def __init__(self, prior: IsotropicPrior, rates, probabilities=None):
         check_methods(prior, "prior", "known_share", "information")
         rates = np.atleast_1d(check_values(rates, "rates"))
         if not rates.size:

@@ -85,7 +85,7 @@ def _keep(law, **values):
 def _check_shape(size):
     """Return the `size` of a draw, a number or a tuple of them, as a tuple."""
     sizes = size if isinstance(size, tuple) else (size,)
-    return tuple(check_integer(one, "size") for one in sizes)
+    return tuple(check_integer(length, "size") for length in sizes)
 
 
 def _check_rank(q):
@@ -335,9 +335,9 @@ class SparseGaussianRows:
     def draw(self, size, rng):
         """Return rows of shape `size` = (N, d)."""
         N, d = _check_rows_shape(size)
-        kept = np.floor(self.density * d + check_rng(rng).random((N, 1)))
+        n_kept = np.floor(self.density * d + check_rng(rng).random((N, 1)))
         ranks = np.argsort(np.argsort(rng.random((N, d)), axis=1), axis=1)
-        return np.sqrt(self.variance) * rng.standard_normal((N, d)) * (ranks < kept)
+        return np.sqrt(self.variance) * rng.standard_normal((N, d)) * (ranks < n_kept)
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ from ._validation import (
 )
 from .laws import GaussianRows, ShiftedExponential
 
-# sparse sampling holds two (PAIRS_AT_ONCE, d) arrays, whatever m and n
-PAIRS_AT_ONCE = 2**20
-# rows and columns whose bound on M_ij alone would multiply the proposals by more than
-# exp(LONG) are drawn densely
+# sparse sampling holds two (PROPOSALS_AT_ONCE, d) arrays, whatever m and n
+PROPOSALS_AT_ONCE = 2**20
+# rows and columns whose bound on M_ij exceeds this are drawn densely: thinning would
+# propose exp(LONG) times too many pairs
 LONG = 3.0
 
 
@@ -278,9 +278,9 @@ def _draw_by_thinning(model, rng, rows, columns, c_u, c_v):
     proposals = rng.poisson(np.exp(model.s_u[rows] + c_u[rows] + total_v))
     # np.repeat takes integers of the width of an index: 32 bits in WebAssembly
     proposals = proposals.astype(np.intp)
-    chunk = np.cumsum(proposals, dtype=np.int64) // PAIRS_AT_ONCE
-    for some in np.split(np.arange(len(rows)), np.flatnonzero(np.diff(chunk)) + 1):
-        i = np.repeat(rows[some], proposals[some])
+    chunk = np.cumsum(proposals, dtype=np.int64) // PROPOSALS_AT_ONCE
+    for index in np.split(np.arange(len(rows)), np.flatnonzero(np.diff(chunk)) + 1):
+        i = np.repeat(rows[index], proposals[index])
         j = columns[rng.choice(len(columns), size=len(i), p=p_v)]
         M = np.einsum("kd,kd->k", model.U[i], model.V[j]) / np.sqrt(model.m)
         keep = np.log(1 - rng.random(len(i))) <= M - c_u[i] - c_v[j]
@@ -291,8 +291,8 @@ def _draw_densely(model, rng, rows, columns):
     """Draw all pairs of some rows and columns; yields blocks (i, j, counts)."""
     if not len(columns):
         return
-    for some in blocks(len(rows), PAIRS_AT_ONCE // len(columns)):
-        block = rows[some]
+    for index in blocks(len(rows), PROPOSALS_AT_ONCE // len(columns)):
+        block = rows[index]
         M = model.U[block] @ model.V[columns].T / np.sqrt(model.m)
         with np.errstate(over="ignore"):
             rates = np.exp(M + model.s_u[block, None] + model.s_v[columns])

@@ -107,7 +107,7 @@ def test_poisson_loss_in_slices(monkeypatch):
     Z, r_u, r_v, U, V, _ = poisson_problem(3)
     loss = PoissonLoss(Z, r_u, r_v)
     whole = loss.value_and_gradient(U, V)
-    monkeypatch.setattr("amptutorial.baselines.ROWS_AT_ONCE", 4)
+    monkeypatch.setattr("amptutorial.baselines.LOSS_ROWS", 4)
     for a, b in zip(whole, loss.value_and_gradient(U, V), strict=True):
         assert np.allclose(a, b)
 

@@ -151,7 +151,7 @@ def test_pairs_exactly_at_the_bound_are_drawn_once(rng):
 
 def test_thinning_in_many_chunks_gives_the_same_law(rng, monkeypatch, densely_drawn):
     """Rows whose proposals fill a chunk each: the sums of 2000 draws are chi-square about their rates."""
-    monkeypatch.setattr(model_module, "PAIRS_AT_ONCE", 2)
+    monkeypatch.setattr(model_module, "PROPOSALS_AT_ONCE", 2)
     model = spread_model(rng)
     Z = sum(model.sample(rng, sparse=True).toarray() for _ in range(2000))
     assert not any(densely_drawn)
