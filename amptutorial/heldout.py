@@ -249,7 +249,12 @@ class HeldOut:
         )
 
     def entropy(self):
-        """Return the mean of - log(col_j / Z_tot): see `independence_entropy`."""
+        """Return how many nats per held-out count an embedding can gain at most.
+
+        The mean of - log(col_j / Z_tot) over the held-out counts: rates that add up to
+        the margins of `kept` exceed those of independence at most by the factor Z_tot /
+        col_j.
+        """
         return -self.mean(np.log(self.columns[self.j] / self.columns.sum()))
 
 
@@ -288,14 +293,6 @@ def held_out_pairs(kept, held_out):
     return pairs
 
 
-def _checked_model(pairs, U, V, r_u, r_v):
-    """Return the embeddings and bias factors for these pairs, from outside."""
-    m, n = len(pairs.rows), len(pairs.columns)
-    r_u = check_rates(r_u, m, "r_u", zero=True)
-    r_v = check_rates(r_v, n, "r_v", zero=True)
-    return *check_embedding(U, V, m, n), r_u, r_v
-
-
 def heldout_gain(kept, held_out, U, V, r_u, r_v):
     """Return how much better an embedding predicts held-out counts than independence.
 
@@ -324,8 +321,8 @@ def heldout_gain(kept, held_out, U, V, r_u, r_v):
     Raises
     ------
     ValueError
-        For invalid counts; for arrays that have the wrong shape, are not finite, or
-        whose product overflows; for negative bias factors.
+        For invalid counts; for arrays that have the wrong shape or are not finite; for
+        negative bias factors.
     FloatingPointError
         If the rate of a pair with held-out counts overflows.
 
@@ -338,67 +335,13 @@ def heldout_gain(kept, held_out, U, V, r_u, r_v):
     0.318
     """
     pairs = held_out_pairs(kept, held_out)
-    U, V, r_u, r_v = _checked_model(pairs, U, V, r_u, r_v)
+    m, n = len(pairs.rows), len(pairs.columns)
+    r_u = check_rates(r_u, m, "r_u", zero=True)
+    r_v = check_rates(r_v, n, "r_v", zero=True)
+    U, V = check_embedding(U, V, m, n)
     log_ratios, some = pairs.log_ratios(U, V, r_u, r_v), np.flatnonzero(r_u)
     log_sums, _ = tilted_means(U[some], V / np.sqrt(len(U)), r_v)
     with np.errstate(over="ignore"):  # rates without bound: a gain of minus infinity
         rates = np.exp(log_sums + np.log(r_u[some]) - np.log(pairs.rows.sum()))
         excess = rates.sum() - 1
     return float(pairs.mean(log_ratios) - excess)
-
-
-def heldout_log_ratios(kept, held_out, U, V, r_u, r_v):
-    """Return the held-out counts, pair by pair, and the log-ratios of their rates.
-
-    The parts of `heldout_gain`: the log-ratio of a pair is log(rate / rate under
-    independence).
-
-    Parameters
-    ----------
-    kept, held_out, U, V, r_u, r_v
-        As for `heldout_gain`.
-
-    Returns
-    -------
-    z, log_ratios : arrays (number of pairs,)
-        Of the pairs with held-out counts whose row and column have counts in `kept`,
-        row by row.
-
-    Raises
-    ------
-    ValueError, FloatingPointError
-        As `heldout_gain`.
-
-    Examples
-    --------
-    >>> eye, zero = np.eye(2), np.zeros((2, 1))
-    >>> heldout_log_ratios(eye, eye, zero, zero, np.ones(2), np.ones(2) / 2)
-    (array([1., 1.]), array([0., 0.]))
-    """
-    pairs = held_out_pairs(kept, held_out)
-    return pairs.z, pairs.log_ratios(*_checked_model(pairs, U, V, r_u, r_v))
-
-
-def independence_entropy(kept, held_out):
-    """Return how many nats per held-out count an embedding can gain at most.
-
-    The mean of - log(col_j / Z_tot) over the held-out counts: rates that add up to the
-    margins of `kept` exceed those of independence at most by the factor Z_tot / col_j.
-
-    Parameters
-    ----------
-    kept, held_out : arrays or sparse arrays (m, n)
-        As for `heldout_gain`.
-
-    Raises
-    ------
-    ValueError
-        For invalid counts.
-
-    Examples
-    --------
-    >>> Z = np.array([[1, 1], [2, 2]])
-    >>> bool(np.isclose(independence_entropy(Z, Z), np.log(2)))
-    True
-    """
-    return held_out_pairs(kept, held_out).entropy()

@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from amptutorial.amp import IndefinitePrecisionWarning, biased_low_rank_amp, floor_precision, random_start
-from amptutorial.baselines import NotConvergedWarning, gradient_descent, spectral_start, svd
+from amptutorial.baselines import NotConvergedWarning, minimise, spectral_start, svd
 from amptutorial.bias import estimate_bias
 from amptutorial.denoisers import Denoiser, GaussianPosterior, Lasso, Ridge
 from amptutorial.laws import ConstantBias, GaussianRows, ShiftedExponential, Zipf, scaled_rows
@@ -506,7 +506,8 @@ def test_erratum_32_a_weak_ridge_leaves_the_balance_to_the_start(rng):
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConvergedWarning)
-        descent = gradient_descent(Y, r_u, r_v, strength=1e-3, A0=A0, B0=B0, n_iter=500, tol=1e-16)
+        loss = QuadraticLoss(Y, r_u, r_v, Ridge(1e-3))
+        descent = minimise(loss, A0=A0, B0=B0, method="gradient_descent", n_iter=500, tol=1e-16)
     left, right = svd(Y, d, rng=rng)
     for fit in (amp(1e-3, 500), descent):
         assert normalised_mse(left, right, fit.A, fit.B) < 1e-8

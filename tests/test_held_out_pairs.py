@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from amptutorial.heldout import HeldOut, heldout_log_ratios
+from amptutorial.heldout import HeldOut
 
 
 def test_pairs_without_held_out_counts_are_left_out_even_if_they_are_stored():
@@ -16,7 +16,7 @@ def test_pairs_without_held_out_counts_are_left_out_even_if_they_are_stored():
 def test_one_rate_that_overflows_among_others_is_enough():
     eye, zero = np.eye(2), np.zeros((2, 1))
     with pytest.raises(FloatingPointError, match="the rates overflow"):
-        heldout_log_ratios(1e-300 * eye, eye, zero, zero, np.array([1.0, 1e300]), np.full(2, 0.5))
+        HeldOut.of(1e-300 * eye, eye).log_ratios(zero, zero, np.array([1.0, 1e300]), np.full(2, 0.5))
 
 
 def test_without_held_out_counts_there_is_no_error():

@@ -135,7 +135,7 @@ class Experiment:
         e = self._synthetic().draw(rng)
         noise = np.sqrt(np.mean(e.B**2)) * rng.standard_normal(e.B.shape)
         B0 = e.B + self.start_noise * noise
-        score = experiments.observe(e, "true", rng)
+        score = experiments.observe_score(e, "true", rng)
         run = biased_low_rank_amp(*score, denoiser, B0=B0, n_iter=self.n_iter)
         if self.statistic is None:
             return normalised_mse(e.A, e.B, run.A, run.B)
