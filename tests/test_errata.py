@@ -551,3 +551,31 @@ def test_erratum_36_the_pair_of_iterates_matters_before_the_run_settles(rng):
         for side in (before, before[1:])
     )
     assert printed[0] > 2 * returned[0] and printed[-1] == pytest.approx(returned[-1], rel=1e-3)
+
+
+def test_erratum_37_a_posterior_mean_is_not_to_be_given_the_curvature(rng):
+    """F = Q - Gamma in a posterior mean: another length, the same direction, and an error of .552 in place of .474."""
+
+    class AsPrinted(GaussianPosterior):
+        precision = "argmin"
+
+    one, m, n = GaussianRows(1.0), 1000, 1500
+    level = ConstantBias(np.log(3.0))
+    laws = scaled_rows(1, rows_u=one, rows_v=one, bias_u=ConstantBias(0.0), bias_v=level)
+    right, printed = (
+        gaussian_state_evolution(*laws, each, beta=m / n, M0=[[0.5]], Q0=[[0.5]], n_iter=60).iterates[-1]
+        for each in (GaussianPosterior(1.0), AsPrinted(1.0))
+    )
+    assert (right.nmse, printed.nmse) == (pytest.approx(0.474, abs=5e-4), pytest.approx(0.552, abs=5e-4))
+    assert np.allclose(right.M_a**2 / right.Q_a, printed.M_a**2 / printed.Q_a)
+    gaps = []
+    for _ in range(6):
+        e = embedding(m, n, 1, rng, bias_v=level)
+        Y = e.A @ e.B.T / np.sqrt(m) + rng.standard_normal((m, n))
+        B0 = spectral_start(Y, 1, rng=rng)
+        runs = (
+            biased_low_rank_amp(Y, e.r_u, e.r_v, each(1.0), B0=B0, n_iter=40) for each in (AsPrinted, GaussianPosterior)
+        )
+        gaps.append(np.subtract(*(normalised_mse(e.A, e.B, run.A, run.B) for run in runs)))
+    error = np.std(gaps, ddof=1) / np.sqrt(len(gaps))
+    assert abs(np.mean(gaps) - (printed.nmse - right.nmse)) < 4 * error and np.mean(gaps) > 8 * error
