@@ -15,7 +15,8 @@ from .rates import choose, fit_exponential
 
 # of L-BFGS: the standard deviation of M_ij under the prior that is the ridge
 DEVIATIONS = (0.03, 0.06, 0.12, 0.25, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0)
-LBFGS_STEPS = (5, 10, 20, 40, 80, 160, 320, 640)
+LBFGS_STEPS = (5, 10, 20, 40, 80, 160, 320, 640, 1280)
+WEIGHTS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # of frequency in the ridge
 # of skip-gram: numbers of words drawn for each that occurs, and factors for M
 EPOCHS, NEGATIVES = (2, 5, 10, 20, 40, 80, 160, 320), (1, 2, 5, 15, 50)
 FACTORS = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4)
@@ -31,44 +32,44 @@ def spectral_start(table, d, rng):
     return [side.X.astype(np.float64) for side in sides], posterior
 
 
-def minimise_poisson_loss(kept, d, rng):
+def minimise_poisson_loss(kept, d, rng, *, weights=WEIGHTS):
     """Minimise the Poisson loss with a ridge by L-BFGS, stopped early.
 
-    Chosen are the ridge, the start (small and random, or that of `AMPEmbedding`) and
-    the number of steps.
+    Chosen are the ridge, how it grows with frequency (`weights`), the start (small and
+    random, or that of `AMPEmbedding`) and the number of steps.
     """
     seed = int(rng.integers(2**31))
 
     def fit(counts, table, n_sweeps):
         @cache
-        def path(deviation, start):
+        def path(deviation, weight, start):
             own_rng = np.random.default_rng(seed)
             if start == "spectral":
                 sides, _ = spectral_start(table, d, own_rng)
                 X, Y = (X / table.shape[0] ** 0.25 for X in sides)
             else:
                 X, Y = (0.1 * own_rng.standard_normal((n, d)) for n in table.shape)
-            return lbfgs_path(table, X, Y, np.sqrt(d) / deviation)
+            return lbfgs_path(table, X, Y, np.sqrt(d) / deviation, weight)
 
         @cache
-        def iterate(deviation, start, steps):
+        def iterate(deviation, weight, start, steps):
             for before in [k for k in LBFGS_STEPS if k < steps][-1:]:
-                iterate(deviation, start, before)
-            return next(path(deviation, start))
+                iterate(deviation, weight, start, before)
+            return next(path(deviation, weight, start))
 
-        def rates(deviation, start, steps):
-            X, Y = iterate(deviation, start, steps)
+        def rates(deviation, weight, start, steps):
+            X, Y = iterate(deviation, weight, start, steps)
             root = counts.shape[0] ** 0.25
             return fit_exponential(counts, root * X, root * Y, n_sweeps)
 
         return rates
 
     # the ridge first: few steps would make up for one that is too weak
-    settings = {"deviation": DEVIATIONS, "steps": LBFGS_STEPS}
+    settings = {"deviation": DEVIATIONS, "steps": LBFGS_STEPS, "weight": weights}
     return choose(fit, settings | {"start": ("random", "spectral")}, kept, rng)
 
 
-def lbfgs_path(table, X, Y, strength):
+def lbfgs_path(table, X, Y, strength, weight):
     """Yield X, Y after each number of `LBFGS_STEPS` of SciPy's L-BFGS.
 
     It minimises the Poisson loss of the rates r_u_i exp(b_j + x_i . y_j), with the r_u
@@ -79,10 +80,15 @@ def lbfgs_path(table, X, Y, strength):
     ----------
     table : csr_array (m, n)
     X, Y : arrays (m, d), (n, d)
-    strength : float
-        Of the ridge, half of it times the squared norms of X and Y.
+    strength, weight : float
+        Of the ridge: half of the sum of strength (1 + weight f_i) |x_i|^2, with f_i the
+        counts of row i over their mean, and the same for the columns.
     """
     rows, columns = sums(table)
+    ridge_X, ridge_Y = (
+        strength * (1 + weight * total / total.mean())[:, None]
+        for total in (rows, columns)
+    )
     transposed, d = table.T.tocsr(), X.shape[1]
     cuts = np.cumsum([X.size, Y.size])
 
@@ -94,10 +100,10 @@ def lbfgs_path(table, X, Y, strength):
         X, Y, b = unflatten(x)
         log_rows, mean_Y, fitted, sum_X = _summed(rows, X, Y, b)
         products = table @ Y
-        by_X = strength * X + rows[:, None] * mean_Y - products
-        by_Y = strength * Y + sum_X - transposed @ X
+        by_X = ridge_X * X + rows[:, None] * mean_Y - products
+        by_Y = ridge_Y * Y + sum_X - transposed @ X
         loss = rows @ log_rows - np.vdot(X, products) - columns @ b
-        loss += strength / 2 * (np.vdot(X, X) + np.vdot(Y, Y))
+        loss += (np.vdot(ridge_X * X, X) + np.vdot(ridge_Y * Y, Y)) / 2
         return loss, np.concatenate([by_X.ravel(), by_Y.ravel(), fitted - columns])
 
     x = np.concatenate([X.ravel(), Y.ravel(), np.log(columns / columns.sum())])
