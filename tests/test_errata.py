@@ -15,12 +15,12 @@ from amptutorial.amp import IndefinitePrecisionWarning, biased_low_rank_amp, flo
 from amptutorial.baselines import NotConvergedWarning, gradient_descent, spectral_start, svd
 from amptutorial.bias import estimate_bias
 from amptutorial.denoisers import Denoiser, GaussianPosterior, Lasso, Ridge
-from amptutorial.laws import ConstantBias, GaussianRows, ShiftedExponential, Zipf, scaled_rows
+from amptutorial.laws import ConstantBias, DiscreteBias, GaussianRows, ShiftedExponential, Zipf, scaled_rows
 from amptutorial.metrics import QuadraticLoss, align, normalised_mse, overlap, row_errors
 from amptutorial.model import PoissonEmbedding, draw_embedding
 from amptutorial.poisson import refit_biases
 from amptutorial.score import FisherScore
-from amptutorial.state_evolution import gaussian_state_evolution, state_evolution
+from amptutorial.state_evolution import gaussian_state_evolution, start_overlap, state_evolution
 
 ROOT = Path(__file__).parents[1]
 
@@ -579,3 +579,28 @@ def test_erratum_37_a_posterior_mean_is_not_to_be_given_the_curvature(rng):
         gaps.append(np.subtract(*(normalised_mse(e.A, e.B, run.A, run.B) for run in runs)))
     error = np.std(gaps, ddof=1) / np.sqrt(len(gaps))
     assert abs(np.mean(gaps) - (printed.nmse - right.nmse)) < 4 * error and np.mean(gaps) > 8 * error
+
+
+def test_erratum_39_the_divergence_of_the_learned_distribution_is_predicted(rng):
+    """With true biases and with refitted ones, whose number enters; as a share of the information it is the error."""
+    m, n, levels = 300, 450, DiscreteBias(np.log([4.0, 16.0]), [0.5, 0.5])
+    sides = {"rows_u": GaussianRows(1.0), "rows_v": GaussianRows(1.0), "bias_u": ConstantBias(0.0), "bias_v": levels}
+    laws, posterior, gaps = scaled_rows(2, **sides), GaussianPosterior(1.0), []
+    for _ in range(10):
+        truth = draw_embedding(m, n, 2, **sides, rng=rng)
+        Z, P, N = truth.sample(rng), truth.joint_pmf(), truth.rates().sum()
+        Y = FisherScore(Z, truth.r_u, truth.r_v)
+        B0 = spectral_start(Y, 2, rng=rng)
+        run = biased_low_rank_amp(Y, truth.r_u, truth.r_v, posterior, B0=B0, n_iter=12)
+        start = start_overlap(truth.B, B0, m)
+        it = gaussian_state_evolution(*laws, posterior, beta=m / n, **start, n_iter=12).iterates[-1]
+        U, V = run.A / np.sqrt(truth.r_u)[:, None], run.B / np.sqrt(truth.r_v)[:, None]
+        measured = []
+        for r_u, r_v in ((truth.r_u, truth.r_v), refit_biases(Z, U, V)):
+            P_hat = np.outer(r_u, r_v) * np.exp(U @ V.T / np.sqrt(m))
+            measured.append(N / m * np.sum(P * np.log(P / P_hat * P_hat.sum())))
+        information = N / m * np.sum(P * np.log(P / np.outer(P.sum(axis=1), P.sum(axis=0))))
+        predicted = (it.divergence, it.divergence + (m + n - 1) / (2 * m), it.nmse)
+        gaps.append(np.subtract([*measured, measured[0] / information], predicted) / predicted)
+    error = np.std(gaps, axis=0, ddof=1) / np.sqrt(len(gaps))
+    assert (np.abs(np.mean(gaps, axis=0)) < 4 * error).all() and error.max() < 0.02
