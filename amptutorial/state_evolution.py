@@ -45,6 +45,11 @@ class SEIterate:
         holds.
     nmse : float
         Limit of |A_k B_(k+1)^T - A B^T|^2 / |A B^T|^2.
+    divergence : float
+        Limit of N KL(P | P_k) / m, in nats: P is the joint distribution of a pair
+        (`eq:Pij`), P_k that of A_k, B_(k+1) and the true biases, N the expected number
+        of counts. With refitted biases add (m + n - 1) / (2 m). Divided by `nmse` it
+        is the limit of N / m times the mutual information.
     excess_loss : float
         Limit of (L(A_k, B_(k+1)) - |W|^2 / 2) / n, where L is `eq:LAB`.
     floored_a, floored_b : bool
@@ -63,6 +68,7 @@ class SEIterate:
     M_b_next: np.ndarray
     Q_b_next: np.ndarray
     nmse: float
+    divergence: float
     excess_loss: float
     floored_a: bool
     floored_b: bool
@@ -283,7 +289,8 @@ def _evolve(side_a, side_b, *, beta, M0, Q0, n_iter):
                 M_b_next=M_next, Q_b_next=Q_next,
                 F_a=a.F, F_b=b.F, Gamma_a=Gamma_a, Gamma_b=Gamma_b,
                 floored_a=a.floored, floored_b=b.floored,
-                nmse=float(error / signal), excess_loss=float(excess_loss),
+                nmse=float(error / signal), divergence=float(error / 2),
+                excess_loss=float(excess_loss),
             )
         )  # fmt: skip
         M_b, Q_b, C_b, Gamma_a = M_next, Q_next, C / beta, b.jacobian / beta
