@@ -94,16 +94,12 @@ class Halves(Denoiser):
     def estimate(self, P, r, F):
         return self.scale * P
 
-    def statistics(self, P, r, F):
-        return (P.sum(), len(P))
-
-    def refit_from(self, statistics):
-        total, number = statistics
-        return Halves(total / number)
+    def refit(self, P, r, F):
+        return Halves(P.sum() / len(P))
 """
 
 
-def test_methods_made_in_the_constructor_and_learning_by_statistics_are_found_at_the_other_side():
+def test_methods_made_in_the_constructor_are_found_at_the_other_side():
     with remote.Session(BY_HALVES.encode(), LIMITS) as session:
         halves = remote.remote_class(session, "Halves")(session, {})
         P, r, F = np.array([[1.0], [3.0]]), np.array([0.5, 2.0]), np.eye(1)

@@ -74,7 +74,7 @@ class Worker:
         return {
             "object": len(self.objects) - 1,
             "precision": str(denoiser.precision),
-            "overrides": [name for name in METHODS if _is_own(denoiser, name)],
+            "overrides": [name for name in METHODS if is_own(denoiser, name)],
         }
 
     def call(self, number, method, arguments):
@@ -104,12 +104,6 @@ class Worker:
     def count_lines(self, number, method, arguments):
         """Count the lines that a call executes."""
         return {"lines": count_lines(self.objects[number], method, *arguments)[0]}
-
-
-def _is_own(denoiser, method):
-    """Say whether a denoiser has a method of its own, or what one is made of."""
-    parts = ("refit", "statistics", "refit_from") if method == "refit" else (method,)
-    return any(is_own(denoiser, name) for name in parts)
 
 
 def _numbers(value):
