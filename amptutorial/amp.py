@@ -1,17 +1,14 @@
 """Biased low-rank AMP: Algorithm 1 of the paper (`alg:low-ramp`), corrected.
 
-`one_iteration` is the algorithm, line by line: `amp_iterates` repeats it on rows that
-one process holds, and `amptutorial.cluster.amp` on rows spread over workers.
-`form_precision` is the one place where F is formed, and `denoise_rows` the one where a
-denoiser is called: for both sides of AMP, for `amptutorial.state_evolution`, and for
-`amptutorial.reexpansion`.
+`amp_iterates` is the algorithm, line by line. `half_step` is the one place where F is
+formed and a denoiser is called: for both sides of AMP, for
+`amptutorial.state_evolution`, and for `amptutorial.reexpansion`.
 """
 
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from itertools import islice
+from itertools import count, islice
 
 import numpy as np
 import scipy.sparse as sp
@@ -62,8 +59,8 @@ class AMPIterate:
     k : int
     A, B : arrays (m, d), (n, d)
         The estimates A_k and B_(k+1).
-    F_a, F_b, Gamma_a, Gamma_b : arrays (d, d)
-        F_k^a, F_k^b (as the denoisers saw them) and Gamma_k^a, Gamma_k^b.
+    F_a, F_b, Gamma_a, Gamma_b, Gamma_a_next : arrays (d, d)
+        F_k^a, F_k^b (as the denoisers saw them), Gamma_k^a, Gamma_k^b, Gamma_(k+1)^a.
     floored_a, floored_b : bool
         Whether F_k^a, F_k^b was not safely positive definite and had its eigenvalues
         raised.
@@ -78,6 +75,7 @@ class AMPIterate:
     F_b: np.ndarray
     Gamma_a: np.ndarray
     Gamma_b: np.ndarray
+    Gamma_a_next: np.ndarray
     floored_a: bool
     floored_b: bool
     denoiser_u: Denoiser
@@ -184,15 +182,9 @@ def half_step(P, r, Q, Gamma, denoiser):
     check_finite(Q=Q, P=P)
     F, floored = form_precision(Q, Gamma, r, denoiser)
     denoiser = denoiser.refit(P, r, F)
-    estimate, jacobian = denoise_rows(P, r, F, denoiser)
-    return HalfStep(F, estimate, jacobian, denoiser, floored)
-
-
-def denoise_rows(P, r, F, denoiser):
-    """Return the estimate of the rows `P` and its mean Jacobian, if they are finite."""
     estimate, jacobian = denoiser.denoise(P, r, F)
     check_finite(estimate=estimate, mean_jacobian=jacobian)
-    return estimate, jacobian
+    return HalfStep(F, estimate, jacobian, denoiser, floored)
 
 
 def as_operator(Y):
@@ -255,12 +247,7 @@ def check_start(B0, m, n):
 
 def denoiser_input(Y, X, X_hat, Gamma, m):
     """Return P = Y X / sqrt(m) - X_hat Gamma: the product minus the Onsager term."""
-    return less_onsager(Y @ X, X_hat, Gamma, m).astype(X.dtype, copy=False)
-
-
-def less_onsager(product, X_hat, Gamma, m):
-    """Return the `product` Y X / sqrt(m) minus the Onsager term X_hat Gamma."""
-    return product / np.sqrt(m) - X_hat @ Gamma
+    return (Y @ X / np.sqrt(m) - X_hat @ Gamma).astype(X.dtype, copy=False)
 
 
 def second_moment(X, m):
@@ -273,98 +260,35 @@ def damp(new, old, damping):
     return new if damping == 0 else (1 - damping) * new + damping * old
 
 
-@dataclass(frozen=True)
-class AMPState:
-    """Where iteration `k` starts: arrays and denoisers as in Algorithm 1.
+def iterate_zero(B0, m, denoiser):
+    """Return what comes before the first iteration, line 3: A and Gamma^a are zero."""
+    A, Gamma = np.zeros((m, B0.shape[1]), B0.dtype), np.zeros((B0.shape[1],) * 2)
+    nothing = (Gamma,) * 5  # F_a, F_b, and the three Gamma
+    return AMPIterate(-1, A, B0, *nothing, False, False, *denoiser)
 
-    `Gamma_b` is that of the iteration before, which only damping asks for.
+
+def amp_iterates(Y, r_u, r_v, last, damping=0.0):
+    """Yield the iterates of Algorithm 1 that follow the `last` one, without end.
+
+    The numbers are its lines, as chapter 8 of the book corrects them.
     """
-
-    k: int
-    A: np.ndarray
-    B: np.ndarray
-    Gamma_a: np.ndarray
-    Gamma_b: np.ndarray | None
-    denoiser_u: Denoiser
-    denoiser_v: Denoiser
-
-
-@dataclass(frozen=True)
-class RowStep:
-    """What the rows do in one iteration: `half` and what the columns need of it.
-
-    A (m, d) is damped. The sums over the rows are Y^T A (n, d) and A^T A / m (d, d).
-    """
-
-    half: HalfStep
-    A: np.ndarray
-    product: np.ndarray
-    Q: np.ndarray
-
-
-def start_state(B, m, denoiser):
-    """Return the state before the first iteration, line 3: A and Gamma^a are zero."""
-    d = B.shape[1]
-    return AMPState(0, np.zeros((m, d), B.dtype), B, np.zeros((d, d)), None, *denoiser)
-
-
-def update_rows(Y, r_u, state, damping):
-    """Return the `RowStep` on rows that this process holds; `Y` is their score."""
-    m = len(r_u)
-    Q, Gamma = second_moment(state.B, m), state.Gamma_a  # 4
-    P = denoiser_input(Y, state.B, state.A, Gamma, m)  # 5
-    half = half_step(P, r_u, Q, Gamma, state.denoiser_u)  # 6, 7
-    A = damp(half.estimate, state.A, damping)
-    return RowStep(half, A, Y.T @ A, second_moment(A, m))
-
-
-def one_iteration(state, rows, r_v, damping=0.0):
-    """Return iteration k of Algorithm 1 and the state after it.
-
-    The numbers are the lines of the algorithm as chapter 8 of the book corrects it.
-
-    Parameters
-    ----------
-    state : AMPState
-    rows : callable
-        ``rows(state, damping)`` returns the `RowStep`, lines 4 to 7.
-    r_v : array (n,)
-    damping : float
-
-    Returns
-    -------
-    iterate : AMPIterate
-    state : AMPState
-    """
-    (m, n), B = (len(state.A), len(r_v)), state.B
-    old = damping if state.k else 0.0  # there is no estimate A before the first
-    step = rows(state, old)
-    a, A = step.half, step.A
-    Gamma_b = damp(a.jacobian, state.Gamma_b, old)
-
-    P_b = less_onsager(step.product, B, Gamma_b, m).astype(A.dtype, copy=False)  # 9
-    b = half_step(P_b, r_v, step.Q, Gamma_b, state.denoiser_v)  # 8, 10, 11
-    B = damp(b.estimate, B, damping)
-    # 11 sums over the n rows of B and divides by m; b.jacobian is their mean
-    Gamma_a = damp(b.jacobian * (n / m), state.Gamma_a, damping)
-    iterate = AMPIterate(
-        k=state.k, A=A, B=B, F_a=a.F, F_b=b.F, Gamma_a=state.Gamma_a, Gamma_b=Gamma_b,
-        floored_a=a.floored, floored_b=b.floored,
-        denoiser_u=a.denoiser, denoiser_v=b.denoiser,
-    )  # fmt: skip
-    after = AMPState(state.k + 1, A, B, Gamma_a, Gamma_b, a.denoiser, b.denoiser)
-    return iterate, after
-
-
-def amp_iterates(Y, r_u, r_v, denoiser, B, damping=0.0):
-    """Yield the iterates of Algorithm 1, one after another and without end.
-
-    Arguments as for `biased_low_rank_amp`, which checks them; `B` is B_0.
-    """
-    state, rows = start_state(B, Y.shape[0], denoiser), partial(update_rows, Y, r_u)
-    while True:
-        iterate, state = one_iteration(state, rows, r_v, damping)
-        yield iterate
+    (m, n), Yt = Y.shape, Y.T
+    A, B, Gamma_a, Gamma_b = last.A, last.B, last.Gamma_a_next, last.Gamma_b
+    G_a, G_b = last.denoiser_u, last.denoiser_v
+    for k in count(last.k + 1):
+        old = damping if k else 0.0  # there is no estimate A before the first
+        P = denoiser_input(Y, B, A, Gamma_a, m)  # 5
+        a = half_step(P, r_u, second_moment(B, m), Gamma_a, G_a)  # 4, 6, 7
+        A, Gamma_b = damp(a.estimate, A, old), damp(a.jacobian, Gamma_b, old)
+        P = denoiser_input(Yt, A, B, Gamma_b, m)  # 9
+        b = half_step(P, r_v, second_moment(A, m), Gamma_b, G_b)  # 8, 10, 11
+        B = damp(b.estimate, B, damping)
+        # 11 sums over the n rows of B and divides by m; b.jacobian is their mean
+        Gamma_next = damp(b.jacobian * (n / m), Gamma_a, damping)
+        G_a, G_b = a.denoiser, b.denoiser
+        gammas, floored = (Gamma_a, Gamma_b, Gamma_next), (a.floored, b.floored)
+        yield AMPIterate(k, A, B, a.F, b.F, *gammas, *floored, G_a, G_b)
+        Gamma_a = Gamma_next
 
 
 def biased_low_rank_amp(
@@ -434,7 +358,7 @@ def biased_low_rank_amp(
     B0, denoiser = check_start(B0, m, n), as_pair(denoiser)
     n_iter = check_integer(n_iter, "n_iter", minimum=1)
     damping, stop = check_damping(damping), _check_callback(on_iteration)
-    iterates = amp_iterates(Y, r_u, r_v, denoiser, B0, damping)
+    iterates = amp_iterates(Y, r_u, r_v, iterate_zero(B0, m, denoiser), damping)
     run = AMPRun(_collect(islice(iterates, n_iter), stop))
     warn_if_floored([it.floored_a or it.floored_b for it in run.iterates])
     return run
@@ -472,7 +396,7 @@ def _check_callback(on_iteration) -> Callable:
 
 
 def warn_if_floored(floored):
-    """Warn the caller's caller if the last of the iterations `floored` an F."""
+    """Warn, with stacklevel 3, if the last of the iterations `floored` an F."""
     if floored[-1]:
         warnings.warn(
             "F was not safely positive definite in the last iteration "

@@ -125,30 +125,13 @@ class Denoiser(ABC):
         return 0.0
 
     def refit(self, P, r, F):
-        """Return the denoiser for these rows: itself, or a copy that has learned.
-
-        The default learns from `statistics`. A class that overrides this method instead
-        works wherever one process holds all rows.
-        """
-        statistics = self.statistics(P, r, F)
-        return self if statistics is None else self.refit_from(statistics)
-
-    def statistics(self, P, r, F):
-        """Return what `refit_from` learns from, or None if there is nothing to learn.
-
-        A tuple of arrays and numbers that add up: those of all rows are the sum of
-        those of blocks of rows.
-        """
-        return None
-
-    def refit_from(self, statistics):
-        """Return the denoiser that has learned from the `statistics` of all rows."""
+        """Return the denoiser for these rows: itself, or a copy that has learned."""
         return self
 
     def frozen(self):
         """Return the denoiser as it is now, no longer learning.
 
-        A class that overrides `refit` or `statistics` overrides this method too.
+        A class that overrides `refit` overrides this method too.
         """
         return self
 
@@ -411,25 +394,20 @@ class GaussianPosterior(LinearDenoiser):
         return (E * np.sqrt(np.maximum(w, 0))) @ E.T
 
     @quiet
-    def statistics(self, P, r, F):
-        """Return the number of rows and the sum of their E(u u^T), if `learn`."""
+    def refit(self, P, r, F):
+        """Return a copy after one step of expectation-maximisation, if `learn`.
+
+        Its covariance is the posterior mean of u u^T, averaged over the rows.
+        """
         if not self.learn or not len(P):
-            return None
+            return self
         P, r, V, w = self._prepare(P, r, F)
         gains = mode_gains(r, w)
         coordinates = (V.T @ P.T) * gains / np.sqrt(r)
         second_moments = coordinates @ coordinates.T
         second_moments += np.diag((gains / r).sum(axis=1))  # posterior variances
-        total = V @ second_moments @ V.T
-        return len(P), check_result(total, "E(u u^T)", "scale down P")
-
-    def refit_from(self, statistics):
-        """Return a copy after one step of expectation-maximisation.
-
-        Its covariance is the posterior mean of u u^T, averaged over the rows.
-        """
-        count, total = statistics
-        values, axes = np.linalg.eigh((total + total.T) / (2 * count))
+        total = check_result(V @ second_moments @ V.T, "E(u u^T)", "scale down P")
+        values, axes = np.linalg.eigh((total + total.T) / (2 * len(P)))
         # positive definite also after round-off
         values = np.maximum(values, 1e-12 * values[-1])
         return GaussianPosterior((axes * values) @ axes.T, learn=True)

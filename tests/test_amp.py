@@ -20,6 +20,7 @@ from amptutorial.amp import (
     floor_precision,
     form_precision,
     half_step,
+    iterate_zero,
     random_start,
 )
 from amptutorial.bias import estimate_bias
@@ -423,5 +424,6 @@ def test_without_a_number_there_are_ten_undamped_iterations(rng):
     run = biased_low_rank_amp(Y, model.r_u, model.r_v, ridge, B0=B0)
     expected = algorithm_1(Y, model.r_u, model.r_v, 1.0, B0, 10)
     assert len(run.iterates) == 10 and np.allclose(run.A, expected[0]) and np.allclose(run.B, expected[1])
-    *_, tenth = islice(amp_iterates(Y, model.r_u, model.r_v, (ridge, ridge), B0), 10)
+    start = iterate_zero(B0, model.m, (ridge, ridge))
+    *_, tenth = islice(amp_iterates(Y, model.r_u, model.r_v, start), 10)
     assert np.array_equal(tenth.B, run.B)

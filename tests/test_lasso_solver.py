@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import Lasso as SklearnLasso
 
-from amptutorial import _lasso
+from amptutorial import lasso_rows
 from amptutorial.lasso_rows import lasso_kkt, lasso_mean_jacobian, solve_lasso_rows
 
 EPS = np.finfo(float).eps
@@ -82,7 +82,7 @@ def test_ties(data, d, kind, sweeps):
         "whole": root @ root.T + np.eye(d),
     }[kind]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_lasso, "_SWEEPS", sweeps)
+        patch.setattr(lasso_rows, "_SWEEPS", sweeps)
         assert worst_kkt(solve_lasso_rows(P, t, F), P, t, F) < 1e-9
 
 
@@ -90,7 +90,7 @@ def test_ties(data, d, kind, sweeps):
 @pytest.mark.parametrize("diagonal", [0.5, 1.0, 2.0])
 def test_residuals_exactly_on_their_bounds(t, diagonal, monkeypatch):
     """Every row of {-3, 0, 3}^7, from a guess of zero: round-off on a bound must not count as a violation."""
-    monkeypatch.setattr(_lasso, "_SWEEPS", 0)
+    monkeypatch.setattr(lasso_rows, "_SWEEPS", 0)
     P, F = np.array(list(itertools.product((-3.0, 0.0, 3.0), repeat=7))), np.ones((7, 7)) + diagonal * np.eye(7)
     t = np.full(len(P), t)
     assert worst_kkt(solve_lasso_rows(P, t, F), P, t, F) < 1e-13
@@ -137,7 +137,7 @@ def test_any_guess_leads_to_the_same_solution(guess, rng, monkeypatch):
     t *= 0.1
     expected = solve_lasso_rows(P, t, F)
     guesses = {"zero": np.zeros_like(P), "wrong signs": -expected / 2, "dense": rng.standard_normal(P.shape)}
-    monkeypatch.setattr(_lasso, "_coordinate_descent", lambda P, t, F: guesses[guess])
+    monkeypatch.setattr(lasso_rows, "_coordinate_descent", lambda P, t, F: guesses[guess])
     # unique minimiser: two points whose residuals agree to 1e-14 differ by at most that times |F^-1| = 1e4
     np.testing.assert_allclose(solve_lasso_rows(P, t, F), expected, rtol=0, atol=1e-9)
 
@@ -164,7 +164,7 @@ def test_nearly_singular(condition, strength, rng):
 
 @pytest.mark.parametrize("d", [31, 32, 33, 64, 70])
 def test_many_columns(d, rng, monkeypatch):
-    monkeypatch.setattr(_lasso, "_BLOCK", 10 * d**2)
+    monkeypatch.setattr(lasso_rows, "_BLOCK", 10 * d**2)
     F = precision(d, 1e3, rng)
     P, t = rows(25, F, rng)
     A = solve_lasso_rows(P, 0.2 * t, F)
@@ -249,14 +249,14 @@ def test_no_rows_and_float32():
 
 
 def test_says_so_when_the_walk_does_not_end(rng, monkeypatch):
-    monkeypatch.setattr(_lasso, "_ROUNDS_PER_COORDINATE", 0)
+    monkeypatch.setattr(lasso_rows, "_ROUNDS_PER_COORDINATE", 0)
     F = precision(3, 10, rng)
     with pytest.raises(np.linalg.LinAlgError, match="4 rows did not settle: F has condition number 1e\\+01"):
         solve_lasso_rows(*rows(4, F, rng), F)
 
 
 def test_says_so_when_the_solution_is_not_optimal(rng, monkeypatch):
-    monkeypatch.setattr(_lasso, "_walk_to_optimum", lambda guess, P, t, F: np.ones_like(P))
+    monkeypatch.setattr(lasso_rows, "_walk_to_optimum", lambda guess, P, t, F: np.ones_like(P))
     F = precision(3, 10, rng)
     with pytest.raises(np.linalg.LinAlgError, match="a row misses its optimality conditions by .*raise its smallest"):
         solve_lasso_rows(*rows(4, F, rng), F)
@@ -267,7 +267,7 @@ def test_one_row_that_is_not_optimal_is_enough(rng, monkeypatch):
     P, t = rows(4, F, rng)
     walk = _lasso._walk_to_optimum
     last = np.array([[0.0], [0.0], [0.0], [1.0]])
-    monkeypatch.setattr(_lasso, "_walk_to_optimum", lambda *arguments: walk(*arguments) + last)
+    monkeypatch.setattr(lasso_rows, "_walk_to_optimum", lambda *arguments: walk(*arguments) + last)
     with pytest.raises(np.linalg.LinAlgError, match="a row misses its optimality conditions"):
         solve_lasso_rows(P, t, F)
 
@@ -307,7 +307,7 @@ def test_jacobian_in_blocks_is_the_mean_over_rows(rng, monkeypatch):
     expected = np.zeros((4, 4))
     for S in map(np.flatnonzero, support):
         expected[np.ix_(S, S)] += np.linalg.inv(F[np.ix_(S, S)]) / 100
-    monkeypatch.setattr(_lasso, "_BLOCK", 3 * 16)
+    monkeypatch.setattr(lasso_rows, "_BLOCK", 3 * 16)
     np.testing.assert_allclose(lasso_mean_jacobian(support, F), expected, rtol=1e-12, atol=1e-13)
 
 

@@ -1,22 +1,23 @@
 """AMP on shards is AMP of one process; what goes wrong with a shard, a worker or a checkpoint is named."""
 
-import os
 import re
 import sys
 import warnings
 from pathlib import Path
 
 import dask
+import dask.array as da
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from distributed import Client
-from sharded_denoisers import LearnsByRefit, LeavesOnce, ScalesOfRows, WithFunction
+from sharded_denoisers import KillsOnce, ScalesOfRows, WithFunction
 from sharded_samples import assert_same, at_once, cluster, sample_counts, sample_start
 
-from amptutorial import GaussianPosterior, Lasso, Ridge
+from amptutorial import FisherScore, GaussianPosterior, Lasso, Ridge, biased_low_rank_amp, estimate_bias
 from amptutorial.amp import IndefinitePrecisionWarning
 from amptutorial.cluster import amp as module
-from amptutorial.cluster.amp import sharded_amp
+from amptutorial.cluster.amp import ShardedScore, sharded_amp
 from amptutorial.cluster.shards import open_shards, write_shards
 from amptutorial.cluster.tasks import CHECKPOINT, FAN_IN
 
@@ -138,15 +139,16 @@ def test_a_shard_that_is_missing_is_named(shards, B0, client):
 def test_a_run_goes_on_from_its_checkpoint(denoiser, counts, shards, B0, client, tmp_path, monkeypatch):
     """The run is interrupted in its fourth iteration, before that is stored."""
     given = {"B0": B0, "n_iter": 7, "checkpoints": tmp_path / "run", "damping": 0.2, "client": client}
-    calls, iterate = [], module.one_iteration
+    calls, iterates = [], module.amp_iterates
 
-    def interrupted(state, *args):
-        calls.append(state.k)
-        if len(calls) == 4:
-            raise KeyboardInterrupt
-        return iterate(state, *args)
+    def interrupted(*args):
+        for iterate in iterates(*args):
+            calls.append(iterate.k)
+            if len(calls) == 4:
+                raise KeyboardInterrupt
+            yield iterate
 
-    monkeypatch.setattr(module, "one_iteration", interrupted)
+    monkeypatch.setattr(module, "amp_iterates", interrupted)
     with pytest.raises(KeyboardInterrupt):
         sharded_amp(shards, denoiser, **given)
     run = sharded_amp(shards, denoiser, **given)
@@ -176,13 +178,43 @@ def test_a_checkpoint_of_another_run_is_refused(counts, shards, B0, client, tmp_
         run_on(shards, client, B0, checkpoints=folder)
 
 
-def test_denoisers_that_cannot_work_on_shards_are_refused(shards, B0, client):
+def test_a_denoiser_that_cannot_be_pickled_has_no_checkpoint(counts, shards, B0, client, tmp_path):
     with pytest.raises(TypeError, match="WithFunction.* cannot be pickled.* define its class in a module"):
-        sharded_amp(shards, WithFunction(), B0=B0, client=client)
-    with pytest.raises(TypeError, match="LearnsByRefit overrides refit.* define statistics and refit_from"):
-        sharded_amp(shards, LearnsByRefit(1.0), B0=B0, client=client)
-    # the columns are in one process
-    assert sharded_amp(shards, (Ridge(1.0), LearnsByRefit(1.0)), B0=B0, n_iter=1, client=client).denoiser_v.seen
+        sharded_amp(shards, WithFunction(), B0=B0, checkpoints=tmp_path / "run", client=client)
+    run = sharded_amp(shards, WithFunction(), B0=B0, n_iter=2, client=client)
+    assert_same(run, at_once(counts, WithFunction(), B0=B0, n_iter=2))
+
+
+@pytest.mark.parametrize("form", [sp.csr_array, np.asarray])
+def test_an_array_of_dask_is_multiplied_where_it_is(form, counts, B0, client):
+    """Its blocks may be cut in both directions, and hold a row without counts of their own."""
+    r_u, r_v = estimate_bias(counts)
+    array = da.from_array(counts.toarray(), chunks=((20, 1, 40), (30, 10))).map_blocks(form)
+    Y, X = ShardedScore(array, client), np.random.default_rng(3).standard_normal((61, 2))
+    whole = FisherScore(counts, r_u, r_v)
+    assert np.array_equal(Y.r_u, r_u) and np.allclose(Y.r_v, r_v, rtol=1e-15)
+    assert np.allclose(Y @ B0, whole @ B0, rtol=1e-12) and np.allclose(Y.T @ X, whole.T @ X, rtol=1e-12)
+    run = biased_low_rank_amp(Y, Y.r_u, Y.r_v, Ridge(1.0), B0=B0, n_iter=3)
+    assert_same(run, at_once(counts, Ridge(1.0), B0=B0, n_iter=3))
+    assert_same(sharded_amp(array, Ridge(1.0), B0=B0, n_iter=3, client=client), run)
+
+
+def test_an_invalid_block_of_an_array_is_named(client):
+    array = da.from_array(np.array([[1.0, 2.0], [3.0, -1.0]]), chunks=(1, 2))
+    with pytest.raises(ValueError, match="block 1 of the counts"):
+        ShardedScore(array, client)
+
+
+def test_an_iteration_takes_few_tasks_a_shard(shards, B0, client, monkeypatch):
+    submitted, submit = [], client.submit
+    monkeypatch.setattr(client, "submit", lambda *args, **kwargs: submitted.append(args) or submit(*args, **kwargs))
+
+    def tasks(n_iter):
+        submitted.clear()
+        run_on(shards, client, B0, n_iter=n_iter)
+        return len(submitted)
+
+    assert tasks(3) - tasks(2) <= 4 * len(shards.files)
 
 
 def test_rows_and_columns_without_counts_and_other_clients_are_refused(shards, B0, client, tmp_path):
@@ -203,12 +235,11 @@ def test_without_dask_the_extra_is_named(shards, B0, monkeypatch):
 
 @pytest.mark.slow
 def test_a_worker_that_is_lost_loses_nothing(counts, shards, B0, tmp_path):
-    """In the third call of the denoiser, its process ends at once; Dask starts another one."""
-    mark = tmp_path / "left"
-    denoiser = LeavesOnce(mark, os.getpid())
+    """It is killed in the third iteration; Dask starts another one."""
     with cluster(n_workers=2, processes=True) as workers, Client(workers) as client:
-        run = sharded_amp(shards, (denoiser, Ridge(1.0)), B0=B0, n_iter=5, client=client)
-    assert mark.exists()
+        lost = workers.workers[0].pid
+        run = sharded_amp(shards, (KillsOnce(lost), Ridge(1.0)), B0=B0, n_iter=5, client=client)
+        assert lost not in [worker.pid for worker in workers.workers.values()]
     assert_same(run, at_once(counts, Ridge(1.0), B0=B0, n_iter=5))
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from amptutorial import FisherScore, drop_empty, estimate_bias
-from amptutorial.cluster.shards import MANIFEST, load_score, open_shards, write_shards
+from amptutorial import drop_empty
+from amptutorial.cluster.shards import MANIFEST, load_counts, open_shards, write_shards
 
 
 @pytest.fixture(scope="module")
@@ -48,19 +48,12 @@ def test_rows_without_counts_may_be_in_a_shard_with_others(tmp_path):
     assert list(shards.rows) == [2, 0] and list(shards.columns) == [1, 1]
 
 
-def test_a_worker_has_the_score_of_its_rows(counts, shards):
-    r_u, r_v = estimate_bias(counts)
-    whole = FisherScore(counts, r_u, r_v) @ np.eye(40)
-    for part, one in zip(shards.slices, shards.files, strict=True):
-        assert np.allclose(load_score(shards.folder, one, r_u[part], r_v) @ np.eye(40), whole[part], rtol=1e-12)
-
-
 def test_a_shard_that_is_missing_is_named_before_a_run_and_in_it(shards):
     (shards.folder / "shard-00001.npz").unlink()
     with pytest.raises(FileNotFoundError, match="shard-00001.npz is missing"):
         open_shards(shards.folder)
     with pytest.raises(FileNotFoundError, match="shard-00001.npz is missing"):
-        load_score(shards.folder, shards.files[1], shards.rows[17:34], shards.columns)
+        load_counts(shards.folder, shards.files[1])
 
 
 def change(shards, edit):
@@ -93,8 +86,8 @@ def test_a_shard_of_another_shape_than_the_manifest_says_is_refused(shards):
 
     change(shards, swap)
     with pytest.raises(ValueError, match="shard-000.*.npz has the shape .*, the manifest has"):
-        for part, one in zip(shards.slices, open_shards(shards.folder).files, strict=True):
-            load_score(shards.folder, one, shards.rows[part], shards.columns)
+        for one in open_shards(shards.folder).files:
+            load_counts(shards.folder, one)
 
 
 def test_an_interrupted_writing_leaves_no_manifest(counts, shards):

@@ -1,120 +1,96 @@
-"""Biased low-rank AMP on shards of counts, on the workers of a Dask cluster.
+"""Biased low-rank AMP on counts that no process holds: a score on a Dask cluster.
 
-A worker loads a shard once and keeps its score. In each iteration the workers update
-the rows of A and return what adds up over the rows, such as Y^T A; the calling process
-then updates the columns. The counts stay with the workers. The estimates, m x d and
-n x d, pass through the calling process, which keeps the last ones. So a worker may be
-lost: Dask lets another one load its shards, and the iteration goes on.
+Workers multiply and add, and nothing else: a worker loads a block of rows once, keeps
+its score, and multiplies it. The estimates, m x d and n x d, stay in the calling
+process, which denoises. So any `LinearOperator` algorithm runs on a `ShardedScore`,
+with any denoiser; and a worker may be lost: Dask lets another one load its blocks.
 """
 
+from operator import matmul
+
 import numpy as np
+from scipy.sparse.linalg import LinearOperator
 from tqdm import tqdm
 
-from .._validation import check_finite, check_integer, quiet
+from .._validation import check_integer, quiet
 from ..amp import (
     AMPRun,
-    HalfStep,
-    RowStep,
+    amp_iterates,
     check_damping,
     check_start,
-    damp,
-    denoise_rows,
-    denoiser_input,
-    form_precision,
-    one_iteration,
-    second_moment,
-    start_state,
+    iterate_zero,
     warn_if_floored,
 )
 from ..bias import bias_of_margins
 from ..denoisers import as_pair
-from .shards import Shards, load_score, open_shards
-from .tasks import (
-    Checkpoint,
-    Tasks,
-    check_client,
-    check_cluster,
-    learns,
-    pickled,
-)
+from ..score import FisherScore
+from .blocks import Blocks
+from .tasks import Checkpoint, pickled
 
 
-@quiet
-def _denoiser_input(Y, r, A, given):
-    """Return P for the rows of a shard, beside r and A."""
-    B, Gamma, m = given
-    P = denoiser_input(Y, B, A, Gamma, m)
-    check_finite(P=P)
-    return P, r, A
+class ShardedScore(LinearOperator):
+    """The score Y~ of counts in blocks of rows, with counted biases, on a cluster.
 
-
-@quiet
-def _update(Y, given, m, F, denoiser, damping):
-    """Return the new rows of a shard, and what they add to the sums over all rows."""
-    P, r, A = given
-    estimate, jacobian = denoise_rows(P, r, F, denoiser)
-    A = damp(estimate, A, damping)
-    return A, (Y.T @ A, second_moment(A, m), jacobian * (len(P) / m))
-
-
-def _iterate(Y, r, A, given, *rest):
-    """Return what `_update` does, in one task."""
-    return _update(Y, _denoiser_input(Y, r, A, given), *rest)
-
-
-class _RowsOnWorkers(Tasks):
-    """Lines 4 to 7 of Algorithm 1 on shards, as `amptutorial.amp.update_rows`."""
-
-    def __init__(self, client, shards, r_u, r_v):
-        super().__init__(client)
-        self.shards, self.r_u = shards, r_u
-        self.r = [r_u[part] for part in shards.slices]
-        r_v, folder = self.share(r_v), str(shards.folder)
-        pairs = zip(shards.files, self.r, strict=True)
-        arguments = ((folder, *each, r_v) for each in pairs)
-        self.scores = self.spread(load_score, arguments)
-
-    def __call__(self, state, damping):
-        denoiser, m, Gamma = state.denoiser_u, len(self.r_u), state.Gamma_a
-        Q = second_moment(state.B, m)
-        check_finite(Q=Q)
-        F, floored = form_precision(Q, Gamma, self.r_u, denoiser)
-        A = [state.A[part] for part in self.shards.slices]
-        given = self.share((state.B, Gamma, m))
-        each = [(*one, given) for one in zip(self.scores, self.r, A, strict=True)]
-        task = _iterate
-        if learns(denoiser):  # from all rows, before any of them is updated
-            inputs, task = self.spread(_denoiser_input, each), _update
-            denoiser = self.refit(denoiser, inputs, F)
-            each = zip(self.scores, inputs, strict=True)
-        rest = m, F, denoiser, damping
-        updated = self.spread(task, ((*one, *rest) for one in each))
-        rows, (product, Q, jacobian) = self.collect(updated)
-        A = np.concatenate(rows)
-        return RowStep(HalfStep(F, A, jacobian, denoiser, floored), A, product, Q)
-
-
-def sharded_amp(
-    shards, denoiser, *, B0, n_iter=10, damping=0.0, checkpoints=None, client
-):
-    """Run `amptutorial.biased_low_rank_amp` on counts in shards, on a Dask cluster.
-
-    Y~ is the score of the counts with counted biases (`amptutorial.estimate_bias`). The
-    result is that of a single process, up to the order in which sums are formed.
+    What `amptutorial.FisherScore` is in one process: `amptutorial.biased_low_rank_amp`,
+    `amptutorial.baselines` and `scipy.sparse.linalg` take it.
 
     Parameters
     ----------
-    shards : Shards or path
-        See `write_shards`. All workers see the folder by the same path.
+    counts, client
+        As for `amptutorial.cluster.blocks.Blocks`.
+
+    Attributes
+    ----------
+    r_u, r_v : arrays (m,), (n,)
+        The biases, as from `amptutorial.estimate_bias`.
+
+    Raises
+    ------
+    ImportError, MemoryError, FileNotFoundError, TypeError
+        As `amptutorial.cluster.blocks.Blocks`.
+    ValueError
+        As there, and for a row or column without counts.
+    """
+
+    def __init__(self, counts, client):
+        blocks = counts if isinstance(counts, Blocks) else Blocks(counts, client)
+        self.r_u, self.r_v = bias_of_margins(*blocks.margins)
+        self.tasks, self.slices = blocks.tasks, blocks.slices
+        biases = [self.r_u[part] for part in self.slices]
+        r_v = self.tasks.share(self.r_v)
+        each = ((Z, r_u, r_v) for Z, r_u in zip(blocks.parts, biases, strict=True))
+        self.parts = self.tasks.spread(FisherScore, each)
+        super().__init__(np.dtype(np.float64), blocks.shape)
+
+    def _matmat(self, X):
+        """Return Y X, each block where it is."""
+        X = self.tasks.share(X)
+        products = self.tasks.spread(matmul, ((Y, X) for Y in self.parts))
+        return np.concatenate(self.tasks.client.gather(products))
+
+    def _rmatmat(self, X):
+        """Return Y^T X, added up in a tree."""
+        each = zip(self.parts, (X[part] for part in self.slices), strict=True)
+        return self.tasks.total(self.tasks.spread(_transposed_times, each)).result()[0]
+
+
+def sharded_amp(
+    counts, denoiser, *, B0, n_iter=10, damping=0.0, checkpoints=None, client
+):
+    """Run `amptutorial.biased_low_rank_amp` on a `ShardedScore`, with checkpoints.
+
+    The result is that of a single process, up to the order in which sums are formed.
+
+    Parameters
+    ----------
+    counts, client
+        As for `amptutorial.cluster.blocks.Blocks`.
     denoiser, B0, n_iter, damping
-        As for `amptutorial.biased_low_rank_amp`. The denoiser of the rows treats each
-        row by itself; what it learns from all rows, it learns from their `statistics`.
+        As for `amptutorial.biased_low_rank_amp`.
     checkpoints : path, optional
-        A folder: the last iteration is stored there, and a run with the same shards,
+        A folder: the last iterate is stored there, and a run with the same counts,
         denoiser, start and damping goes on from it. It is stored by `pickle`, so take
         no folder from someone whose code you would not run.
-    client : distributed.Client
-        Of the cluster. Its workers and its scheduler have this package.
 
     Returns
     -------
@@ -123,46 +99,44 @@ def sharded_amp(
 
     Raises
     ------
-    ImportError
-        If Dask is not installed, or a worker does not have this package.
-    MemoryError
-        If a worker may not use the memory that the largest shard takes.
-    FileNotFoundError, ValueError
-        For shards that are missing or changed, a row or column without counts, a
-        checkpoint that is damaged or of another run, and as
-        `amptutorial.biased_low_rank_amp`.
-    TypeError
-        For a denoiser that cannot be pickled, or one of the rows that overrides
-        `refit`, and for another client.
+    ImportError, MemoryError, FileNotFoundError, ValueError, TypeError
+        As `ShardedScore` and `amptutorial.biased_low_rank_amp`; for a checkpoint that
+        is damaged or of another run, and for one with a denoiser that cannot be
+        pickled.
 
     Warns
     -----
     IndefinitePrecisionWarning
         If F had to be floored in the last iteration.
     """
-    check_client(client)
-    if not isinstance(shards, Shards):
-        shards = open_shards(shards)
-    (m, n), n_iter = shards.shape, check_integer(n_iter, "n_iter", minimum=1)
-    r_u, r_v = bias_of_margins(shards.rows, shards.columns)
+    blocks, n_iter = Blocks(counts, client), check_integer(n_iter, "n_iter", minimum=1)
+    (m, n), (r_u, r_v) = blocks.shape, bias_of_margins(*blocks.margins)
     B0, denoiser = check_start(B0, m, n), as_pair(denoiser)
-    damping, as_bytes = check_damping(damping), pickled(denoiser, denoiser[:1])
-    parts = shards.checksum.encode(), as_bytes, B0.tobytes(), repr(damping).encode()
+    damping = check_damping(damping)
+    as_bytes = pickled(denoiser) if checkpoints else b""
+    given = as_bytes, B0.tobytes(), repr(damping).encode()
     others = "other counts, another denoiser, start or damping"
-    store = Checkpoint(checkpoints, parts, others)
-    iterate, state = store.load() or (None, start_state(B0, m, denoiser))
-    if state.k > n_iter:
+    store = Checkpoint(checkpoints, (blocks.fingerprint, *given), others)
+    last = store.load() or iterate_zero(B0, m, denoiser)
+    if last.k >= n_iter:
         raise ValueError(
-            f"n_iter is {n_iter}, and {store.path} is of iteration {state.k}"
+            f"n_iter is {n_iter}, and {store.path} is of iteration {last.k + 1}"
         )
-    floored = [iterate.floored_a or iterate.floored_b] if iterate else []
-    if state.k < n_iter:
-        check_cluster(client, shards, __name__)
-        rows = _RowsOnWorkers(client, shards, r_u, r_v)
-    left = range(state.k, n_iter)
+    floored = [last.floored_a or last.floored_b] if last.k >= 0 else []
+    if last.k < n_iter - 1:
+        Y = ShardedScore(blocks, client)
+        iterates = amp_iterates(Y, r_u, r_v, last, damping)
+    left = range(last.k + 1, n_iter)
     for _ in tqdm(left, desc="AMP on shards", unit=" iterations", leave=False):
-        iterate, state = quiet(one_iteration)(state, rows, r_v, damping)
-        floored.append(iterate.floored_a or iterate.floored_b)
-        store.save((iterate, state))
+        last = quiet(next)(iterates)
+        floored.append(last.floored_a or last.floored_b)
+        store.save(last)
     warn_if_floored(floored)
-    return AMPRun([iterate])
+    return AMPRun([last])
+
+
+# What workers do
+
+
+def _transposed_times(Y, X):
+    return (Y.T @ X,)

@@ -21,7 +21,7 @@ from scipy.sparse.linalg import LinearOperator
 from .._blocks import blocks
 from .._counts import sums
 from .._validation import check_finite
-from ..amp import denoise_rows, form_precision
+from ..amp import form_precision
 from ..bias import bias_of_margins
 from ..denoisers import as_pair
 from ..estimator import AMPEmbedding, rare_bursts
@@ -94,7 +94,7 @@ def sharded_embedding(shards, model, *, client, checkpoints=None):
     if model.channel == "bursts":
         raise ValueError("channel='bursts' needs all counts in one process")
     if not isinstance(model.denoiser, str):
-        pickled(model.denoiser, as_pair(model.denoiser))
+        pickled(as_pair(model.denoiser))
     if checkpoints is not None and model.random_state is None:
         raise ValueError(
             "random_state=None is another seed at every start, so that no fit goes on "
@@ -105,7 +105,7 @@ def sharded_embedding(shards, model, *, client, checkpoints=None):
     parameters = pickle.dumps(model.get_params(deep=False), protocol=4)
     parts = shards.checksum.encode(), parameters
     on = _OnWorkers(Checkpoint(checkpoints, parts, "other counts or another model"))
-    check_cluster(client, shards, __name__)
+    check_cluster(client, __name__, shards.files)
     tasks, folder = Tasks(client), str(shards.folder)
     parts = tasks.spread(load_counts, ((folder, shard) for shard in shards.files))
     Z = _Table(tasks, shards, parts)
@@ -262,7 +262,8 @@ class _RowStep:
         F, _ = form_precision(Q, Gamma, this.r, this.denoiser)
         given = tasks.share((columns, Q, Gamma))
         inputs = self.inputs(this, given)
-        denoiser = tasks.refit(this.denoiser, inputs, F)
+        P = tasks.client.gather([tasks.submit(itemgetter(0), each) for each in inputs])
+        denoiser = this.denoiser.refit(np.concatenate(P), this.r, F)
         moved = ((each, F, denoiser, given) for each in inputs)
         found = tasks.spread(_move, moved)
         sides, (safe, jacobian) = tasks.collect(found)
@@ -378,7 +379,7 @@ def _input(product, own, totals, this, given, parts):
 
 def _move(given, F, denoiser, shared):
     P, r, this, totals = given
-    estimate, jacobian = denoise_rows(P, r, F, denoiser)
+    estimate, jacobian = denoiser.denoise(P, r, F)
     parts = shared[0].parts(this.X, totals)
     side, safe = move_rows(this, estimate, parts)
     return side, (safe.sum(dtype=np.float64), jacobian * len(P))

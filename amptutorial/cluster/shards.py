@@ -18,7 +18,6 @@ from .._blocks import blocks
 from .._files import write_atomically
 from .._validation import check_counts, check_integer
 from ..bias import margins
-from ..score import FisherScore
 
 MANIFEST, MARGINS = "manifest.json", "margins.npz"
 PAIR_BYTES = 48  # of a shard while its score is formed: three copies, indices of int64
@@ -181,7 +180,7 @@ def open_shards(folder):
 
 
 def bytes_to_load(shard):
-    """Return how much memory `load_score` takes at most for the pairs of a shard.
+    """Return how much memory the score of a shard takes at most while it is formed.
 
     At most two thirds of it stay in use afterwards.
     """
@@ -203,8 +202,3 @@ def load_counts(folder, shard):
             f"{tuple(shard['shape'])}"
         )
     return Z
-
-
-def load_score(folder, shard, r_u, r_v):
-    """Return the score of a shard; raises what `load_counts` does."""
-    return FisherScore(load_counts(folder, shard), r_u, r_v)

@@ -11,7 +11,6 @@ from zipfile import BadZipFile
 import numpy as np
 
 from .._blocks import blocks
-from ..denoisers import Denoiser
 from .shards import bytes_to_load, write_arrays
 
 CHECKPOINT = "checkpoint.npz"
@@ -30,7 +29,7 @@ def check_client(client):
         raise TypeError(f"client must be a distributed.Client, got {client!r}")
 
 
-def check_cluster(client, shards, module):
+def check_cluster(client, module, files=()):
     """Refuse a cluster that cannot do the work, before it begins.
 
     Workers that join later are not checked.
@@ -40,7 +39,8 @@ def check_cluster(client, shards, module):
     ImportError
         Naming a worker, or the scheduler, that cannot import the `module`.
     MemoryError
-        Naming the largest shard, if a worker may not use the memory to load it.
+        Naming the largest of the `files` of shards, if a worker may not use the memory
+        to load it.
     """
     task = exec, f"import {module}", {}  # whose name needs no package
     found = client.run(*task, on_error="return")
@@ -54,8 +54,8 @@ def check_cluster(client, shards, module):
                 f"{where} cannot import {module} ({error}): run pip install "
                 "amptutorial[dask] there, with the version used here"
             ) from error
-    largest = max(shards.files, key=bytes_to_load)
-    need = bytes_to_load(largest)
+    largest = max(files, key=bytes_to_load, default=None)
+    need = bytes_to_load(largest) if largest else 0
     for where, worker in client.scheduler_info(n_workers=-1)["workers"].items():
         limit = worker["memory_limit"] or need  # none, or zero: no limit
         if limit < need:
@@ -66,21 +66,15 @@ def check_cluster(client, shards, module):
             )
 
 
-def pickled(denoisers, on_workers):
-    """Return denoisers as bytes, if workers can have those that are to be there."""
-    for denoiser in on_workers:
-        one = type(denoiser)
-        if one.refit is not Denoiser.refit:
-            raise TypeError(
-                f"the denoiser {one.__name__} overrides refit, which sees all rows at "
-                "once: let it define statistics and refit_from instead"
-            )
+def pickled(denoisers):
+    """Return denoisers as bytes, for a checkpoint."""
     try:
         return pickle.dumps(denoisers, protocol=4)
     except Exception as error:
         raise TypeError(
-            f"denoiser {denoisers!r} cannot be pickled, and so cannot reach a worker: "
-            f"define its class in a module, and keep data in it, no functions ({error})"
+            f"denoiser {denoisers!r} cannot be pickled, and so not be part of a "
+            "checkpoint: define its class in a module, and keep data in it, no "
+            f"functions ({error})"
         ) from error
 
 
@@ -194,30 +188,9 @@ class Tasks:
         total, *rows = self.client.gather([total, *rows])
         return rows, total
 
-    def refit(self, denoiser, inputs, F):
-        """Return the denoiser after it has learned from all rows.
-
-        `inputs` are futures of tuples that begin with P and r.
-        """
-        if not learns(denoiser):
-            return denoiser
-        learned = self.spread(_statistics, ((each, F, denoiser) for each in inputs))
-        statistics = self.total(learned).result()
-        return denoiser if statistics is None else denoiser.refit_from(statistics)
-
-
-def learns(denoiser):
-    """Return whether a denoiser learns from all rows, by `Denoiser.statistics`."""
-    return type(denoiser).statistics is not Denoiser.statistics
-
 
 def _given(value):
     return value
-
-
-def _statistics(given, F, denoiser):
-    P, r, *_ = given
-    return denoiser.statistics(P, r, F)
 
 
 def _add(parts):
