@@ -146,11 +146,11 @@ def test_the_walk_starts_where_the_guess_is_optimal(rng):
     F = precision(6, 10, rng)
     P, t = rows(100, F, rng)
     guess = rng.standard_normal(P.shape) * (rng.random(P.shape) < 0.5)
-    start = _lasso._solved_by(guess, P, t[:, None], F)
+    start = lasso_rows._solved_by(guess, P, t[:, None], F)
     np.testing.assert_allclose(solve_lasso_rows(start, t, F), guess, rtol=1e-12, atol=0)
     inside = np.abs(start - guess @ F)[guess == 0] / np.broadcast_to(t[:, None], P.shape)[guess == 0]
     assert inside.max() < 1
-    symmetric = _lasso._solved_by(np.zeros((1, 6)), np.full((1, 6), 3.0), np.ones((1, 1)), np.eye(6))
+    symmetric = lasso_rows._solved_by(np.zeros((1, 6)), np.full((1, 6), 3.0), np.ones((1, 1)), np.eye(6))
     assert len(np.unique(symmetric)) == 6  # no two bounds are met at one moment
 
 
@@ -176,7 +176,7 @@ def test_supports_that_differ_in_any_one_column_are_distinct():
     """Columns are read 32 at a time: none is left out, and none runs into those before."""
     pairs = itertools.combinations_with_replacement(range(70), 2)  # a pair (k, k) is column k alone
     support = np.array([[k in pair for k in range(70)] for pair in pairs])
-    distinct, which, counts = _lasso._distinct_rows(support)
+    distinct, which, counts = lasso_rows._distinct_rows(support)
     assert (counts == 1).all() and (distinct[which] == support).all()
 
 
@@ -186,7 +186,7 @@ def test_coordinate_descent_alone_solves_well_conditioned_rows(rng):
     F = np.eye(d) + 0.05 * np.triu(rng.choice([-1, 1], (d, d)), 1)
     F = 3 * (np.triu(F) + np.triu(F, 1).T)
     P, t = 3 * rng.standard_normal((200, d)), rng.uniform(0.5, 2, 200)
-    A = _lasso._coordinate_descent(P, t, F)
+    A = lasso_rows._coordinate_descent(P, t, F)
     assert 0.1 < (A == 0).mean() < 0.9
     assert worst_kkt(A, P, t, F) < 20 * EPS
 
@@ -205,7 +205,7 @@ def test_distinct_rows_where_an_index_has_few_bits(bits, rng, monkeypatch):
 
     monkeypatch.setattr(np, "unique", narrow_unique)
     monkeypatch.setattr(np, "arange", lambda *args, dtype=dtype: arange(*args, dtype=dtype))
-    distinct, which, counts = _lasso._distinct_rows(support)
+    distinct, which, counts = lasso_rows._distinct_rows(support)
     assert len(distinct) == len(expected) == 100 and {tuple(row) for row in distinct} == expected
     assert (distinct[which] == support).all() and counts.sum() == len(support)
 
@@ -265,7 +265,7 @@ def test_says_so_when_the_solution_is_not_optimal(rng, monkeypatch):
 def test_one_row_that_is_not_optimal_is_enough(rng, monkeypatch):
     F = precision(3, 10, rng)
     P, t = rows(4, F, rng)
-    walk = _lasso._walk_to_optimum
+    walk = lasso_rows._walk_to_optimum
     last = np.array([[0.0], [0.0], [0.0], [1.0]])
     monkeypatch.setattr(lasso_rows, "_walk_to_optimum", lambda *arguments: walk(*arguments) + last)
     with pytest.raises(np.linalg.LinAlgError, match="a row misses its optimality conditions"):
