@@ -102,7 +102,7 @@ def test_answers_that_are_wrong_pass_no_check_that_they_could_break(graded):
     found = records(graded[0])
     for name in set(hostile.ANSWERS) & set(found):
         checks = hostile.ANSWERS[name][2]
-        passed = {mark.name for mark in found[name].marks if mark.passed}
+        passed = {result.name for result in found[name].results if result.passed}
         assert not passed & checks, name
 
 

@@ -105,11 +105,7 @@ def draw_settings(rng):
 
 def _ball(radius, d):
     limits = (
-        Limit(
-            "In a wide ball the estimate is p F^-1",
-            {"radius": 1e5},
-            lambda P, r, F: np.linalg.solve(F, P.T).T,
-        ),
+        Limit("In a wide ball the estimate is p F^-1", {"radius": 1e5}, lambda P, r, F: np.linalg.solve(F, P.T).T),
         Limit(
             "In a tiny ball the estimate is p, cut to the length radius sqrt(r)",
             {"radius": 1e-7},

@@ -111,14 +111,7 @@ def embedding_gain(kept, held_out, denoiser, d, channel="counts"):
     """
     model = AMPEmbedding(d, denoiser=denoiser, channel=channel, random_state=0)
     model.fit(kept)
-    return heldout_gain(
-        kept,
-        held_out,
-        model.embedding_,
-        model.components_.T,
-        model.row_bias_,
-        model.column_bias_,
-    )
+    return heldout_gain(kept, held_out, model.embedding_, model.components_.T, model.row_bias_, model.column_bias_)
 
 
 def compare_on_text(path="denoiser.py", corpus="reviews", n_documents=7000, choices=3, d=10):
@@ -188,10 +181,7 @@ def promise_refit(trial):
         np.allclose(now, then, rtol=1e-9),
         "what frozen returns estimates otherwise than the denoiser that has learned: it should have the same prior",
     )
-    require(
-        np.array_equal(then, again),
-        "what frozen returns goes on learning: its refit should return itself",
-    )
+    require(np.array_equal(then, again), "what frozen returns goes on learning: its refit should return itself")
     if _has_tables(trial):
         for scale in SCALES:
             _require_learned_scale(trial, scale)
