@@ -44,7 +44,7 @@ def grade_class(submissions, rules, folder, jobs=2, isolate="none"):
     rest = []
     for submission in submissions:
         stored = _stored(folder, submission)
-        if stored is not None and stored.key == _key(submission, rules):
+        if stored is not None and stored.key == rules.key(submission):
             yield stored
         else:
             rest.append(submission)
@@ -92,7 +92,7 @@ def _judge(submission, rules, path, isolate):
     own = rules.for_student(submission.student)
     try:
         record = judge.grade_submission(submission.source, own, isolate, submission.helpers)
-        record = replace(record, key=_key(submission, rules))
+        record = replace(record, key=rules.key(submission))
     # nothing is stored; the worker has been killed on the way here
     except KeyboardInterrupt:
         return
@@ -101,11 +101,6 @@ def _judge(submission, rules, path, isolate):
         status = "the grader failed, not the submission: grade it again"
         record = Record(status, traceback=traceback.format_exc())
     write_atomically(path, replace(record, student=submission.student).to_json())
-
-
-def _key(submission, rules):
-    own = rules.for_student(submission.student)
-    return own.key(submission.source, submission.helpers)
 
 
 def _end_with_the_grader():

@@ -205,7 +205,7 @@ def choose(wanted=None, warn=print):
     ValueError
         If the wanted one cannot be had.
     """
-    problem = {None: bwrap_problem, "bwrap": bwrap_problem, "docker": docker_problem}.get(wanted, str)()
+    problem = "" if wanted == "none" else docker_problem() if wanted == "docker" else bwrap_problem()
     if wanted and problem:
         raise ValueError(f"--isolate {wanted}: {problem}")
     if wanted != "none" and not problem:

@@ -54,14 +54,14 @@ class Rules:
         """The assignment."""
         return assignments.assignment(self.number)
 
-    def key(self, source, helpers=None):
+    def key(self, submission):
         """Return, as a hash, what the checks of a submission depend on.
 
         These are the files, the seed, the limits, and the code of the checks. Points
         do not come in: others need no other run.
         """
-        rules = json.dumps([self.number, self.seed, self.limits])
-        return _digest(rules, repr(source), repr(helpers or {}), _checks())
+        rules = json.dumps([self.number, self.for_student(submission.student).seed, self.limits])
+        return _digest(rules, repr(submission.source), repr(submission.helpers), _checks())
 
     def for_student(self, student):
         """Return these rules with the seed of one student."""

@@ -4,6 +4,7 @@ import os
 import socket
 import tempfile
 import time
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -242,7 +243,7 @@ class RemoteDenoiser(Denoiser):
 
 
 # of the answer of a method, from the shapes of its arguments
-SHAPES = {
+SHAPES: dict[str, Callable] = {
     "estimate": lambda P, r, F: P,
     "mean_jacobian": lambda P, r, F: F,
     "denoise": lambda P, r, F: {"the estimate of denoise": P, "the Jacobian of denoise": F},
