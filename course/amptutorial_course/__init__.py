@@ -1,4 +1,4 @@
 """Assignments on denoisers, and the grader that judges them.
 
-The mathematics is in `amptutorial`, which this distribution needs.
+The mathematics, and the checks that are asked, are in `amptutorial`.
 """

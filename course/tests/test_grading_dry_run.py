@@ -8,10 +8,10 @@ import nbformat
 import pytest
 import yaml
 from amptutorial_course.assignments import ASSIGNMENTS, check_assignment
-from amptutorial_course.grading import __main__, isolation, judge
+from amptutorial_course.grading import isolation, judge
 from amptutorial_course.grading.__main__ import main
-from amptutorial_course.grading.rules import LIMITS, public_rules
-from grading_samples import GRADING, HOSTILE, RIGHT, STARTER, grade
+from amptutorial_course.grading.rules import LIMITS
+from grading_samples import GRADING, HOSTILE, RIGHT, STARTER, grade, total
 from nbformat.v4 import new_code_cell, new_notebook
 
 
@@ -75,7 +75,7 @@ def test_a_module_beside_the_denoiser_is_found_and_replaces_no_library(rules):
     source = source.replace("np.linalg.inv", "parts.helper.inverse")
     helpers = {"parts/helper.py": b"import numpy\ninverse = numpy.linalg.inv\n", "scipy.py": b"raise SystemExit\n"}
     record = judge.grade_submission(source.encode(), rules, helpers=helpers)
-    assert (record.status, record.total) == ("graded", 100)
+    assert (record.status, total(record)) == ("graded", 100)
     assert "No module named 'parts'" in grade(source, rules).status
 
 
@@ -87,9 +87,7 @@ def test_a_notebook_earns_what_its_class_earns(tmp_path, capsys):
 
 
 def test_an_endless_loop_ends_at_the_desk_too(tmp_path, capsys, monkeypatch):
-    rules = public_rules(1)
-    rules.limits["seconds_per_call"] = 2
-    monkeypatch.setattr(__main__, "public_rules", lambda number: rules)
+    monkeypatch.setitem(LIMITS, "seconds_per_call", 2)
     path = tmp_path / "denoiser.py"
     path.write_text(HOSTILE["an endless loop at import"])
     assert "gave no answer within 2 s: an endless loop?" in dry_run(path, capsys)[1]

@@ -16,7 +16,7 @@ import pytest
 from amptutorial_course.assignments import ASSIGNMENTS
 from amptutorial_course.grading import gradescope, isolation
 from amptutorial_course.grading.__main__ import main
-from amptutorial_course.grading.rules import load_rules
+from amptutorial_course.grading.rules import SEED_VARIABLE, load_rules
 from grading_samples import GRADING, RIGHT, STARTER, WRONG
 
 TASK = ASSIGNMENTS[1]
@@ -27,7 +27,9 @@ def autograder(tmp_path_factory):
     """Return the folder that is /autograder there, after the archive has been unpacked."""
     root = tmp_path_factory.mktemp("gradescope")
     path = root / "autograder.zip"
-    assert main(["--gradescope", str(path), "--assignment", "1", "--config", str(GRADING), "--seed", "hush"]) == 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(SEED_VARIABLE, "hush")
+        assert main(["--gradescope", str(path), "--assignment", "1", "--config", str(GRADING)]) == 0
     with zipfile.ZipFile(path) as archive:
         archive.extractall(root / "source")
     shutil.copy(root / "source/run_autograder", root / "run_autograder")
@@ -66,18 +68,18 @@ def test_gradescope_s_harness_gets_a_result_for_each_check(autograder):
     assert wrong["score"] == 100 - sum(TASK.points[name] for name in failed)
     both = harness(autograder, {"denoiser.py": RIGHT, "old/denoiser.py": STARTER})
     assert both["score"] == 0 and both["output"].startswith("which file is denoiser.py")
-    assert {test["visibility"] for test in both["tests"]} == {"after_published"}
+    assert both["visibility"] == "after_published"
     assert "hush" not in json.dumps([right, wrong, both])
 
 
 def test_the_archive_has_what_the_harness_needs_and_no_solution(autograder):
     source = autograder / "source"
     assert {path.name for path in source.iterdir()} == {
-        "setup.sh", "run_autograder", "rules.yml", "requirements.txt", "package"
+        "setup.sh", "run_autograder", "rules.json", "requirements.txt", "package"
     }  # fmt: skip
     assert {path.name for path in (source / "package").iterdir()} == {"amptutorial", "amptutorial_course"}
     assert not [path for path in source.rglob("*") if "solutions" in path.parts or path.suffix == ".ipynb"]
-    assert str(load_rules(GRADING, 1, "hush").seed) in (source / "rules.yml").read_text()
+    assert str(load_rules(GRADING, 1, "hush").seed) in (source / "rules.json").read_text()
     lines = (source / "requirements.txt").read_text().splitlines()
     assert {"numpy", "scipy", "PyYAML"} <= {line.split("==")[0] for line in lines}
 
@@ -102,7 +104,7 @@ def test_the_image_is_set_up_with_the_python_of_here(autograder, tmp_path):
     said = (tmp_path / "said").read_text()
     assert "install -y --no-install-recommends bubblewrap" in said
     assert f"uv venv --python {sys.version_info.major}.{sys.version_info.minor} /autograder/venv" in said
-    assert "-r /autograder/source/requirements.txt" in said and "chmod 600 /autograder/source/rules.yml" in said
+    assert "-r /autograder/source/requirements.txt" in said and "chmod 600 /autograder/source/rules.json" in said
 
 
 def test_every_member_of_a_group_has_the_same_hidden_settings(tmp_path):

@@ -60,7 +60,6 @@ def graded(tmp_path_factory):
     outside = folder / "outside"
     hand_in(outside / "submissions", neighbour="# SECRET")
     (outside / "secret.txt").write_text("SECRET,1\n2,3\n")
-    (outside / "secret.mtx").write_text("%%MatrixMarket matrix array real general\n% SECRET\n1 1\n1.0\n")
     (outside / "treasure.py").write_text("print('SECRET')\n")
     (outside / "grades.csv").write_text("student,total\n")
     data = {"seed": 20240, "limits": LIMITS | {"seconds": SECONDS, "seconds_per_call": 10}}
@@ -84,7 +83,7 @@ def records(folder):
 
 
 def test_there_are_enough_of_them():
-    assert len(sources(Path())) >= 80
+    assert len(sources(Path())) >= 60
 
 
 def test_everybody_has_a_row_and_nobody_points_that_are_not_earned(graded):
@@ -102,7 +101,7 @@ def test_answers_that_are_wrong_pass_no_check_that_they_could_break(graded):
     found = records(graded[0])
     for name in set(hostile.ANSWERS) & set(found):
         checks = hostile.ANSWERS[name][2]
-        passed = {mark.name for mark in found[name].marks if mark.passed}
+        passed = {result.name for result in found[name].results if result.passed}
         assert not passed & checks, name
 
 

@@ -2,12 +2,10 @@
 
 import errno
 import os
-import signal
-from dataclasses import replace
 
 from amptutorial_course.grading import __main__ as command_line
 from amptutorial_course.grading import classroom
-from amptutorial_course.grading.record import make_record
+from amptutorial_course.grading.record import Record
 from amptutorial_course.grading.worker.limits import limit_memory
 from grading_samples import GRADING
 from test_grading_class import hand_in, read
@@ -24,7 +22,7 @@ def test_a_class_of_five_hundred(tmp_path, monkeypatch):
 
     def judged(submissions, rules, *more):
         for each in submissions:
-            yield replace(make_record(rules.task, each.source), student=each.student, key="of its files")
+            yield Record(each.source, student=each.student, key="of its files")
 
     monkeypatch.setattr(classroom, "run_judges", judged)
     for number in range(500):
@@ -33,15 +31,6 @@ def test_a_class_of_five_hundred(tmp_path, monkeypatch):
     table = read(tmp_path / "grades.csv")
     assert len(table) == 500
     assert {row["status"] for row in table.values()} == {"no Python file and no notebook was handed in"}
-
-
-def test_an_interruption_after_the_judges_is_told_in_a_sentence(tmp_path, capsys, monkeypatch):
-    hand_in(tmp_path / "submissions", student_1="x = 1\n")
-    monkeypatch.setattr(command_line, "_write_results", lambda *arguments: signal.raise_signal(signal.SIGTERM))
-    assert run(tmp_path) == 130
-    assert capsys.readouterr().err.endswith("Interrupted: the same command goes on from here.\n")
-    monkeypatch.undo()
-    assert run(tmp_path) == 0
 
 
 def test_a_full_disk_is_told_in_a_sentence_and_nothing_is_lost(tmp_path, capsys, monkeypatch):

@@ -56,7 +56,7 @@ def test_what_cannot_be_graded_is_named_with_its_reason(tmp_path):
     found = {name: each.source for name, each in collected(tmp_path).items()}
     assert found.pop("good") == b"y = 2" and found.pop("alone") == b"x = 1"
     assert {name: text.split(":")[0] for name, text in found.items()} == {
-        "damaged": "the archive cannot be read",
+        "damaged": "damaged.zip cannot be read",
         "empty": "no Python file and no notebook was handed in",
         "folder": "no Python file and no notebook was handed in",
         "friend": "friend was handed in",
@@ -65,7 +65,7 @@ def test_what_cannot_be_graded_is_named_with_its_reason(tmp_path):
         "linked": "denoiser.py is a symbolic link",
         "notes": "notes.txt was handed in",
         "pipe": "denoiser.py is not a regular file",
-        "twice": "twice was handed in 2 times",
+        "twice": "twice was handed in more than once",
     }
 
 
@@ -159,7 +159,7 @@ def test_more_that_archives_can_do(tmp_path):
     found = {name: each.source.split(":")[0] for name, each in collected(tmp_path).items()}
     assert found == {
         "bzip": "the archive is packed in an unusual way",
-        "damaged": "the archive cannot be read",
+        "damaged": "damaged.zip cannot be read",
         "double": "denoiser.py is in the archive twice",
         "linked": "denoiser.py is a symbolic link",
     }
@@ -254,7 +254,7 @@ def test_an_operator_at_the_start_of_a_line_is_no_command():
     assert names["Mine"].found == 7 % 4
 
 
-def test_a_notebook_gives_each_line_once_with_all_that_changes_a_name():
+def test_a_notebook_gives_all_that_changes_a_name():
     cells = [
         "try:\n    import absent\nexcept ImportError:\n    absent = None\n    def spare():\n        return 3",
         "n = 1; n += 1; table = {}\ntable['kept'] = n; print('twice')",
@@ -265,7 +265,7 @@ def test_a_notebook_gives_each_line_once_with_all_that_changes_a_name():
     source, names = notebook_source(notebook(*cells)), {}
     exec(source, names)
     assert names["Mine"].found == (2, {"kept": 2}, 3, None) and names["Mine"].later == 4
-    assert b"lost" not in source and source.count(b"print") == 1
+    assert b"lost" not in source and b"print" not in source
 
 
 def test_a_long_notebook_is_read_once(monkeypatch):

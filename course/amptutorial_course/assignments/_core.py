@@ -197,9 +197,8 @@ class Assignment:
         wrong = sorted(names.symmetric_difference(self.points))
         if wrong or total != 100:
             raise ValueError(
-                f"the points of assignment {self.number} must name every check that is "
-                f"graded, and sum to 100; the sum is {total:g}, and missing or unknown "
-                f"are: {', '.join(wrong) or 'none'}"
+                f"the points of assignment {self.number} must name every check that is graded, and sum to 100: "
+                f"the sum is {total:g}; missing or unknown: {', '.join(wrong) or 'none'}"
             )
 
     @property
@@ -215,16 +214,12 @@ class Assignment:
     def _rng(self, seed):
         # a list of seeds is padded with zeros, so that [1] and [1, 0] are the same:
         # hence the 1 before the seed
-        own = [] if seed is None else [1, seed]
+        own = [] if seed is None else [1, check_integer(seed, "seed")]
         return np.random.default_rng([self.number, *own])
 
     def public(self):
         """Return the settings that students see."""
         return self.draw_settings(self._rng(None))
-
-    def hidden(self, seed):
-        """Return the settings that the grader draws from `seed`."""
-        return self.draw_settings(self._rng(check_integer(seed, "seed")))
 
     def trials(self, make, *, seed=None, count_lines=count_lines):
         """Return a `Trial` for each setting, public or hidden.

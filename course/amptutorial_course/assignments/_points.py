@@ -9,45 +9,24 @@ ESSENTIAL = ("optimality", "limits", "tweedie", "heldout")
 
 MINIMISER = {
     # the contract of every denoiser
-    "shapes": 3,
-    "no_mutation": 3,
-    "deterministic": 3,
-    "row_independence": 4,
-    "hard_inputs": 6,
-    "speed": 5,
+    **{"shapes": 3, "no_mutation": 3, "deterministic": 3, "row_independence": 4, "hard_inputs": 6, "speed": 5},
     # the estimate
-    "optimality": 20,
-    "frequency_scaling": 8,
-    "limits": 6,
+    **{"optimality": 20, "frequency_scaling": 8, "limits": 6},
     # the Jacobian
-    "jacobian": 15,
-    "jacobian_symmetric": 4,
-    "lipschitz": 4,
+    **{"jacobian": 15, "jacobian_symmetric": 4, "lipschitz": 4},
     # the penalty
-    "penalty": 6,
+    **{"penalty": 6},
     # in AMP
-    "state_evolution": 5,
-    "prediction": 8,
+    **{"state_evolution": 5, "prediction": 8},
 }
 
 POSTERIOR_MEAN = {
     # the contract of every denoiser
-    "shapes": 3,
-    "no_mutation": 3,
-    "deterministic": 3,
-    "row_independence": 4,
-    "hard_inputs": 8,
-    "speed": 5,
+    **{"shapes": 3, "no_mutation": 3, "deterministic": 3, "row_independence": 4, "hard_inputs": 8, "speed": 5},
     # the estimate
-    "tweedie": 18,
-    "nishimori": 6,
-    "frequency_scaling": 8,
-    "limits": 6,
+    **{"tweedie": 18, "nishimori": 6, "frequency_scaling": 8, "limits": 6},
     # the Jacobian
-    "jacobian": 15,
-    "jacobian_symmetric": 4,
-    "lipschitz": 4,
+    **{"jacobian": 15, "jacobian_symmetric": 4, "lipschitz": 4},
     # in AMP
-    "state_evolution": 5,
-    "prediction": 8,
+    **{"state_evolution": 5, "prediction": 8},
 }

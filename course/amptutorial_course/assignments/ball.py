@@ -105,11 +105,7 @@ def draw_settings(rng):
 
 def _ball(radius, d):
     limits = (
-        Limit(
-            "In a wide ball the estimate is p F^-1",
-            {"radius": 1e5},
-            lambda P, r, F: np.linalg.solve(F, P.T).T,
-        ),
+        Limit("In a wide ball the estimate is p F^-1", {"radius": 1e5}, lambda P, r, F: np.linalg.solve(F, P.T).T),
         Limit(
             "In a tiny ball the estimate is p, cut to the length radius sqrt(r)",
             {"radius": 1e-7},
@@ -164,26 +160,14 @@ ASSIGNMENT = Assignment(
     ),
     points={
         # the contract of every denoiser
-        "shapes": 3,
-        "no_mutation": 4,
-        "deterministic": 3,
-        "row_independence": 4,
-        "hard_inputs": 5,
-        "speed": 5,
+        **{"shapes": 3, "no_mutation": 4, "deterministic": 3, "row_independence": 4, "hard_inputs": 5, "speed": 5},
         # the estimates of both classes
-        "optimality": 9,
-        "tweedie": 9,
-        "nishimori": 4,
-        "frequency_scaling": 6,
-        "limits": 8,
+        **{"optimality": 9, "tweedie": 9, "nishimori": 4, "frequency_scaling": 6, "limits": 8},
         # the Jacobian
-        "jacobian": 14,
-        "jacobian_symmetric": 4,
-        "lipschitz": 5,
+        **{"jacobian": 14, "jacobian_symmetric": 4, "lipschitz": 5},
         # the penalty
-        "penalty": 4,
+        **{"penalty": 4},
         # in AMP
-        "state_evolution": 7,
-        "prediction": 6,
+        **{"state_evolution": 7, "prediction": 6},
     },
 )

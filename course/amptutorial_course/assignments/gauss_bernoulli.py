@@ -80,20 +80,12 @@ def _setting(density, variance, d):
     gaussian = GaussianPosterior(variance).estimate
     limits = [
         Limit("If no entry is zero, u is Gaussian", {"density": 1 - 1e-9}, gaussian),
-        Limit(
-            "If u has next to no variance, the estimate is zero",
-            {"variance": 1e-12},
-            lambda P, r, F: 0 * P,
-        ),
+        Limit("If u has next to no variance, the estimate is zero", {"variance": 1e-12}, lambda P, r, F: 0 * P),
     ]
     # in more dimensions the rows tried are so clear that they refute even this density
     if d == 1:
         limits.append(
-            Limit(
-                "If all entries are zero, the estimate is zero",
-                {"density": 1e-300},
-                lambda P, r, F: 0 * P,
-            )
+            Limit("If all entries are zero, the estimate is zero", {"density": 1e-300}, lambda P, r, F: 0 * P)
         )
     params = {"density": density, "variance": variance}
     belief = SparsePrior(SparseEntries(**params))

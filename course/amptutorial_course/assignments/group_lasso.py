@@ -53,16 +53,9 @@ def draw_settings(rng):
 def _setting(strength, d):
     limits = (
         Limit(
-            "Without a penalty the estimate is p F^-1",
-            {"strength": 1e-7},
-            lambda P, r, F: np.linalg.solve(F, P.T).T,
+            "Without a penalty the estimate is p F^-1", {"strength": 1e-7}, lambda P, r, F: np.linalg.solve(F, P.T).T
         ),
-        Limit(
-            "With a large strength every row is exactly zero",
-            {"strength": 1e6},
-            lambda P, r, F: 0 * P,
-            0.0,
-        ),
+        Limit("With a large strength every row is exactly zero", {"strength": 1e6}, lambda P, r, F: 0 * P, 0.0),
     )
     if d == 1:
         text, same = "In one dimension it is the lasso", {"strength": strength}

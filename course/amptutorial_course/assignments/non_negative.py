@@ -81,16 +81,8 @@ def draw_settings(rng):
 
 def _setting(strength, d):
     limits = (
-        Limit(
-            "Without strength the estimate is that of non-negative least squares",
-            {"strength": 1e-7},
-            least_squares,
-        ),
-        Limit(
-            "With an infinite strength the estimate is zero",
-            {"strength": 1e9},
-            lambda P, r, F: 0 * P,
-        ),
+        Limit("Without strength the estimate is that of non-negative least squares", {"strength": 1e-7}, least_squares),
+        Limit("With an infinite strength the estimate is zero", {"strength": 1e9}, lambda P, r, F: 0 * P),
     )
     belief = SquaresOfTopics(strength)
     return DenoiserSetting("NonNegativeRows", {"strength": strength}, belief, d, limits)

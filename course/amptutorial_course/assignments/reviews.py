@@ -111,14 +111,7 @@ def embedding_gain(kept, held_out, denoiser, d, channel="counts"):
     """
     model = AMPEmbedding(d, denoiser=denoiser, channel=channel, random_state=0)
     model.fit(kept)
-    return heldout_gain(
-        kept,
-        held_out,
-        model.embedding_,
-        model.components_.T,
-        model.row_bias_,
-        model.column_bias_,
-    )
+    return heldout_gain(kept, held_out, model.embedding_, model.components_.T, model.row_bias_, model.column_bias_)
 
 
 def compare_on_text(path="denoiser.py", corpus="reviews", n_documents=7000, choices=3, d=10):
@@ -140,22 +133,17 @@ def compare_on_text(path="denoiser.py", corpus="reviews", n_documents=7000, choi
     """
     from amptutorial.corpus import load_docstrings, load_movie_reviews
 
-    make, gains = maker(load_submission(path)), []
+    make, leads, lines = maker(load_submission(path)), [], ["choice   Gaussian      yours       lead"]
     for choice in range(choices):
-        if corpus == "docstrings":
-            counts = load_docstrings().counts
-        else:
-            counts = load_movie_reviews(n_documents=n_documents, random_state=choice).counts
-        kept, held_out, _, _ = hold_out(counts, HELD_OUT, np.random.default_rng(choice))
-        gains.append(
-            [embedding_gain(kept, held_out, each, d, "damped") for each in ("posterior", make("ReviewDenoiser"))]
-        )
-    gaussian, own = np.transpose(gains)
-    lead = own - gaussian
-    rows = [f"{'choice':>6}  {'Gaussian':>9}  {'yours':>9}  {'lead':>9}"]
-    rows += [f"{k:>6}  {a:9.4f}  {b:9.4f}  {b - a:+9.4f}" for k, (a, b) in enumerate(gains)]
-    error = lead.std(ddof=1) / np.sqrt(choices)
-    return "\n".join([*rows, f"lead in nats per count: {lead.mean():+.4f} +- {error:.4f}"])
+        reviews = {"n_documents": n_documents, "random_state": choice}
+        found = load_docstrings() if corpus == "docstrings" else load_movie_reviews(**reviews)
+        kept, held_out, _, _ = hold_out(found.counts, HELD_OUT, np.random.default_rng(choice))
+        denoisers = "posterior", make("ReviewDenoiser")
+        gaussian, own = (embedding_gain(kept, held_out, each, d, "damped") for each in denoisers)
+        leads.append(own - gaussian)
+        lines.append(f"{choice:>6} {gaussian:10.4f} {own:10.4f} {leads[-1]:+10.4f}")
+    error = np.std(leads, ddof=1) / np.sqrt(choices)
+    return "\n".join([*lines, f"lead in nats per count: {np.mean(leads):+.4f} +- {error:.4f}"])
 
 
 def _has_own_belief(trial):
@@ -188,10 +176,7 @@ def promise_refit(trial):
         np.allclose(now, then, rtol=1e-9),
         "what frozen returns estimates otherwise than the denoiser that has learned: it should have the same prior",
     )
-    require(
-        np.array_equal(then, again),
-        "what frozen returns goes on learning: its refit should return itself",
-    )
+    require(np.array_equal(then, again), "what frozen returns goes on learning: its refit should return itself")
     if _has_tables(trial):
         for scale in SCALES:
             _require_learned_scale(trial, scale)
@@ -214,9 +199,8 @@ def _require_learned_scale(trial, scale):
     )
     require(
         own <= WORSE * gaussian,
-        f"after {2 * LESSONS} calls of refit on rows of length {rows.length:g} and "
-        f"{rows.length / 10:g} the mean square error is {own:.4g} for further such "
-        f"rows; the Gaussian posterior mean that knows their variance has "
+        f"after {2 * LESSONS} calls of refit on rows of length {rows.length:g} and {rows.length / 10:g} the mean "
+        f"square error is {own:.4g} for further such rows; the Gaussian posterior mean that knows their variance has "
         f"{gaussian:.4g}. Does each step of learning raise the likelihood?",
     )
 
@@ -242,11 +226,10 @@ def promise_heldout(trial):
     )
     require(
         own >= BETTER * gaussian,
-        f"on {N_TABLES} tables in which one row of five is ten times as long as the "
-        f"others the held-out gain is {own:.4f} nats per count; with the Gaussian "
-        f"posterior mean it is {gaussian:.4f}, and {BETTER * gaussian:.4f} is asked "
-        "for. Does refit return what it has learned, and can the prior tell long rows "
-        "from short ones?",
+        f"on {N_TABLES} tables in which one row of five is ten times as long as the others the held-out gain is "
+        f"{own:.4f} nats per count; with the Gaussian posterior mean it is {gaussian:.4f}, and "
+        f"{BETTER * gaussian:.4f} is asked for. Does refit return what it has learned, and can the prior tell long "
+        "rows from short ones?",
     )
     return f"held-out gain {own:.4f}, with the Gaussian posterior mean {gaussian:.4f}"
 
@@ -307,24 +290,15 @@ ASSIGNMENT = OpenProject(
     by_hand=False,
     points={
         # what it is for, and how it learns
-        "heldout": 16,
-        "refit": 4,
+        **{"heldout": 16, "refit": 4},
         # the contract of every denoiser
-        "shapes": 3,
-        "no_mutation": 4,
-        "deterministic": 4,
-        "row_independence": 5,
-        "hard_inputs": 8,
-        "speed": 6,
+        **{"shapes": 3, "no_mutation": 4, "deterministic": 4, "row_independence": 5, "hard_inputs": 8, "speed": 6},
         # the estimate
-        "frequency_scaling": 8,
-        "lipschitz": 6,
+        **{"frequency_scaling": 8, "lipschitz": 6},
         # the Jacobian
-        "jacobian": 14,
-        "jacobian_symmetric": 4,
+        **{"jacobian": 14, "jacobian_symmetric": 4},
         # in AMP
-        "state_evolution": 8,
-        "prediction": 10,
+        **{"state_evolution": 8, "prediction": 10},
     },
     written={"report": 100},
 )

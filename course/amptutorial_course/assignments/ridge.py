@@ -36,16 +36,8 @@ def draw_settings(rng):
 
 def _setting(strength, d):
     limits = (
-        Limit(
-            "With hardly a penalty it is p F^-1",
-            {"strength": 1e-7},
-            lambda P, r, F: np.linalg.solve(F, P.T).T,
-        ),
-        Limit(
-            "With an infinite penalty the estimate is zero",
-            {"strength": 1e9},
-            lambda P, r, F: 0 * P,
-        ),
+        Limit("With hardly a penalty it is p F^-1", {"strength": 1e-7}, lambda P, r, F: np.linalg.solve(F, P.T).T),
+        Limit("With an infinite penalty the estimate is zero", {"strength": 1e9}, lambda P, r, F: 0 * P),
     )
     params = {"strength": strength}
     return DenoiserSetting("RidgeByHand", params, SquaredNorm(strength), d, limits)
@@ -56,12 +48,6 @@ ASSIGNMENT = Assignment(
     "ridge",
     "ridge by hand",
     draw_settings,
-    Experiment(
-        "RidgeByHand",
-        {"strength": 3.0},
-        GaussianRows(1.0),
-        d=3,
-        bias=DiscreteBias([0.3, 1.7]),
-    ),
+    Experiment("RidgeByHand", {"strength": 3.0}, GaussianRows(1.0), d=3, bias=DiscreteBias([0.3, 1.7])),
     points=MINIMISER,
 )

@@ -3,9 +3,7 @@
 import argparse
 import contextlib
 import os
-import signal
 import sys
-import time
 from pathlib import Path
 
 # One thread per process, decided before the judges load NumPy: the processes are what
@@ -18,35 +16,37 @@ from tqdm import tqdm  # noqa: E402
 from amptutorial._files import write_atomically  # noqa: E402
 from amptutorial._validation import check_integer  # noqa: E402
 
-from ..assignments import assignment  # noqa: E402
 from . import classroom, gradebook, isolation, judge, pages  # noqa: E402
 from .gradescope import write_autograder  # noqa: E402
-from .rules import SEED_VARIABLE, default_path, load_rules, public_rules  # noqa: E402
+from .record import Record  # noqa: E402
+from .rules import LIMITS, SEED_VARIABLE, Rules, default_path, load_rules  # noqa: E402
 from .submissions import collect_submissions, read_submission  # noqa: E402
+
+
+def warn(text):
+    """Print a text where errors are printed."""
+    print(text, file=sys.stderr)
 
 
 def main(arguments=None):
     """Run the grader and return its exit status."""
     options = _parser().parse_args(arguments)
     if not hasattr(os, "killpg"):
-        print("the grader needs Linux or macOS; on Windows: WSL", file=sys.stderr)
+        warn("the grader needs Linux or macOS; on Windows: WSL")
         return 1
     try:
         if options.nbgrader:
             return _write_course(options)
         if options.assignment is None:
             raise ValueError("name the assignment: --assignment N")
-        if options.dry_run:
-            return _dry_run(options)
         if options.gradescope:
             return _write_autograder(options)
-        with _signals_interrupt():
-            return _grade(options)
+        return _dry_run(options) if options.dry_run else _grade(options)
     except KeyboardInterrupt:
-        print("Interrupted: the same command goes on from here.", file=sys.stderr)
+        warn("Interrupted: the same command goes on from here.")
         return 130
     except (OSError, ValueError, TypeError) as error:
-        print(error, file=sys.stderr)
+        warn(error)
         return 1
 
 
@@ -54,86 +54,65 @@ def _write_course(options):
     """Write the assignments as a course for nbgrader."""
     from .nbgrader import export_course  # takes seconds to be imported
 
-    names = export_course(options.nbgrader, options.config or default_path())
-    print(f"{len(names)} assignments: {options.nbgrader / 'README.md'} says how to go on")
+    export_course(options.nbgrader, options.config or default_path())
+    print(f"how to go on: {options.nbgrader / 'README.md'}")
     return 0
 
 
 def _write_autograder(options):
     """Write the archive that Gradescope is given for one assignment."""
-    rules = _rules(options)
-    write_autograder(options.gradescope, rules)
-    print(f"for Gradescope, assignment {rules.number}: {options.gradescope}")
+    write_autograder(options.gradescope, _rules(options))
+    print(f"for Gradescope: {options.gradescope}")
     return 0
 
 
 def _dry_run(options):
     """Print the report of one file on the public settings, run as the grader does."""
-    task, rules = assignment(options.assignment), public_rules(options.assignment)
-    size = rules.limits["file_kilobytes"]
-    submission = read_submission(options.dry_run, task.class_names, size)
-    isolate = _isolation(options)
+    rules, isolate = Rules(options.assignment, None, LIMITS), isolation.choose(options.isolate, warn)
+    task = rules.task
+    submission = read_submission(options.dry_run, task.class_names, rules.limits["file_kilobytes"])
     record = judge.grade_submission(submission.source, rules, isolate, submission.helpers)
     if submission.note:
         print(submission.note)
-    print(judge.as_report(record, f"Assignment {task.number}, {task.title}"))
+    print(judge.as_report(record, task))
     if record.printed:
         print(f"The end of what was printed:\n{record.printed}")
-    print(f"{record.total:g} of 100 points on the public settings, isolated: {isolate}")
-    return 0 if all(mark.passed for mark in record.marks) else 1
+    print(f"{record.total(task):g} of 100 points on the public settings, isolated: {isolate}")
+    return 0 if all(mark.result.passed for mark in record.marks(task)) else 1
 
 
 def _rules(options):
     """Return the rules of a class, and warn if students could know its seed."""
     path = options.config or default_path()
-    rules = load_rules(path, options.assignment, options.seed)
+    rules = load_rules(path, options.assignment)
     if rules.seed_is_public:
-        print(
-            f"the seed in {path} is public, and students can try the hidden settings: "
-            "write a secret into a file and name it there as seed_file, or set "
-            f"{SEED_VARIABLE}",
-            file=sys.stderr,
-        )
+        advice = f"write a secret into a file and name it there as seed_file, or set {SEED_VARIABLE}"
+        warn(f"the seed in {path} is public, and students can try the hidden settings: {advice}")
     return rules
-
-
-def _isolation(options):
-    """Return the kind of isolation, and warn if it is none."""
-    isolate, warning = isolation.choose(options.isolate)
-    if warning:
-        print(warning, file=sys.stderr)
-    return isolate
 
 
 def _grade(options):
     """Grade a class and write all files, also those of an unfinished run."""
     check_integer(options.jobs, "--jobs", minimum=1)
     _check_places(options)
-    rules, isolate = _rules(options), _isolation(options)
-    size = rules.limits["file_kilobytes"]
-    class_names = rules.task.class_names
-    submissions = collect_submissions(options.submissions, class_names, size)
+    rules, isolate = _rules(options), isolation.choose(options.isolate, warn)
+    submissions = collect_submissions(options.submissions, rules.task.class_names, rules.limits["file_kilobytes"])
     folder = options.out.parent / f"{options.out.stem}_files"
     graded = classroom.grade_class(submissions, rules, folder / "results", options.jobs, isolate)
-    records = {each.student: classroom.waiting(each, rules) for each in submissions}
+    records = {each.student: Record("not graded yet", student=each.student) for each in submissions}
     try:
-        _follow(graded, records, options.out, rules.task)
+        with contextlib.closing(graded):  # which ends the judges that are still at work
+            for record in tqdm(graded, total=len(records), unit="submission", disable=None):
+                records[record.student] = record
     finally:
         _write_results(records.values(), options.out, folder, rules.task)
-    print(f"{len(records)} submissions graded: {options.out}")
-    print(f"a page for each student: {folder / 'feedback'}")
-    notes = [f"{each.student}: {each.note}" for each in submissions if each.note]
-    print(*notes, sep="\n", end="\n" if notes else "")
-    complete = _fill_in(records.values(), options)
+    print(f"{len(records)} submissions graded: {options.out}\na page for each student: {folder / 'feedback'}")
+    left_out = _fill_in(records.values(), rules.task, options) if options.into else ()
     # whatever a submission does, its record has a key
     failed = [record.student for record in records.values() if not record.key]
     if failed:
-        print(
-            f"the grader itself failed for {', '.join(failed)}: 0 points for now. "
-            f"{folder / 'results'} says why, and the same command tries again.",
-            file=sys.stderr,
-        )
-    return 0 if complete and not failed else 1
+        warn(f"the grader itself failed for {', '.join(failed)}; {folder / 'results'} says why. Run it again.")
+    return 1 if left_out or failed else 0
 
 
 def _check_places(options):
@@ -144,25 +123,11 @@ def _check_places(options):
     if out.exists() and not out.is_file():
         raise ValueError(f"--out {out} is no file: name a table, such as grades.csv")
     if out.resolve().is_relative_to(submissions.resolve()):
-        raise ValueError(
-            f"--out {out} lies in {submissions}, where every entry is taken for a student: choose another folder"
-        )
+        raise ValueError(f"--out {out} lies among the submissions, {submissions}: choose another folder")
+    if bool(options.into) != bool(options.column):
+        raise ValueError("--into needs --column, the heading of what is filled in, and the other way round")
     if options.into:
-        if not options.column:
-            raise ValueError("--into needs --column, the heading of what is filled in")
         gradebook.fill_in(_text(options.into), options.column, {})
-
-
-def _follow(graded, records, out, task):
-    """Take up records as they come, and write the table once a second at most."""
-    written = 0.0
-    # closing ends the judges that are still at work
-    with contextlib.closing(graded):
-        for record in tqdm(graded, total=len(records), unit="submission", disable=None):
-            records[record.student] = record
-            if time.monotonic() > written + 1:
-                write_atomically(out, gradebook.class_table(records.values(), task))
-                written = time.monotonic()
 
 
 def _write_results(records, out, folder, task):
@@ -173,21 +138,16 @@ def _write_results(records, out, folder, task):
         write_atomically(path, pages.student_page(record, task))
 
 
-def _fill_in(records, options):
-    """Write the table of a platform with the points; say whether all are in it."""
-    if not options.into:
-        return True
-    totals = {record.student: record.total for record in records}
+def _fill_in(records, task, options):
+    """Write the table of a platform with the points; return whom it does not have."""
+    totals = {record.student: record.total(task) for record in records}
     text, left_out = gradebook.fill_in(_text(options.into), options.column, totals)
     path = options.out.with_name(f"{options.out.stem}_{options.into.name}")
     write_atomically(path, text)
     print(f"with the points of {len(totals) - len(left_out)}: {path}")
     if left_out:
-        print(
-            f"left out, since {options.into} has no line for them, or more than one: {', '.join(left_out)}",
-            file=sys.stderr,
-        )
-    return not left_out
+        warn(f"left out, since {options.into} has no line for them, or more than one: {', '.join(left_out)}")
+    return left_out
 
 
 def _text(path):
@@ -197,23 +157,9 @@ def _text(path):
         raise ValueError(f"{path} is not encoded in UTF-8: export it so") from None
 
 
-@contextlib.contextmanager
-def _signals_interrupt():
-    """Let the signals by which a system or a closed terminal ends us be interrupts."""
-    signals = (signal.SIGTERM, signal.SIGHUP)
-    before = [signal.signal(each, signal.default_int_handler) for each in signals]
-    try:
-        yield
-    finally:
-        for each, handler in zip(signals, before, strict=True):
-            signal.signal(each, handler)
-
-
 def _parser():
-    parser = argparse.ArgumentParser(
-        prog="python -m amptutorial_course.grading",
-        description="Grade a class. Stored results are kept, and only what has changed is graded again.",
-    )
+    kept = "Grade a class. Stored results are kept, and only what has changed is graded again."
+    parser = argparse.ArgumentParser(prog="python -m amptutorial_course.grading", description=kept)
     add = parser.add_argument
     add("submissions", type=Path, nargs="?", help="folder with NAME.py, NAME.ipynb, NAME.zip or NAME/ for each student")
     add("--assignment", type=int, metavar="N", help="its number")
@@ -221,22 +167,12 @@ def _parser():
     add("--into", type=Path, metavar="CSV", help="a table that a platform exports: it comes back with the points")
     add("--column", help="with --into: the heading of the column that is filled in")
     add("--config", type=Path, metavar="YML", help="seed and limits (default: assignments/grading.yml)")
-    add("--seed", help="of the hidden settings, instead of the one in the configuration")
     add("--jobs", type=int, default=2, help="graded at the same time (default: 2)")
-    add(
-        "--isolate",
-        choices=isolation.KINDS,
-        help="a container for each submission (default: bwrap, if bubblewrap works here, or else none)",
-    )
-    instead = parser.add_argument_group("instead of grading a class")
-    only = instead.add_mutually_exclusive_group()
-    only.add_argument(
-        "--dry-run", type=Path, metavar="FILE", help="for students: report on one file, with the public settings"
-    )
-    only.add_argument(
-        "--gradescope", type=Path, metavar="ZIP", help="write the autograder of an assignment for Gradescope"
-    )
-    only.add_argument("--nbgrader", type=Path, metavar="FOLDER", help="write all assignments as a course for nbgrader")
+    add("--isolate", choices=isolation.KINDS, help="a container for each (default: bwrap, if it works here, or none)")
+    add = parser.add_argument_group("instead of grading a class").add_mutually_exclusive_group().add_argument
+    add("--dry-run", type=Path, metavar="FILE", help="for students: report on one file, with the public settings")
+    add("--gradescope", type=Path, metavar="ZIP", help="write the autograder of an assignment for Gradescope")
+    add("--nbgrader", type=Path, metavar="FOLDER", help="write all assignments as a course for nbgrader")
     return parser
 
 

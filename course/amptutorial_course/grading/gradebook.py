@@ -11,11 +11,11 @@ def class_table(records, task):
     """Return the CSV of a class: the points of each check, the total, the status."""
     lines = [["student", *task.points, "total", "status"]]
     for record in sorted(records, key=lambda record: record.student):
-        points = [f"{mark.points:.2f}" for mark in record.marks]
-        total = f"{record.total:.2f}"
-        lines.append([record.student, *points, total, record.status])
+        points = [mark.points for mark in record.marks(task)]
+        shown = [f"{value:.2f}" for value in (*points, sum(points))]
+        lines.append([record.student, *shown, record.told(task)])
     table = io.StringIO()
-    csv.writer(table).writerows([list(map(csv_cell, line)) for line in lines])
+    csv.writer(table).writerows(map(csv_cell, line) for line in lines)
     return table.getvalue()
 
 
@@ -92,8 +92,7 @@ def _cells(text, column):
         lines = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
         if any(column in line for line in lines):
             return delimiter, lines
-    first = next((line for line in text.splitlines() if line.strip()), "nothing")
-    raise ValueError(f"no column is called {column!r}: the table begins with {first!r}")
+    raise ValueError(f"no column is called {column!r}: the table begins with {text.strip()[:100]!r}")
 
 
 def _places(names, people, k):

@@ -12,8 +12,6 @@ import sys
 import zipfile
 from pathlib import Path
 
-import yaml
-
 from amptutorial._files import write_atomically
 
 from . import isolation, judge
@@ -22,7 +20,6 @@ from .submissions import read_submission
 
 TEMPLATES = Path(__file__).with_name("templates")
 ROOT = Path("/autograder")
-PACKAGES = ("amptutorial", "amptutorial_course")
 
 
 def write_autograder(path, rules):
@@ -36,21 +33,18 @@ def write_autograder(path, rules):
     path : Path
     rules : Rules
     """
-    python = f"{sys.version_info.major}.{sys.version_info.minor}"
-    known = {"number": rules.number, "seed": rules.seed, "limits": rules.limits}
+    setup, run = ((TEMPLATES / name).read_text() for name in ("setup.sh", "run_autograder"))
     texts = {
-        "setup.sh": (TEMPLATES / "setup.sh").read_text().format(python=python),
-        "run_autograder": (TEMPLATES / "run_autograder").read_text(),
-        "rules.yml": yaml.safe_dump(known),
-        "requirements.txt": "".join(f"{each}\n" for each in requirements()),
+        "setup.sh": setup.format(python=f"{sys.version_info.major}.{sys.version_info.minor}"),
+        "run_autograder": run,
+        "rules.json": json.dumps(vars(rules)),
+        "requirements.txt": "\n".join(requirements()),
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in texts.items():
-            entry = zipfile.ZipInfo(name)
-            entry.external_attr = 0o755 << 16
-            archive.writestr(entry, text)
-        for package in PACKAGES:
+            archive.writestr(name, text)
+        for package in ("amptutorial", "amptutorial_course"):
             folder = Path(sys.modules[package].__file__).parent
             for file in sorted(folder.rglob("*.py")):
                 archive.write(file, f"package/{package}/{file.relative_to(folder)}")
@@ -58,48 +52,39 @@ def write_autograder(path, rules):
 
 def requirements():
     """Return the libraries that the grader needs, in the versions installed here."""
-    lines = importlib.metadata.requires("amptutorial")
-    names = [re.match(r"[\w.-]+", line)[0] for line in lines if "extra ==" not in line]
-    versions = {name: importlib.metadata.version(name) for name in (*names, "PyYAML")}
-    return [f"{name}=={version}" for name, version in versions.items()]
+    lines = (line for line in importlib.metadata.requires("amptutorial") if "extra ==" not in line)
+    names = [*(re.match(r"[\w.-]+", line)[0] for line in lines), "PyYAML"]
+    return [f"{name}=={importlib.metadata.version(name)}" for name in names]
 
 
-def results(record, isolate):
+def results(record, task, isolate):
     """Return ``results.json`` of a record, as a dict: a test for each check.
 
     Students see it when grades are published.
     """
     tests = [
         {
-            "name": mark.name,
+            "name": mark.result.name,
             "score": mark.points,
             "max_score": mark.most,
-            "status": "passed" if mark.passed else "failed",
-            "output": "\n".join(filter(None, (mark.message, mark.contract, mark.read))),
-            "visibility": "after_published",
+            "status": "passed" if mark.result.passed else "failed",
+            "output": f"{mark.result.message}\n{mark.result.contract}\n{mark.result.read}".strip(),
         }
-        for mark in record.marks
+        for mark in record.marks(task)
     ]
-    return {
-        "score": record.total,
-        "output": f"{record.status}\n{record.traceback}".strip(),
-        "visibility": "after_published",
-        "extra_data": {"isolation": isolate},
-        "tests": tests,
-    }
+    output = f"{record.told(task)}\n{record.traceback}".strip()
+    shared = {"visibility": "after_published", "extra_data": {"isolation": isolate}}
+    return {"score": record.total(task), "output": output, "tests": tests, **shared}
 
 
 def main(root=ROOT):
     """Grade what lies in ``submission`` and write ``results/results.json``."""
-    rules = Rules(**yaml.safe_load((root / "source" / "rules.yml").read_text()))
+    rules = Rules(**json.loads((root / "source" / "rules.json").read_text()))
     own = rules.for_student(_student(root / "submission_metadata.json"))
-    size = rules.limits["file_kilobytes"]
-    submission = read_submission(root / "submission", rules.task.class_names, size)
-    isolate, warning = isolation.choose()
-    print(warning or f"isolated: {isolate}", submission.note, sep="\n")
+    submission = read_submission(root / "submission", rules.task.class_names, rules.limits["file_kilobytes"])
+    isolate = isolation.choose()
     record = judge.grade_submission(submission.source, own, isolate, submission.helpers)
-    text = json.dumps(results(record, isolate), indent=1)
-    write_atomically(root / "results" / "results.json", text)
+    write_atomically(root / "results" / "results.json", json.dumps(results(record, rules.task, isolate), indent=1))
 
 
 def _student(path):

@@ -1,10 +1,11 @@
 """Grade one submission: run the checks of its assignment against its process."""
 
-import functools
+from dataclasses import replace
+from functools import cache
 
-from amptutorial.checks import CheckReport, CheckResult
+from amptutorial.checks import CheckReport
 
-from .record import make_record
+from .record import Record
 from .session import Session, StudentError, count_remote_lines, remote_class
 
 
@@ -23,36 +24,30 @@ def grade_submission(source, rules, isolate="none", helpers=None):
         The modules beside it, bytes by their path.
     """
     if isinstance(source, str):
-        return make_record(rules.task, source)
+        return Record(source)
     with Session(source, rules.limits, isolate, helpers) as session:
         try:
             session.start()
         except StudentError as error:
-            printed, lines = session.output(), error.traceback
-            return make_record(rules.task, session.over, printed=printed, traceback=lines)
-        return _check_session(session, rules)
+            return Record(session.over, printed=session.output(), traceback=error.traceback)
+        return _check(session, rules)
 
 
-def as_report(record, title):
+def as_report(record, task):
     """Return what was found as the report that students know from their notebooks.
 
     Where nothing could be checked it says so once.
     """
-    if not record.status.startswith("graded"):
-        checks = f"{len(record.marks)} checks wait"
-        lines = f"{title}: {record.status}; {checks}", record.traceback.strip()
-        return "\n".join(filter(None, lines))
-    fields = ("name", "passed", "message", "contract", "read")
-    return CheckReport(
-        title,
-        tuple(CheckResult(*(getattr(mark, name) for name in fields)) for mark in record.marks),
-    )
+    title = f"Assignment {task.number}, {task.title}"
+    if record.results:
+        return CheckReport(title, record.results)
+    return f"{title}: {record.status}; {len(task.points)} checks wait\n{record.traceback}".strip()
 
 
-def _check_session(session, rules):
+def _check(session, rules):
     """Return the record of a submission that has been imported."""
 
-    @functools.cache
+    @cache
     def student_class(name):
         return remote_class(session, name)
 
@@ -60,18 +55,14 @@ def _check_session(session, rules):
         return student_class(name)(session, params)
 
     task = rules.task
-    settings = task.public() if rules.seed is None else task.hidden(rules.seed)
-    names = {setting.class_name for setting in settings}
-    missing = [_error(student_class, name) for name in names]
-    if all(missing):
-        return make_record(rules.task, str(missing[0]), printed=session.output())
+    missing = []
+    for name in task.class_names:
+        try:
+            student_class(name)
+        except StudentError as error:
+            missing.append(str(error))
+    if len(missing) == len(task.class_names):
+        return Record(missing[0], printed=session.output())
     report = task.check(make, session.prediction, seed=rules.seed, count_lines=count_remote_lines)
-    return make_record(rules.task, "graded", report.results, session.output())
-
-
-def _error(function, argument):
-    """Return the `StudentError` that a call raises, or None."""
-    try:
-        function(argument)
-    except StudentError as error:
-        return error
+    results = tuple(replace(result, message=result.message[:4000]) for result in report.results)
+    return Record("graded", results, session.output())

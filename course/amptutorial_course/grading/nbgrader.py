@@ -21,6 +21,10 @@ from .rules import load_rules
 
 TEMPLATES = Path(__file__).with_name("templates")
 BY_HAND = "## Your {part}\n\nWrite here what the brief asks for, or hand it in on paper."
+PUBLIC = """from amptutorial_course.assignments import check_assignment
+
+report = check_assignment({number}, "denoiser.py")
+report"""
 CHECK = "check-"  # the names of the graded cells begin so
 
 
@@ -38,11 +42,6 @@ def export_course(course, path):
         ``assignments/grading.yml``; the briefs lie beside it, the solutions in
         ``../solutions`` if they are there.
 
-    Returns
-    -------
-    list of str
-        The names of the assignments.
-
     Raises
     ------
     FileExistsError
@@ -53,16 +52,14 @@ def export_course(course, path):
     course, briefs = Path(course), Path(path).parent
     if course.exists() and any(course.iterdir()):
         raise FileExistsError(f"{course} is not empty: name a new folder for the course")
-    names = [task.folder for task in ASSIGNMENTS.values()]
     for task in ASSIGNMENTS.values():
         target = course / "source" / task.folder
         target.mkdir(parents=True)
         nbformat.write(course_notebook(task, briefs), target / "brief.ipynb")
-    values = {"rules": str(Path(path).resolve()), "example": names[0]}
+    values = {"rules": str(Path(path).resolve()), "example": ASSIGNMENTS[1].folder}
     for source, target in (("nbgrader_config.txt", "nbgrader_config.py"), ("nbgrader_readme.md", "README.md")):
         text = (TEMPLATES / source).read_text(encoding="utf-8").format(**values)
         (course / target).write_text(text, encoding="utf-8")
-    return names
 
 
 def course_notebook(task, briefs):
@@ -78,56 +75,30 @@ def course_notebook(task, briefs):
     solution = briefs.parent / "solutions" / task.folder / "denoiser.py"
     reference = solution.read_text(encoding="utf-8") if solution.is_file() else ""
     notebook = nbformat.read(briefs / task.folder / "brief.ipynb", as_version=4)
+    answer = f"%%writefile denoiser.py\n{starter}\n### BEGIN SOLUTION\n{reference}\n### END SOLUTION"
     cells = []
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
         if cell.cell_type == "code" and "check_assignment(" in cell.source:
-            cells.append(_solution_cell(starter, reference))
-            cell = _public_cell(task)
+            cells.append(_cell("code", "denoiser", answer, solution=True))
+            cell = _cell("code", "public-checks", PUBLIC.format(number=task.number), locked=True)
         cells.append(cell)
-    written = (
-        _cell("markdown", part, BY_HAND.format(part=part), points, solution=True)
-        for part, points in task.written.items()
-    )
-    checks = (_check_cell(task, *each) for each in task.points.items())
-    notebook.cells = [*cells, *written, *checks]
+    for part, points in task.written.items():
+        cells.append(_cell("markdown", part, BY_HAND.format(part=part), points, solution=True))
+    for name, points in task.points.items():
+        # at the desk the public report answers
+        source = f"report.require({name!r}, gate={list(task.essential)})"
+        cells.append(_cell("code", f"{CHECK}{name}", source, points, locked=True))
+    notebook.cells = cells
     return notebook
 
 
 def _cell(kind, name, source, points=None, *, solution=False, locked=False):
-    metadata = {
-        "grade": points is not None,
-        "grade_id": name,
-        "locked": locked,
-        "schema_version": 3,
-        "solution": solution,
-        "task": False,
-    }
-    if points is not None:
-        metadata["points"] = points
+    kinds = {"grade": points is not None, "solution": solution, "locked": locked, "task": False}
+    metadata = kinds | {"grade_id": name, "schema_version": 3} | ({} if points is None else {"points": points})
     make = new_code_cell if kind == "code" else new_markdown_cell
     return make(source, metadata={"nbgrader": metadata}, id=name)
-
-
-def _solution_cell(starter, reference):
-    """Return the cell in which students write, and which stores denoiser.py."""
-    text = f"%%writefile denoiser.py\n{starter}\n### BEGIN SOLUTION\n{reference}\n### END SOLUTION"
-    return _cell("code", "denoiser", text, solution=True)
-
-
-def _public_cell(task):
-    text = (
-        "from amptutorial_course.assignments import check_assignment\n\n"
-        f'report = check_assignment({task.number}, "denoiser.py")\nreport'
-    )
-    return _cell("code", "public-checks", text, locked=True)
-
-
-def _check_cell(task, name, points):
-    """Return the graded cell of a check; at the desk the public report answers."""
-    text = f"report.require({name!r}, gate={list(task.essential)})"
-    return _cell("code", f"{CHECK}{name}", text, points, locked=True)
 
 
 class Judged(NbGraderPreprocessor):
@@ -137,33 +108,27 @@ class Judged(NbGraderPreprocessor):
 
     def preprocess(self, nb, resources):
         """Return the notebook with the error of every check that earns nothing."""
-        known = resources["nbgrader"]
-        numbers = {task.folder: task.number for task in ASSIGNMENTS.values()}
-        rules = load_rules(self.rules_path, numbers[known["assignment"]])
-        isolate, warning = isolation.choose()
-        if warning:
-            self.log.warning(warning)
-        source = notebook_source(json.dumps(nb).encode())
-        own = rules.for_student(known["student"])
-        record = judge.grade_submission(source, own, isolate)
-        marks = {f"{CHECK}{mark.name}": mark for mark in record.marks}
+        known, source = resources["nbgrader"], notebook_source(json.dumps(nb).encode())
+        (task,) = (task for task in ASSIGNMENTS.values() if task.folder == known["assignment"])
+        rules = load_rules(self.rules_path, task.number).for_student(known["student"])
+        record = judge.grade_submission(source, rules, isolation.choose(warn=self.log.warning))
+        marks = {f"{CHECK}{mark.result.name}": mark for mark in record.marks(task)}
         for cell in nb.cells:
             mark = marks.get(cell.metadata.get("nbgrader", {}).get("grade_id"))
             if cell.cell_type == "code":
                 cell.outputs, cell.execution_count = [], None
             if mark is not None and mark.points < mark.most:
-                cell.outputs = [_error(mark, record)]
+                lines = _reasons(mark.result, record, task)
+                error = {"ename": "AssertionError", "evalue": lines[0], "traceback": ["\n".join(lines)]}
+                cell.outputs = [new_output("error", **error)]
         return nb, resources
 
 
-def _error(mark, record):
-    """Return an output that says why a check earns nothing."""
-    if mark.passed or not record.status.startswith("graded"):
-        lines = [record.status, record.traceback]
-    else:
-        lines = [mark.message, f"The promise: {mark.contract}", f"Read: {mark.read}"]
-    text = "\n".join(filter(None, lines))
-    return new_output("error", ename="AssertionError", evalue=lines[0], traceback=[text])
+def _reasons(result, record, task):
+    """Return lines that say why a check earns nothing."""
+    if result.passed or not record.results:
+        return [record.told(task), record.traceback]
+    return [result.message, f"The promise: {result.contract}", f"Read: {result.read}"]
 
 
 PREPROCESSORS = [

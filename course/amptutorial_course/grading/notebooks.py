@@ -4,7 +4,7 @@ import ast
 import json
 import re
 
-WRITES = re.compile(r"\s*%%writefile\s+(?:\S*/)?denoiser\.py\s*\n")
+WRITES = re.compile(r"\A\s*%%writefile\s+(?:\S*/)?denoiser\.py\s*\n")
 # IPython's commands, after what may hold lines that only look like them: comments, and
 # strings, which end with their line or, of three quotes, with the cell if not before.
 COMMANDS = re.compile(
@@ -52,63 +52,40 @@ def notebook_source(data):
         cells = ["".join(cell["source"]) for cell in json.loads(data)["cells"] if cell["cell_type"] == "code"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         return f"the notebook cannot be read: {type(error).__name__}"
-    written = [match for match in map(WRITES.match, cells) if match]
+    written = [WRITES.sub("", cell) for cell in cells if WRITES.match(cell)]
     if written:
-        return written[-1].string[written[-1].end() :].encode("utf-8", "replace")
+        return written[-1].encode("utf-8", "replace")
     if sum(map(len, cells)) > MOST_CODE:
         return "the cells of the notebook hold more than a megabyte of code"
     pieces = [piece for cell in cells for piece in _pieces(cell)]
-    kept = _needed([nodes for nodes, _ in pieces])
-    if not kept:
-        return "the notebook has no class: write the denoiser in a cell of its own"
-    text = "".join(f"{pieces[number][1]}\n" for number in sorted(kept))
-    return text.encode("utf-8", "replace")
+    kept = sorted(_needed([node for node, _ in pieces]))
+    text = "".join(f"{pieces[number][1]}\n" for number in kept)
+    return text.encode("utf-8", "replace") or "the notebook has no class: write the denoiser in a cell of its own"
 
 
 def _pieces(cell):
-    """Return `(statements, text)` of the pieces of a cell, without IPython's commands.
+    """Return the statements of a cell with their text, without IPython's commands.
 
-    Statements that share a line are one piece. A cell that is not Python and holds a
-    class is kept as a whole: so its author reads the syntax error.
+    A cell that is not Python and holds a class is kept as a whole: so its author reads
+    the syntax error.
     """
-    text, body = cell, _statements(cell)
-    if body is None:
-        text = COMMANDS.sub(lambda found: found[1] or "", cell)
-        body = _statements(text)
-    if body is None:
-        whole = ast.ClassDef("", [], [], [], [])
-        return [([whole], cell)] if re.search(r"^class ", cell, re.MULTILINE) else []
-    lines, groups = text.split("\n"), []
-    for node in body:
-        if groups and _first(node) <= groups[-1][-1].end_lineno:
-            groups[-1].append(node)
-        else:
-            groups.append([node])
-    return [(nodes, "\n".join(lines[_first(nodes[0]) - 1 : nodes[-1].end_lineno])) for nodes in groups]
+    for text in (cell, COMMANDS.sub(lambda found: found[1] or "", cell)):
+        try:
+            return [(node, ast.unparse(node)) for node in ast.parse(text).body]
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
+    return [(ast.ClassDef("", [], [], [], []), cell)] if re.search(r"^class ", cell, re.MULTILINE) else []
 
 
-def _statements(text):
-    """Return the statements of a text, or None where it is not Python."""
-    try:
-        return ast.parse(text).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+def _needed(statements):
+    """Return the numbers of the statements with classes, PREDICTION, and what these use.
 
-
-def _first(node):
-    decorators = getattr(node, "decorator_list", ())
-    return min([node.lineno, *(each.lineno for each in decorators)])
-
-
-def _needed(pieces):
-    """Return the numbers of the pieces with classes, PREDICTION, and what these use.
-
-    There are none where there is no class. No piece is looked at twice, however long
+    There are none where there is no class. No statement is looked at twice, however long
     the chain of uses.
     """
     binders = {}
-    for number, nodes in enumerate(pieces):
-        for name in set().union(*map(_bound, nodes)):
+    for number, node in enumerate(statements):
+        for name in _bound(node):
             binders.setdefault(name, []).append(number)
     kept, wanted = set(), []
     if A_CLASS in binders:
@@ -116,7 +93,7 @@ def _needed(pieces):
     while wanted:
         more = set(binders.pop(wanted.pop(), ())) - kept
         kept |= more
-        wanted += (name for k in more for node in pieces[k] for name in _used(node))
+        wanted += (name for k in more for name in _used(statements[k]))
     return kept
 
 

@@ -1,68 +1,73 @@
-"""The record of a graded submission, which judge, classroom and feedback hand on."""
+"""The record of a graded submission: what was found, and what that earns."""
 
 import json
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass
 
-NOT_RUN = "not run"
+from amptutorial.checks import CheckResult
 
 
 @dataclass(frozen=True)
 class Mark:
-    """One check of a submission.
+    """A check with its points.
 
     Attributes
     ----------
-    name : str
     points, most : float
-        How many points it earns, of how many.
-    passed : bool
-        A check that passed may earn nothing: see `Assignment.essential`.
-    message, contract, read : str
-        As in `amptutorial.checks.CheckResult`.
+        How many it earns, of how many. A check that passed may earn nothing: see
+        `Assignment.essential`.
+    result : CheckResult
     """
 
-    name: str
     points: float
     most: float
-    passed: bool
-    message: str
-    contract: str
-    read: str
+    result: CheckResult
 
 
 @dataclass(frozen=True)
 class Record:
-    """What was found about a submission.
+    """What was found about a submission; points are those of the assignment today.
 
     Attributes
     ----------
     status : str
         "graded", or why nothing could be checked.
-    marks : tuple of Mark
-        One for each check of the rules.
+    results : tuple of CheckResult
+        None where nothing could be checked.
     printed, traceback : str
         The end of what the submission printed, and the error that ended it.
     student : str
     key : str
         What the record depends on, as a hash (`rules.Rules.key`); empty if the grading
         has to be repeated.
-    log : dict
-        When it was graded, in how many seconds, with which versions and which seed; the
-        seed as a fingerprint.
     """
 
     status: str
-    marks: tuple[Mark, ...]
+    results: tuple[CheckResult, ...] = ()
     printed: str = ""
     traceback: str = ""
     student: str = ""
     key: str = ""
-    log: dict = field(default_factory=dict)
 
-    @property
-    def total(self):
-        """The sum of the points."""
-        return round(sum(mark.points for mark in self.marks), 2)
+    def marks(self, task):
+        """Return a `Mark` for each check of an assignment."""
+        found = {result.name: result for result in self.results}
+        earning = {name for name, result in found.items() if result.passed}
+        if not earning.intersection(task.essential):
+            earning = set()
+        return [
+            Mark(most if name in earning else 0, most, found.get(name) or CheckResult(name, False, "not run"))
+            for name, most in task.points.items()
+        ]
+
+    def total(self, task):
+        """Return the sum of the points."""
+        return sum(mark.points for mark in self.marks(task))
+
+    def told(self, task):
+        """Return the status, with the reason why nothing is earned by what passed."""
+        if not self.results or self.total(task):
+            return self.status
+        return f"graded; without {' or '.join(task.essential)} nothing else earns points"
 
     def to_json(self):
         """Return the record as a text that `from_json` reads."""
@@ -79,57 +84,12 @@ class Record:
 
         Examples
         --------
-        >>> record = Record("graded", (Mark("shapes", 4.0, 4.0, True, "", "", ""),))
-        >>> Record.from_json(record.to_json()) == record, record.total
-        (True, 4.0)
+        >>> record = Record("graded", (CheckResult("shapes", True),))
+        >>> Record.from_json(record.to_json()) == record
+        True
         """
         try:
             fields = json.loads(text)
-            marks = tuple(Mark(**mark) for mark in fields.pop("marks"))
-            return cls(marks=marks, **fields)
+            return cls(results=tuple(CheckResult(**each) for each in fields.pop("results")), **fields)
         except (TypeError, KeyError, AttributeError) as error:
             raise ValueError(f"not a record of a submission: {error}") from None
-
-
-def make_record(task, status, results=(), printed="", traceback=""):
-    """Return the record of a submission, from the results of its checks.
-
-    Parameters
-    ----------
-    task : Assignment
-    status : str
-    results : iterable of CheckResult or Mark
-        A check of the assignment without a result has not been run.
-    printed, traceback : str
-    """
-    found = {result.name: result for result in results}
-    earning = {name for name, result in found.items() if result.passed}
-    if found and task.essential and not earning.intersection(task.essential):
-        names = " or ".join(task.essential)
-        status, earning = f"graded; without {names} nothing else earns points", set()
-    marks = tuple(
-        _mark(name, most if name in earning else 0, most, found.get(name)) for name, most in task.points.items()
-    )
-    return Record(status, marks, printed, traceback)
-
-
-def settle(record, task):
-    """Return the record with the points of today, from what its checks have found."""
-    graded = record.status.startswith("graded")
-    run = [mark for mark in record.marks if graded and mark.message != NOT_RUN]
-    new = make_record(task, "graded" if graded else record.status, run)
-    return replace(record, status=new.status, marks=new.marks)
-
-
-def _mark(name, points, most, result):
-    if result is None:
-        return Mark(name, points, most, False, NOT_RUN, "", "")
-    return Mark(
-        name=name,
-        points=points,
-        most=most,
-        passed=result.passed,
-        message=result.message[:4000],
-        contract=result.contract,
-        read=result.read,
-    )

@@ -21,13 +21,7 @@ from .. import assignments
 # seconds for all answers and for one, by the clock on the wall; memory beyond that of
 # Python and its libraries; the largest denoiser.py; the most that is printed, which is
 # also the largest file that a submission may write
-LIMITS = {
-    "seconds": 180,
-    "seconds_per_call": 15,
-    "megabytes": 1024,
-    "file_kilobytes": 256,
-    "output_kilobytes": 256,
-}
+LIMITS = {"seconds": 180, "seconds_per_call": 15, "megabytes": 1024, "file_kilobytes": 256, "output_kilobytes": 256}
 NAMES = ("seed", "seed_file", "limits")
 PUBLIC_SEED = "20240"
 SEED_VARIABLE = "AMPTUTORIAL_SEED"
@@ -60,22 +54,18 @@ class Rules:
         """The assignment."""
         return assignments.assignment(self.number)
 
-    def key(self, source, helpers=None):
+    def key(self, submission):
         """Return, as a hash, what the checks of a submission depend on.
 
         These are the files, the seed, the limits, and the code of the checks. Points
         do not come in: others need no other run.
         """
-        rules = json.dumps([self.number, self.seed, self.limits])
-        return _digest(rules, repr(source), repr(helpers or {}), _checks())
+        rules = json.dumps([self.number, self.for_student(submission.student).seed, self.limits])
+        return _digest(rules, repr(submission.source), repr(submission.helpers), _checks())
 
     def for_student(self, student):
         """Return these rules with the seed of one student."""
         return replace(self, seed=derive_seed(self.seed, student))
-
-    def fingerprint(self):
-        """Return what tells two seeds apart and does not tell the seed."""
-        return _digest("fingerprint", str(self.seed))[:8]
 
 
 def derive_seed(secret, *parts):
@@ -93,11 +83,9 @@ def derive_seed(secret, *parts):
 def _checks():
     """Return a hash of the code that decides what is found."""
     package = Path(amptutorial.__file__).parent
-    paths = [*package.glob("*.py"), *package.glob("checks/*.py")]
-    paths += [package / "paper" / "experiments.py"]
-    tasks = Path(assignments.__file__).parent.glob("[!_]*.py")
-    core = Path(assignments.__file__).with_name("_core.py")
-    return _digest(*map(_code, sorted([*paths, *tasks, core])))
+    paths = [*package.glob("*.py"), *package.glob("checks/*.py"), package / "paper" / "experiments.py"]
+    paths += Path(assignments.__file__).parent.glob("*.py")
+    return _digest(*(_code(path) for path in sorted(paths) if path.name != "_points.py"))
 
 
 def _code(path):
@@ -150,32 +138,12 @@ def load_rules(path, number, seed=None):
     return Rules(number, derive_seed(secret, number), limits, secret == PUBLIC_SEED)
 
 
-def public_rules(number):
-    """Return the `Rules` of a dry run: public settings, and the limits of the course.
-
-    Where there is no ``grading.yml``, as on the students' side, they are `LIMITS`.
-    """
-    try:
-        limits = load_rules(default_path(), number).limits
-    except FileNotFoundError:
-        limits = LIMITS
-    return Rules(assignments.assignment(number).number, None, limits)
-
-
 def _read_yaml(path):
     try:
         return yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise FileNotFoundError(f"there is no file {path}: name your grading.yml with --config") from None
-    except OSError as error:
-        problem = f"{path} cannot be read ({error.strerror})"
-    except UnicodeDecodeError:
-        problem = f"{path} is not encoded in UTF-8"
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f", line {mark.line + 1}" if mark else ""
-        problem = f"{path}{line}, is not valid YAML: {getattr(error, 'problem', error)}"
-    raise ValueError(f"{problem}. Correct it, or name another file with --config")
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        why = " ".join(str(error).split())
+        raise ValueError(f"{path} cannot be read: {why}. Name your grading.yml with --config") from None
 
 
 def _known(data, names, where):
@@ -189,18 +157,12 @@ def _known(data, names, where):
 
 def _secret(data, path):
     """Return the secret of the course as a text."""
-    from_environment = os.environ.get(SEED_VARIABLE, "").strip()
-    if from_environment:
-        return from_environment
-    if data.get("seed_file"):
+    secret = os.environ.get(SEED_VARIABLE, "").strip()
+    if not secret and data.get("seed_file"):
         file = Path(path).parent / str(data["seed_file"])
-        try:
-            secret = file.read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise ValueError(f"seed_file in {path} cannot be read ({error}): write a secret into it") from None
-        if secret:
-            return secret
-        raise ValueError(f"{file} is empty: write a secret into it")
-    if "seed" not in data:
+        secret = file.read_text(encoding="utf-8").strip() if file.is_file() else ""
+        if not secret:
+            raise ValueError(f"{file}, the seed_file of {path}, is empty or missing: write a secret into it")
+    if not secret and "seed" not in data:
         raise ValueError(f"{path} has no seed: name a seed_file that holds a secret")
-    return str(check_integer(data["seed"], "seed"))
+    return secret or str(check_integer(data["seed"], "seed"))

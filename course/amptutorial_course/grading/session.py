@@ -4,7 +4,8 @@ import os
 import socket
 import tempfile
 import time
-from types import MethodType
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -71,9 +72,8 @@ class Session:
 
     def __init__(self, source, limits, isolate="none", helpers=None):
         self.files = {**(helpers or {}), "denoiser.py": source}
-        self.limits, self.isolate = limits, isolate
+        self.limits, self.isolate, self.place, self.prediction = limits, isolate, None, None
         self.generation, self.seconds, self.over = 0, 0.0, None
-        self.prediction, self.place = None, None
         self.printed = tempfile.TemporaryFile()
 
     def __enter__(self):
@@ -105,24 +105,17 @@ class Session:
             self.place = isolation.Place(self.isolate, self.limits, theirs, self.printed)
         files = {n: np.frombuffer(data, np.uint8) for n, data in self.files.items()}
         try:
-            deadline = time.monotonic() + START_SECONDS
-            question = {"ask": "write", "files": files}
-            protocol.send(self.channel, question, deadline)
-            reply = protocol.receive(self.channel, deadline)
+            reply = self._answer({"ask": "write", "files": files}, START_SECONDS)
         except (EOFError, OSError) as error:
-            output = self.output()
             self.stop()
-            raise RuntimeError(f"the worker could not be started: {output}") from error
+            raise RuntimeError(f"the worker could not be started: {self.output()}") from error
         try:
-            _require_no_error(reply)
-            prediction = self._exchange({"ask": "load"}).get("prediction")
+            _without_error(reply)
+            self.prediction = self._exchange({"ask": "load"}).get("prediction")
         except StudentError as error:
             self.stop()
-            reason = f"{type(error).__name__}: {error}"
-            self.over = f"denoiser.py cannot be imported: {reason}"
+            self.over = f"denoiser.py cannot be imported: {type(error).__name__}: {error}"
             raise
-        is_number = isinstance(prediction, np.ndarray) and prediction.ndim == 0
-        self.prediction = prediction.item() if is_number else prediction
 
     def stop(self, patience=0.0):
         """Kill the worker and remove its folder.
@@ -140,16 +133,18 @@ class Session:
 
     def _exchange(self, question):
         started, left = time.monotonic(), self.limits["seconds"] - self.seconds
-        deadline = started + min(left, self.limits["seconds_per_call"])
         try:
-            protocol.send(self.channel, question, deadline)
-            reply = protocol.receive(self.channel, deadline)
+            reply = self._answer(question, min(left, self.limits["seconds_per_call"]))
         except (OSError, EOFError, MemoryError, protocol.Malformed) as error:
             raise self._lost(question, error, time.monotonic() - started) from None
         finally:
             self.seconds += time.monotonic() - started
-        _require_no_error(reply)
-        return reply
+        return _without_error(reply)
+
+    def _answer(self, question, seconds):
+        deadline = time.monotonic() + seconds
+        protocol.send(self.channel, question, deadline)
+        return protocol.receive(self.channel, deadline)
 
     def _lost(self, question, error, seconds):
         """Stop a worker that is of no more use, and return what to raise.
@@ -163,27 +158,22 @@ class Session:
             self.over = f"the {most:g} s for one submission are used up"
         elif self.generation > RESTARTS:
             self.over = f"the submission was restarted {RESTARTS} times and failed again"
-        making = "making the denoiser" if question["ask"] == "new" else "the import"
-        name = question.get("method", making)
+        name = question.get("method", {"new": "making the denoiser"}.get(question["ask"], "the import"))
         if isinstance(error, TimeoutError):
-            waited = f"{name} gave no answer within {seconds:.2g} s"
-            return TimeLimit(f"{waited}: an endless loop?")
+            return TimeLimit(f"{name} gave no answer within {seconds:.2g} s: an endless loop?")
         if isinstance(error, protocol.Malformed | MemoryError):
             return BadAnswer(f"{name} gave no valid answer: {error}")
-        code = self.status
-        ended = f"exit code {code}" if code >= 0 else f"signal {-code}"
+        ended = f"exit code {self.status}" if self.status >= 0 else f"signal {-self.status}"
         return Crash(f"{name} ended Python itself ({ended})")
 
 
-def _require_no_error(reply):
-    """Raise the error of an answer, under its own name: so its author would see it."""
+def _without_error(reply):
+    """Return an answer, or raise its error under its own name: so its author would see it."""
     if "error" not in reply:
-        return
-    name, text = str(reply["error"])[:60], str(reply.get("text", ""))[:2000]
-    line = reply.get("line")
+        return reply
+    name, text, line = str(reply["error"])[:60], str(reply.get("text", ""))[:2000], reply.get("line")
     where = f" (denoiser.py, line {line})" if type(line) is int else ""
-    cls = type(name if name.isidentifier() else "Error", (StudentError,), {})
-    error = cls(f"{text}{where}".strip())
+    error = type(name if name.isidentifier() else "Error", (StudentError,), {})(f"{text}{where}".strip())
     error.traceback = str(reply.get("traceback", ""))[-4000:]
     raise error
 
@@ -200,23 +190,20 @@ class RemoteDenoiser(Denoiser):
         self._session, self._params, self._number = session, params, None
         self._make()
 
-    def __repr__(self):
-        params = (self._params or {}).items()
-        shown = ", ".join(f"{name}={value!r}" for name, value in params)
-        return f"{type(self).__name__}({shown})"
+    def estimate(self, P, r, F):
+        """Return the student's estimate."""
+        return self._call("estimate", P, r, F)
 
     def _make(self):
         """Return the number of the student's object in the worker.
 
         The object is made if there is none, or if the worker has been restarted.
         """
-        session = self._session
-        alive = session.place is not None
-        if self._number is None or not alive or self._number[0] != session.generation:
+        session, number = self._session, self._number
+        if number is None or session.place is None or number[0] != session.generation:
             if self._params is None:
                 raise NotRun("what the denoiser had learned was lost when the submission was restarted")
-            name = type(self).__name__
-            self._know(session.ask("new", name=name, params=self._params))
+            self._know(session.ask("new", name=type(self).__name__, params=self._params))
         return self._number[1]
 
     def _know(self, reply):
@@ -224,95 +211,68 @@ class RemoteDenoiser(Denoiser):
         self._number = self._session.generation, reply.get("object")
         self.precision = reply.get("precision")
         own = reply.get("overrides")
-        for method, proxy in PROXIES.items():
-            if isinstance(own, list) and method in own:
-                vars(self)[method] = MethodType(proxy, self)
+        for method in own if isinstance(own, list) else ():
+            if method in SHAPES:
+                vars(self)[method] = partial(self._call, method)
+            elif method in ("refit", "frozen"):
+                vars(self)[method] = partial(self._derive, method)
+
+    def _ask(self, ask, method, arguments):
+        number = self._make()
+        return self._session.ask(ask, number=number, method=method, arguments=arguments)
 
     def _call(self, method, *arguments):
         """Return the answer of a method, and what it wrote into its arguments."""
         arguments = [np.asarray(value) for value in arguments]
-        number = self._make()
-        reply = self._session.ask("call", number=number, method=method, arguments=arguments)
+        reply = self._ask("call", method, arguments)
         changed = reply.get("changed")
         for k, value in enumerate(arguments):
             new = changed.get(str(k)) if isinstance(changed, dict) else None
-            same_shape = isinstance(new, np.ndarray) and new.shape == value.shape
-            if same_shape and value.flags.writeable:
+            if isinstance(new, np.ndarray) and new.shape == value.shape and value.flags.writeable:
                 value[...] = new
-        return reply.get("result")
+        return _checked(reply.get("result"), method, SHAPES[method](*map(np.shape, arguments)))
 
-    def estimate(self, P, r, F):
-        """Return the student's estimate."""
-        return _array(self._call("estimate", P, r, F), "estimate", np.shape(P))
-
-
-def _array(value, method, shape):
-    """Return an answer if it has the shape that it must have.
-
-    A larger one could be too much for what the checks do with it.
-    """
-    if not isinstance(value, np.ndarray):
-        raise BadAnswer(f"{method} did not return an array")
-    if value.shape != shape:
-        raise BadAnswer(f"{method} has shape {value.shape}, expected {shape}")
-    return value
-
-
-def _mean_jacobian(self, P, r, F):
-    value = self._call("mean_jacobian", P, r, F)
-    return _array(value, "mean_jacobian", np.shape(F))
-
-
-def _number(method):
-    def call(self, *arguments):
-        value = self._call(method, *arguments)
-        if not isinstance(value, np.ndarray) or value.size != 1:
-            raise BadAnswer(f"{method} did not return a number")
-        return value.item()
-
-    return call
-
-
-def _denoise(self, P, r, F):
-    pair = self._call("denoise", P, r, F)
-    if not (isinstance(pair, list) and len(pair) == 2):
-        raise BadAnswer("denoise did not return a pair (estimate, mean Jacobian)")
-    shapes = np.shape(P), np.shape(F)
-    return tuple(
-        _array(value, f"{name} of denoise", shape)
-        for value, name, shape in zip(pair, ("the estimate", "the Jacobian"), shapes, strict=True)
-    )
-
-
-def _derived(method):
-    def derive(self, *arguments):
-        arguments = [np.asarray(value) for value in arguments]
-        number = self._make()
-        reply = self._session.ask("derive", number=number, method=method, arguments=arguments)
-        name = str(reply.get("name"))[:60]
-        new = object.__new__(_proxy_class(name))
+    def _derive(self, method, *arguments):
+        """Return the denoiser that `refit` or `frozen` has made."""
+        reply = self._ask("derive", method, [np.asarray(value) for value in arguments])
+        new = object.__new__(_proxy_class(str(reply.get("name"))[:60]))
         # it has learned: parameters cannot make it again
         new._session, new._params = self._session, None
         new._know(reply)
         return new
 
-    return derive
 
-
-PROXIES = {
-    "mean_jacobian": _mean_jacobian,
-    "denoise": _denoise,
-    "penalty": _number("penalty"),
-    "convexity": _number("convexity"),
-    "refit": _derived("refit"),
-    "frozen": _derived("frozen"),
+# of the answer of a method, from the shapes of its arguments
+SHAPES: dict[str, Callable] = {
+    "estimate": lambda P, r, F: P,
+    "mean_jacobian": lambda P, r, F: F,
+    "denoise": lambda P, r, F: {"the estimate of denoise": P, "the Jacobian of denoise": F},
+    "penalty": lambda X, r: (),
+    "convexity": lambda r: (),
 }
+
+
+def _checked(value, name, shape):
+    """Return an answer if it has the shape that it must have.
+
+    A larger one could be too much for what the checks do with it.
+    """
+    if isinstance(shape, dict):
+        if not (isinstance(value, list) and len(value) == len(shape)):
+            raise BadAnswer(f"{name} did not return a pair (estimate, mean Jacobian)")
+        return tuple(_checked(one, *part) for one, part in zip(value, shape.items(), strict=True))
+    if not isinstance(value, np.ndarray):
+        raise BadAnswer(f"{name} did not return an array")
+    if shape == () and value.size == 1:
+        return value.item()
+    if value.shape != shape:
+        raise BadAnswer(f"{name} has shape {value.shape}, expected {shape}")
+    return value
 
 
 def remote_class(session, name):
     """Return a subclass of `Denoiser` that stands for the student's class `name`."""
-    names = session.ask("describe", name=name).get("ready_made")
-    proxy = _proxy_class(name)
+    proxy, names = _proxy_class(name), session.ask("describe", name=name).get("ready_made")
     proxy.ready_made = tuple(map(str, names if isinstance(names, list) else ()))
     return proxy
 
@@ -327,8 +287,7 @@ def count_remote_lines(denoiser, method, *arguments):
     The seconds are those of the judge's clock.
     """
     started = time.perf_counter()
-    session, number, arguments = denoiser._session, denoiser._make(), list(arguments)
-    reply = session.ask("count_lines", number=number, method=method, arguments=arguments)
-    if type(reply.get("lines")) is not int:
+    lines = denoiser._ask("count_lines", method, list(arguments)).get("lines")
+    if type(lines) is not int:
         raise BadAnswer("the lines could not be counted")
-    return reply["lines"], time.perf_counter() - started
+    return lines, time.perf_counter() - started

@@ -6,12 +6,10 @@ is guessed: where two files could be meant, both are named and neither is graded
 entry is dropped: what cannot be graded becomes a `Submission` that says why.
 """
 
-import errno
 import os
 import re
 import stat
 import zipfile
-from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import PurePosixPath
@@ -24,6 +22,7 @@ MOST_DEPTH = 8
 MOST_BYTES = 20 * 2**20
 # written by systems and editors, never by a student
 LITTER = ("__MACOSX", "__pycache__", "Thumbs.db", "desktop.ini")
+SUFFIXES = (".py", ".ipynb")
 FORMS = "NAME.py, NAME.ipynb, NAME.zip or a folder NAME"
 
 
@@ -74,12 +73,12 @@ def collect_submissions(folder, classes, kilobytes):
     entries = sorted(entry for entry in folder.iterdir() if not is_litter(entry.name))
     if not entries:
         raise FileNotFoundError(f"no submissions in {folder}: expected {FORMS}")
-    names = Counter(map(student_of, entries))
-    single = [read_submission(entry, classes, kilobytes) for entry in entries if names[student_of(entry)] == 1]
-    twice = [
-        Submission(name, f"{name} was handed in {count} times: keep one") for name, count in names.items() if count > 1
-    ]
-    return sorted([*single, *twice], key=lambda each: each.student)
+    found = {}
+    for entry in entries:
+        student = student_of(entry)
+        twice = Submission(student, f"{student} was handed in more than once: keep one")
+        found[student] = twice if student in found else read_submission(entry, classes, kilobytes)
+    return list(found.values())
 
 
 def student_of(path):
@@ -109,10 +108,12 @@ def read_submission(path, classes, kilobytes):
     if not os.path.lexists(path):
         raise FileNotFoundError(f"there is no file {path}: copy the starter there")
     try:
-        files = read_files(path)
-        return Submission(student_of(path), *pick_denoiser(files, classes, kilobytes))
+        return Submission(student_of(path), *pick_denoiser(read_files(path), classes, kilobytes))
     except Refused as refusal:
         return Submission(student_of(path), str(refusal))
+    # whatever a damaged or hostile archive makes its reader raise
+    except Exception as error:  # noqa: BLE001
+        return Submission(student_of(path), f"{path.name} cannot be read: {error}")
 
 
 def read_files(path):
@@ -126,103 +127,76 @@ def read_files(path):
     Raises
     ------
     Refused
-        If it holds a link, too much, or what cannot be read.
+        If it holds a link, or too much.
     """
-    found = _Files()
+    files, left, count = {}, MOST_BYTES, 0
+    for name, opened in _entries(path):
+        place = PurePosixPath(name.replace("\\", "/"))
+        if place.is_absolute() or ".." in place.parts:
+            raise Refused(f"{name} leaves its folder: pack the archive again")
+        if any(map(is_litter, place.parts)):
+            continue
+        count += 1
+        if count > MOST_FILES or len(place.parts) > MOST_DEPTH:
+            raise Refused(f"more than {MOST_FILES} files, or folders more than {MOST_DEPTH} deep, were handed in")
+        if opened is None or place.suffix.lower() not in SUFFIXES:
+            continue
+        if str(place) in files:
+            raise Refused(f"{place} is in the archive twice")
+        with opened() as file:
+            data = files[str(place)] = file.read(left + 1)
+        left -= len(data)
+        if left < 0:
+            raise Refused(f"the files are larger than {MOST_BYTES / 2**20:g} MB")
+    return files
+
+
+def _entries(path):
+    """Yield the names in a submission, each with a function that opens the file, or None."""
     if path.is_dir() and not path.is_symlink():
-        _read_folder(path, found)
+        yield from _entries_of_folder(path)
     elif path.suffix.lower() == ".zip":
         with _open(path) as file:
-            _read_archive(file, found)
-    elif path.suffix.lower() in (".py", ".ipynb"):
-        found.add(path.name, partial(_open, path))
+            yield from _entries_of_archive(file)
+    elif path.suffix.lower() in SUFFIXES:
+        yield path.name, partial(_open, path)
     else:
         raise Refused(f"{path.name} was handed in: expected {FORMS}")
-    return found.files
 
 
-class _Files:
-    """What has been read of one submission, within the limits."""
-
-    def __init__(self):
-        self.files, self.count, self.left = {}, 0, MOST_BYTES
-
-    def admit(self, name):
-        """Return the path of an entry to be read, or None for one that is not."""
-        path = PurePosixPath(name.replace("\\", "/"))
-        if path.is_absolute() or ".." in path.parts:
-            raise Refused(f"{name} leaves its folder: pack the archive again")
-        if any(map(is_litter, path.parts)):
-            return None
-        self.count += 1
-        if self.count > MOST_FILES:
-            raise Refused(f"more than {MOST_FILES} files were handed in")
-        if len(path.parts) > MOST_DEPTH:
-            raise Refused(f"folders lie in folders more than {MOST_DEPTH} deep")
-        return str(path)
-
-    def add(self, name, opened):
-        """Read a file, if it is one of Python or a notebook."""
-        path = self.admit(name)
-        if path is None or PurePosixPath(path).suffix.lower() not in (".py", ".ipynb"):
-            return
-        if path in self.files:
-            raise Refused(f"{path} is in the archive twice")
-        with opened() as file:
-            data = file.read(self.left + 1)
-        self.left -= len(data)
-        if self.left < 0:
-            raise Refused(f"the files are larger than {MOST_BYTES / 2**20:g} MB")
-        self.files[path] = data
-
-
-def _read_folder(folder, found):
+def _entries_of_folder(folder):
     waiting = [folder]
     while waiting:
         for path in sorted(waiting.pop().iterdir()):
-            name = path.relative_to(folder).as_posix()
-            if path.is_dir() and not path.is_symlink():
-                if found.admit(name):
-                    waiting.append(path)
-            else:
-                found.add(name, partial(_open, path))
+            is_folder = path.is_dir() and not path.is_symlink()
+            # the limits are those of whoever asks for the next one
+            yield path.relative_to(folder).as_posix(), None if is_folder else partial(_open, path)
+            if is_folder and not is_litter(path.name):
+                waiting.append(path)
+
+
+def _entries_of_archive(file):
+    if os.fstat(file.fileno()).st_size > MOST_BYTES:
+        raise Refused(f"the archive is larger than {MOST_BYTES / 2**20:g} MB")
+    with zipfile.ZipFile(file) as archive:
+        for entry in archive.infolist():
+            if stat.S_ISLNK(entry.external_attr >> 16):
+                raise Refused(f"{entry.filename} is a symbolic link")
+            # other methods unpack without a limit
+            if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise Refused("the archive is packed in an unusual way")
+            yield entry.filename, None if entry.is_dir() else partial(archive.open, entry)
 
 
 def _open(path):
     """Return a regular file, opened; nobody waits for the other end of a named pipe."""
-    try:
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
-        file = open(os.open(path, flags), "rb")
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            why = "is a symbolic link: hand in the file itself"
-        else:
-            why = f"cannot be read: {error.strerror}"
-        raise Refused(f"{path.name} {why}") from None
-    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-        file.close()
-        raise Refused(f"{path.name} is not a regular file")
-    return file
-
-
-def _read_archive(file, found):
-    if os.fstat(file.fileno()).st_size > MOST_BYTES:
-        raise Refused(f"the archive is larger than {MOST_BYTES / 2**20:g} MB")
-    try:
-        with zipfile.ZipFile(file) as archive:
-            for entry in archive.infolist():
-                if stat.S_ISLNK(entry.external_attr >> 16):
-                    raise Refused(f"{entry.filename} is a symbolic link")
-                # other methods unpack without a limit
-                if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                    raise Refused("the archive is packed in an unusual way")
-                if not entry.is_dir():
-                    found.add(entry.filename, partial(archive.open, entry))
-    except Refused:
-        raise
-    # whatever a damaged or hostile archive makes its reader raise
-    except Exception as error:  # noqa: BLE001
-        raise Refused(f"the archive cannot be read: {error}") from None
+    if path.is_symlink():
+        raise Refused(f"{path.name} is a symbolic link: hand in the file itself")
+    file = open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb")
+    if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        return file
+    file.close()
+    raise Refused(f"{path.name} is not a regular file")
 
 
 def pick_denoiser(files, classes, kilobytes):
@@ -250,55 +224,37 @@ def pick_denoiser(files, classes, kilobytes):
     ({'help.py': b'k = 1'}, 'denoiser.py is a/mine.py')
     """
     named = re.compile(rf"^[ \t]*class[ \t]+({'|'.join(classes)})\b".encode(), re.M)
-    sources = {name: _source(name, data, classes) for name, data in files.items()}
-    found = [
-        name
-        for name, source in sources.items()
-        if PurePosixPath(name).name.lower() == "denoiser.py" or (isinstance(source, bytes) and named.search(source))
-    ]
-    found = found or list(sources)
+    sources = {name: _source(name, data, classes) for name, data in sorted(files.items())}
+    has_class = {name for name, source in sources.items() if isinstance(source, bytes) and named.search(source)}
+    found = [n for n in sources if n in has_class or PurePosixPath(n).name.lower() == "denoiser.py"] or list(sources)
     if not found:
         raise Refused("no Python file and no notebook was handed in")
     if len(found) > 1:
-        shown = ", ".join(sorted(found)[:5])
-        raise Refused(f"which file is denoiser.py: {shown}? Hand in one of them")
+        raise Refused(f"which file is denoiser.py: {', '.join(found[:5])}? Hand in one of them")
     (name,) = found
-    helpers = _helpers(name, files)
-    size = max(len(sources[name]), sum(map(len, helpers.values())))
-    if size > kilobytes * 1024:
-        raise Refused(f"{name}, or what lies beside it, is larger than {kilobytes:g} kB")
-    note = "" if name == "denoiser.py" else f"denoiser.py is {name}"
-    return _decodable(name, sources[name]), helpers, note
-
-
-def _source(name, data, classes):
-    """Return the bytes of a file of Python, of a notebook those of its denoiser.
-
-    A text says why a notebook has none; one that names no class is not looked into.
-    """
-    if not name.lower().endswith(".ipynb"):
-        return data
-    if not any(each.encode() in data for each in classes):
-        return f"{name} has no class {' or '.join(classes)}"
-    return notebook_source(data)
-
-
-def _helpers(name, files):
-    """Return the modules in the folder of a file, by their paths in it."""
+    if isinstance(sources[name], str):
+        raise Refused(f"{name}: {sources[name]}")
     folder = PurePosixPath(name).parent
-    return {
+    helpers = {
         str(PurePosixPath(each).relative_to(folder)): data
         for each, data in files.items()
         if each != name and PurePosixPath(each).is_relative_to(folder) and each.lower().endswith(".py")
     }
-
-
-def _decodable(name, source):
-    if isinstance(source, str):
-        raise Refused(source)
+    if max(len(sources[name]), sum(map(len, helpers.values()))) > kilobytes * 1024:
+        raise Refused(f"{name}, or what lies beside it, is larger than {kilobytes:g} kB")
     try:
-        source.decode("utf-8")
+        sources[name].decode("utf-8")
     except UnicodeDecodeError:
-        why = f"{name} is not encoded in UTF-8: save it with that encoding"
-        raise Refused(why) from None
-    return source
+        raise Refused(f"{name} is not encoded in UTF-8: save it with that encoding") from None
+    return sources[name], helpers, "" if name == "denoiser.py" else f"denoiser.py is {name}"
+
+
+def _source(name, data, classes):
+    """Return the bytes of a file of Python, and of a notebook those of its denoiser.
+
+    A notebook that names no class of the assignment is not looked into.
+    """
+    if not name.lower().endswith(".ipynb"):
+        return data
+    is_wanted = any(each.encode() in data for each in classes)
+    return notebook_source(data) if is_wanted else f"the notebook has no class {' or '.join(classes)}"

@@ -7,4 +7,4 @@ curl -LsSf https://astral.sh/uv/install.sh | env UV_UNMANAGED_INSTALL=/usr/local
 export UV_PYTHON_INSTALL_DIR=/opt/python
 uv venv --python {python} /autograder/venv
 uv pip install --python /autograder/venv/bin/python -r /autograder/source/requirements.txt
-chmod 600 /autograder/source/rules.yml
+chmod 600 /autograder/source/rules.json

@@ -59,8 +59,9 @@ class Worker:
         self.module = sys.modules["denoiser"] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(self.module)
         prediction = getattr(self.module, "PREDICTION", None)
-        is_number = prediction is None or np.asarray(prediction).dtype.kind in "biuf"
-        return {"prediction": prediction if is_number else repr(prediction)[:200]}
+        number = np.asarray(prediction)
+        shown = number.tolist() if number.dtype.kind in "biuf" else repr(prediction)[:200]
+        return {"prediction": None if prediction is None else shown}
 
     def describe(self, name):
         """Return of which classes of the package a class is made."""
@@ -76,32 +77,24 @@ class Worker:
     def _keep(self, denoiser):
         """Keep an object; return its number, and what the judge has to know."""
         self.objects.append(denoiser)
-        return {
-            "object": len(self.objects) - 1,
-            "precision": str(denoiser.precision),
-            "overrides": [name for name in METHODS if is_own(denoiser, name)],
-        }
+        own = [name for name in METHODS if is_own(denoiser, name)]
+        return {"object": len(self.objects) - 1, "precision": str(denoiser.precision), "overrides": own}
 
     def call(self, number, method, arguments):
         """Call a method; return the answer and those arguments that it has changed."""
-        before = [value.tobytes() if isinstance(value, np.ndarray) else None for value in arguments]
+        before = [np.asarray(value).tobytes() for value in arguments]
         result = getattr(self.objects[number], method)(*arguments)
-        changed = {
-            str(k): value
-            for k, (value, old) in enumerate(zip(arguments, before, strict=True))
-            if old is not None and value.tobytes() != old
-        }
-        if method == "denoise":
-            return {"result": [_numbers(each) for each in result], "changed": changed}
-        return {"result": _numbers(result), "changed": changed}
+        pairs = enumerate(zip(arguments, before, strict=True))
+        changed = {str(k): value for k, (value, old) in pairs if np.asarray(value).tobytes() != old}
+        numbers = [_numbers(each) for each in result] if method == "denoise" else _numbers(result)
+        return {"result": numbers, "changed": changed}
 
     def derive(self, number, method, arguments):
         """Keep the denoiser that `refit` or `frozen` returns; return what it is."""
         new = getattr(self.objects[number], method)(*arguments)
-        cls = type(new)
         if not isinstance(new, Denoiser):
-            raise TypeError(f"{method} returned {cls.__name__}, expected a Denoiser")
-        return {"name": cls.__name__} | self._keep(new)
+            raise TypeError(f"{method} returned {type(new).__name__}, expected a Denoiser")
+        return {"name": type(new).__name__} | self._keep(new)
 
     def count_lines(self, number, method, arguments):
         """Count the lines that a call executes."""
@@ -112,8 +105,7 @@ def _numbers(value):
     """Return `value` as an array of numbers; anything else is the student's error."""
     array = np.asarray(value)
     if array.dtype.kind not in "biuf":
-        kind = f"{type(value).__name__} of dtype {array.dtype}"
-        raise TypeError(f"the answer is {kind}, expected an array of floats")
+        raise TypeError(f"the answer is {type(value).__name__} of dtype {array.dtype}, expected an array of floats")
     return array
 
 
@@ -126,16 +118,11 @@ def describe_failure(error):
     stack = traceback.extract_tb(error.__traceback__)
     frames = [frame for frame in stack if frame.filename.endswith(FILE)]
     lines = traceback.format_list(frames[-8:]) + traceback.format_exception_only(error)
+    line, text = frames[-1].lineno if frames else None, str(error)
     if isinstance(error, SyntaxError):
         line, text = error.lineno, error.msg
-    else:
-        line, text = frames[-1].lineno if frames else None, str(error)
-    return {
-        "error": type(error).__name__,
-        "text": text[:2000],
-        "line": line,
-        "traceback": "".join(lines)[-4000:],
-    }
+    known = {"error": type(error).__name__, "text": text[:2000], "line": line}
+    return known | {"traceback": "".join(lines)[-4000:]}
 
 
 def answer_question(worker, question):

@@ -1,4 +1,4 @@
-"""Write a sample class to try the grader on: `python course/sample_class.py submissions/ --assignment 2`.
+"""Write a sample class to try the grader on: `python course/tests/sample_class.py submissions/ --assignment 2`.
 
 Right solutions, known mistakes, the untouched starter, and submissions that attack the grader. The hostile ones need no
 knowledge of the assignment: they are pieces of code before or after a solution.
@@ -10,7 +10,7 @@ from pathlib import Path
 import yaml
 from amptutorial_course.assignments import assignment
 
-ROOT = Path(__file__).parent
+ROOT = Path(__file__).parents[1]
 SIZE = 30
 
 # Appended to a solution: every denoiser of the file gets this estimate.
