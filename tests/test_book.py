@@ -162,7 +162,7 @@ def a_chapter_states_proves_includes_and_asserts(path):
     for proposition in prose.split("{prf:proposition}")[1:]:  # theorems and lemmas may be known ones
         until_the_next = re.split(r"^`{3,}\{prf:|^## ", proposition, flags=re.MULTILINE)[0]
         assert re.search(r"\{dropdown\} (Proof|Derivation)", until_the_next), proposition.splitlines()[0]
-    assert re.search(r"\{literalinclude\} \.\./amptutorial/\w+\.py\n:pyobject: ", prose)
+    assert re.search(r"\{literalinclude\} \.\./amptutorial/[\w/]+\.py\n:pyobject: ", prose)
     body = code_before(path, "## Exercises")
     assert sum(bool(re.search(r"^ *assert ", cell.source, re.MULTILINE)) for cell in body) >= 3
 
