@@ -11,8 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from . import _counts
-from ._counts import sums, without_empty
 from ._validation import (
     check_counts,
     check_embedding,
@@ -20,6 +18,7 @@ from ._validation import (
     check_rates,
     check_rng,
 )
+from .bias import drop_empty, margins
 from .poisson import products_of_pairs, tilted_means
 
 
@@ -56,7 +55,17 @@ def split_counts(Z, fraction, rng):
     array([[3., 0.],
            [1., 6.]])
     """
-    return _counts.split(*_checked_split(Z, fraction, rng))
+    Z, fraction, rng = _checked_split(Z, fraction, rng)
+    whole = np.floor(Z.data)
+    if whole.max(initial=0) >= 2**63:
+        raise ValueError(
+            f"Z holds counts of up to {whole.max():.1e}: only counts below 2^63 can be "
+            "split at random; divide Z by a constant"
+        )
+    taken = rng.binomial(whole.astype(np.int64), fraction)
+    rest = (Z.data - whole) * (rng.random(len(whole)) < fraction)
+    taken = taken + rest
+    return tuple(_with_values(Z, counts) for counts in (Z.data - taken, taken))
 
 
 def split_pairs(Z, fraction, rng):
@@ -99,14 +108,23 @@ def split_pairs(Z, fraction, rng):
            [0., 0.]]), array([[0., 0.],
            [1., 6.]]))
     """
-    return _counts.split_pairs(*_checked_split(Z, fraction, rng))
+    Z, fraction, rng = _checked_split(Z, fraction, rng)
+    hidden = rng.random(Z.nnz) < fraction
+    return tuple(_with_values(Z, Z.data * some) for some in (~hidden, hidden))
 
 
 def _checked_split(Z, fraction, rng):
     Z, rng = check_counts(Z), check_rng(rng)
     if check_positive(fraction, "fraction") >= 1:
         raise ValueError(f"fraction must be between 0 and 1, got {fraction}")
-    return Z, fraction, rng
+    return sp.csr_array(Z, dtype=np.float64), fraction, rng
+
+
+def _with_values(Z, values):
+    """Return a csr_array with the pairs of `Z` and these values; zeros are left out."""
+    X = sp.csr_array((values, Z.indices.copy(), Z.indptr.copy()), shape=Z.shape)
+    X.eliminate_zeros()
+    return X
 
 
 def hold_out(Z, fraction, rng, split=split_pairs):
@@ -143,7 +161,7 @@ def hold_out(Z, fraction, rng, split=split_pairs):
         raise ValueError(
             "no counts are kept: there are too few, or fraction is too large"
         )
-    kept, rows, columns = without_empty(kept)
+    kept, rows, columns = drop_empty(kept)
     return kept, held_out[rows][:, columns], rows, columns
 
 
@@ -171,21 +189,15 @@ class HeldOut:
     columns: np.ndarray
 
     @classmethod
-    def of(cls, kept, held_out):
-        """Return the `HeldOut` of counts (m, n) that have been checked.
+    def of(cls, rows, columns, held_out):
+        """Return the `HeldOut`, given the row and column sums of what was kept.
 
         Examples
         --------
-        >>> kept, held_out = np.array([[4, 2], [0, 0]]), np.array([[0, 1], [3, 0]])
-        >>> pairs = HeldOut.of(kept, held_out)
-        >>> pairs.z, pairs.rows, pairs.columns
-        (array([1.]), array([6., 0.]), array([4., 2.]))
+        >>> rows, columns = np.array([6.0, 0.0]), np.array([4.0, 2.0])
+        >>> HeldOut.of(rows, columns, np.array([[0, 1], [3, 0]])).z
+        array([1.])
         """
-        return cls.of_sums(*sums(kept), held_out)
-
-    @classmethod
-    def of_sums(cls, rows, columns, held_out):
-        """Return the `HeldOut`, given the row and column sums of what was kept."""
         held_out = sp.coo_array(held_out, dtype=np.float64)
         i, j = held_out.coords
         seen = (rows[i] > 0) & (columns[j] > 0) & (held_out.data > 0)
@@ -231,8 +243,7 @@ class HeldOut:
 
         Examples
         --------
-        >>> kept, held_out = np.ones((2, 2)), np.array([[1, 3], [0, 0]])
-        >>> pairs = HeldOut.of(kept, held_out)
+        >>> pairs = HeldOut.of(np.ones(2), np.ones(2), np.array([[1, 3], [0, 0]]))
         >>> values = np.array([0.0, 1.0])
         >>> pairs.mean(values), round(pairs.standard_error(values), 3)
         (0.75, 0.265)
@@ -249,7 +260,11 @@ class HeldOut:
         )
 
     def entropy(self):
-        """Return the mean of - log(col_j / Z_tot): see `independence_entropy`."""
+        """Return how many nats per held-out count an embedding can gain at most.
+
+        The mean of - log(col_j / Z_tot): rates that add up to the margins of what was
+        kept exceed those of independence at most by the factor Z_tot / col_j.
+        """
         return -self.mean(np.log(self.columns[self.j] / self.columns.sum()))
 
 
@@ -282,18 +297,10 @@ def held_out_pairs(kept, held_out):
             f"kept and held_out must have the same shape, got {kept.shape} and "
             f"{held_out.shape}"
         )
-    pairs = HeldOut.of(kept, held_out)
+    pairs = HeldOut.of(*margins(kept), held_out)
     if not pairs.rows.any():
         raise ValueError("kept has no counts at all")
     return pairs
-
-
-def _checked_model(pairs, U, V, r_u, r_v):
-    """Return the embeddings and bias factors for these pairs, from outside."""
-    m, n = len(pairs.rows), len(pairs.columns)
-    r_u = check_rates(r_u, m, "r_u", zero=True)
-    r_v = check_rates(r_v, n, "r_v", zero=True)
-    return *check_embedding(U, V, m, n), r_u, r_v
 
 
 def heldout_gain(kept, held_out, U, V, r_u, r_v):
@@ -338,67 +345,12 @@ def heldout_gain(kept, held_out, U, V, r_u, r_v):
     0.318
     """
     pairs = held_out_pairs(kept, held_out)
-    U, V, r_u, r_v = _checked_model(pairs, U, V, r_u, r_v)
+    U, V = check_embedding(U, V, len(pairs.rows), len(pairs.columns))
+    r_u = check_rates(r_u, len(U), "r_u", zero=True)
+    r_v = check_rates(r_v, len(V), "r_v", zero=True)
     log_ratios, some = pairs.log_ratios(U, V, r_u, r_v), np.flatnonzero(r_u)
     log_sums, _ = tilted_means(U[some], V / np.sqrt(len(U)), r_v)
     with np.errstate(over="ignore"):  # rates without bound: a gain of minus infinity
         rates = np.exp(log_sums + np.log(r_u[some]) - np.log(pairs.rows.sum()))
         excess = rates.sum() - 1
     return float(pairs.mean(log_ratios) - excess)
-
-
-def heldout_log_ratios(kept, held_out, U, V, r_u, r_v):
-    """Return the held-out counts, pair by pair, and the log-ratios of their rates.
-
-    The parts of `heldout_gain`: the log-ratio of a pair is log(rate / rate under
-    independence).
-
-    Parameters
-    ----------
-    kept, held_out, U, V, r_u, r_v
-        As for `heldout_gain`.
-
-    Returns
-    -------
-    z, log_ratios : arrays (number of pairs,)
-        Of the pairs with held-out counts whose row and column have counts in `kept`,
-        row by row.
-
-    Raises
-    ------
-    ValueError, FloatingPointError
-        As `heldout_gain`.
-
-    Examples
-    --------
-    >>> eye, zero = np.eye(2), np.zeros((2, 1))
-    >>> heldout_log_ratios(eye, eye, zero, zero, np.ones(2), np.ones(2) / 2)
-    (array([1., 1.]), array([0., 0.]))
-    """
-    pairs = held_out_pairs(kept, held_out)
-    return pairs.z, pairs.log_ratios(*_checked_model(pairs, U, V, r_u, r_v))
-
-
-def independence_entropy(kept, held_out):
-    """Return how many nats per held-out count an embedding can gain at most.
-
-    The mean of - log(col_j / Z_tot) over the held-out counts: rates that add up to the
-    margins of `kept` exceed those of independence at most by the factor Z_tot / col_j.
-
-    Parameters
-    ----------
-    kept, held_out : arrays or sparse arrays (m, n)
-        As for `heldout_gain`.
-
-    Raises
-    ------
-    ValueError
-        For invalid counts.
-
-    Examples
-    --------
-    >>> Z = np.array([[1, 1], [2, 2]])
-    >>> bool(np.isclose(independence_entropy(Z, Z), np.log(2)))
-    True
-    """
-    return held_out_pairs(kept, held_out).entropy()

@@ -8,7 +8,6 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 from scipy.special import gammaln
 
-from ._blocks import blocks
 from ._validation import (
     check_counts,
     check_matrix,
@@ -18,6 +17,7 @@ from ._validation import (
 )
 from .amp import as_operator
 from .denoisers import as_pair
+from .score import blocks
 
 ROWS_AT_ONCE = 512
 

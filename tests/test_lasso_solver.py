@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import Lasso as SklearnLasso
 
-from amptutorial import _lasso
+from amptutorial import lasso_rows
 from amptutorial.lasso_rows import lasso_kkt, lasso_mean_jacobian, solve_lasso_rows
 
 EPS = np.finfo(float).eps
@@ -82,7 +82,7 @@ def test_ties(data, d, kind, sweeps):
         "whole": root @ root.T + np.eye(d),
     }[kind]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_lasso, "_SWEEPS", sweeps)
+        patch.setattr(lasso_rows, "_SWEEPS", sweeps)
         assert worst_kkt(solve_lasso_rows(P, t, F), P, t, F) < 1e-9
 
 
@@ -90,7 +90,7 @@ def test_ties(data, d, kind, sweeps):
 @pytest.mark.parametrize("diagonal", [0.5, 1.0, 2.0])
 def test_residuals_exactly_on_their_bounds(t, diagonal, monkeypatch):
     """Every row of {-3, 0, 3}^7, from a guess of zero: round-off on a bound must not count as a violation."""
-    monkeypatch.setattr(_lasso, "_SWEEPS", 0)
+    monkeypatch.setattr(lasso_rows, "_SWEEPS", 0)
     P, F = np.array(list(itertools.product((-3.0, 0.0, 3.0), repeat=7))), np.ones((7, 7)) + diagonal * np.eye(7)
     t = np.full(len(P), t)
     assert worst_kkt(solve_lasso_rows(P, t, F), P, t, F) < 1e-13
@@ -137,7 +137,7 @@ def test_any_guess_leads_to_the_same_solution(guess, rng, monkeypatch):
     t *= 0.1
     expected = solve_lasso_rows(P, t, F)
     guesses = {"zero": np.zeros_like(P), "wrong signs": -expected / 2, "dense": rng.standard_normal(P.shape)}
-    monkeypatch.setattr(_lasso, "_coordinate_descent", lambda P, t, F: guesses[guess])
+    monkeypatch.setattr(lasso_rows, "_coordinate_descent", lambda P, t, F: guesses[guess])
     # unique minimiser: two points whose residuals agree to 1e-14 differ by at most that times |F^-1| = 1e4
     np.testing.assert_allclose(solve_lasso_rows(P, t, F), expected, rtol=0, atol=1e-9)
 
@@ -146,11 +146,11 @@ def test_the_walk_starts_where_the_guess_is_optimal(rng):
     F = precision(6, 10, rng)
     P, t = rows(100, F, rng)
     guess = rng.standard_normal(P.shape) * (rng.random(P.shape) < 0.5)
-    start = _lasso._solved_by(guess, P, t[:, None], F)
+    start = lasso_rows._solved_by(guess, P, t[:, None], F)
     np.testing.assert_allclose(solve_lasso_rows(start, t, F), guess, rtol=1e-12, atol=0)
     inside = np.abs(start - guess @ F)[guess == 0] / np.broadcast_to(t[:, None], P.shape)[guess == 0]
     assert inside.max() < 1
-    symmetric = _lasso._solved_by(np.zeros((1, 6)), np.full((1, 6), 3.0), np.ones((1, 1)), np.eye(6))
+    symmetric = lasso_rows._solved_by(np.zeros((1, 6)), np.full((1, 6), 3.0), np.ones((1, 1)), np.eye(6))
     assert len(np.unique(symmetric)) == 6  # no two bounds are met at one moment
 
 
@@ -164,7 +164,7 @@ def test_nearly_singular(condition, strength, rng):
 
 @pytest.mark.parametrize("d", [31, 32, 33, 64, 70])
 def test_many_columns(d, rng, monkeypatch):
-    monkeypatch.setattr(_lasso, "_BLOCK", 10 * d**2)
+    monkeypatch.setattr(lasso_rows, "_BLOCK", 10 * d**2)
     F = precision(d, 1e3, rng)
     P, t = rows(25, F, rng)
     A = solve_lasso_rows(P, 0.2 * t, F)
@@ -176,7 +176,7 @@ def test_supports_that_differ_in_any_one_column_are_distinct():
     """Columns are read 32 at a time: none is left out, and none runs into those before."""
     pairs = itertools.combinations_with_replacement(range(70), 2)  # a pair (k, k) is column k alone
     support = np.array([[k in pair for k in range(70)] for pair in pairs])
-    distinct, which, counts = _lasso._distinct_rows(support)
+    distinct, which, counts = lasso_rows._distinct_rows(support)
     assert (counts == 1).all() and (distinct[which] == support).all()
 
 
@@ -186,7 +186,7 @@ def test_coordinate_descent_alone_solves_well_conditioned_rows(rng):
     F = np.eye(d) + 0.05 * np.triu(rng.choice([-1, 1], (d, d)), 1)
     F = 3 * (np.triu(F) + np.triu(F, 1).T)
     P, t = 3 * rng.standard_normal((200, d)), rng.uniform(0.5, 2, 200)
-    A = _lasso._coordinate_descent(P, t, F)
+    A = lasso_rows._coordinate_descent(P, t, F)
     assert 0.1 < (A == 0).mean() < 0.9
     assert worst_kkt(A, P, t, F) < 20 * EPS
 
@@ -205,7 +205,7 @@ def test_distinct_rows_where_an_index_has_few_bits(bits, rng, monkeypatch):
 
     monkeypatch.setattr(np, "unique", narrow_unique)
     monkeypatch.setattr(np, "arange", lambda *args, dtype=dtype: arange(*args, dtype=dtype))
-    distinct, which, counts = _lasso._distinct_rows(support)
+    distinct, which, counts = lasso_rows._distinct_rows(support)
     assert len(distinct) == len(expected) == 100 and {tuple(row) for row in distinct} == expected
     assert (distinct[which] == support).all() and counts.sum() == len(support)
 
@@ -249,14 +249,14 @@ def test_no_rows_and_float32():
 
 
 def test_says_so_when_the_walk_does_not_end(rng, monkeypatch):
-    monkeypatch.setattr(_lasso, "_ROUNDS_PER_COORDINATE", 0)
+    monkeypatch.setattr(lasso_rows, "_ROUNDS_PER_COORDINATE", 0)
     F = precision(3, 10, rng)
     with pytest.raises(np.linalg.LinAlgError, match="4 rows did not settle: F has condition number 1e\\+01"):
         solve_lasso_rows(*rows(4, F, rng), F)
 
 
 def test_says_so_when_the_solution_is_not_optimal(rng, monkeypatch):
-    monkeypatch.setattr(_lasso, "_walk_to_optimum", lambda guess, P, t, F: np.ones_like(P))
+    monkeypatch.setattr(lasso_rows, "_walk_to_optimum", lambda guess, P, t, F: np.ones_like(P))
     F = precision(3, 10, rng)
     with pytest.raises(np.linalg.LinAlgError, match="a row misses its optimality conditions by .*raise its smallest"):
         solve_lasso_rows(*rows(4, F, rng), F)
@@ -265,9 +265,9 @@ def test_says_so_when_the_solution_is_not_optimal(rng, monkeypatch):
 def test_one_row_that_is_not_optimal_is_enough(rng, monkeypatch):
     F = precision(3, 10, rng)
     P, t = rows(4, F, rng)
-    walk = _lasso._walk_to_optimum
+    walk = lasso_rows._walk_to_optimum
     last = np.array([[0.0], [0.0], [0.0], [1.0]])
-    monkeypatch.setattr(_lasso, "_walk_to_optimum", lambda *arguments: walk(*arguments) + last)
+    monkeypatch.setattr(lasso_rows, "_walk_to_optimum", lambda *arguments: walk(*arguments) + last)
     with pytest.raises(np.linalg.LinAlgError, match="a row misses its optimality conditions"):
         solve_lasso_rows(P, t, F)
 
@@ -307,7 +307,7 @@ def test_jacobian_in_blocks_is_the_mean_over_rows(rng, monkeypatch):
     expected = np.zeros((4, 4))
     for S in map(np.flatnonzero, support):
         expected[np.ix_(S, S)] += np.linalg.inv(F[np.ix_(S, S)]) / 100
-    monkeypatch.setattr(_lasso, "_BLOCK", 3 * 16)
+    monkeypatch.setattr(lasso_rows, "_BLOCK", 3 * 16)
     np.testing.assert_allclose(lasso_mean_jacobian(support, F), expected, rtol=1e-12, atol=1e-13)
 
 
