@@ -27,6 +27,7 @@ from ._validation import (
 from .bias import bias_of_margins, drop_empty
 from .channels import CHANNELS, WithGaps
 from .denoisers import GaussianPosterior, Lasso, Ridge, as_pair
+from .heldout import Chosen
 from .poisson import biases_of_margins, margin_biases
 from .reexpansion import (
     balanced_sides,
@@ -38,7 +39,6 @@ from .reexpansion import (
     starting_sides,
 )
 from .sampling import Sampler
-from .stopping import Chosen
 from .table import VALIDATION, Table
 
 AUTOMATIC = ("counts", "damped")

@@ -4,9 +4,13 @@ Which counts are set aside decides what is judged. `split_counts` sends every co
 own way, which is right for Poisson counts. In text a word that occurs once tends to
 occur again in the same document, for reasons that no embedding knows: there
 `split_pairs` hides pairs of a row and a column whole.
+
+By hidden pairs a fit chooses its iterate (`Chosen`), and knows when to stop
+(`Patience`).
 """
 
 from dataclasses import dataclass
+from math import sqrt
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,12 +18,15 @@ import scipy.sparse as sp
 from ._validation import (
     check_counts,
     check_embedding,
+    check_finite,
     check_positive,
     check_rates,
     check_rng,
 )
 from .bias import drop_empty, margins
-from .poisson import products_of_pairs, tilted_means
+from .poisson import exact, fit_margins, products_of_pairs, tilted_means
+
+AT_LEAST = 10  # iterations that AMP gets before it may be stopped
 
 
 def split_counts(Z, fraction, rng):
@@ -354,3 +361,103 @@ def heldout_gain(kept, held_out, U, V, r_u, r_v):
         rates = np.exp(log_sums + np.log(r_u[some]) - np.log(pairs.rows.sum()))
         excess = rates.sum() - 1
     return float(pairs.mean(log_ratios) - excess)
+
+
+class Patience:
+    """When to stop: after an iteration without progress, but not in the first ten.
+
+    An iteration makes progress if it lowers the held-out cross-entropy, entropy - gain,
+    below the lowest so far by more than the fraction `tol` of it.
+
+    Parameters
+    ----------
+    entropy : float
+        The held-out cross-entropy of independence, in nats per count.
+    tol : float
+
+    Attributes
+    ----------
+    k : int
+        The number of iterations so far.
+    highest : float
+        The highest gain so far.
+    progress : bool
+        Whether the last iteration made progress.
+
+    Examples
+    --------
+    >>> patience = Patience(entropy=5.0, tol=0.01)
+    >>> for gain in [1.0, 1.5, 1.51]:
+    ...     patience.record(gain)
+    >>> patience.k, patience.progress, patience.exhausted
+    (3, False, False)
+    """
+
+    def __init__(self, entropy, tol):
+        self.entropy, self.tol = entropy, tol
+        self.k, self.highest, self.progress = 0, -np.inf, False
+
+    def record(self, gain):
+        """Count one more iteration, with this held-out gain."""
+        self.k += 1
+        self.progress = gain > self.highest + self.tol * (self.entropy - gain)
+        self.highest = max(self.highest, gain)
+
+    @property
+    def exhausted(self):
+        """Whether to stop."""
+        return self.k >= AT_LEAST and not self.progress
+
+
+class Chosen:
+    """The iterate that predicts hidden pairs best, of all that have been judged.
+
+    Parameters
+    ----------
+    held_out : HeldOut
+        The hidden pairs, and the margins of the counts that were seen.
+    tol : float
+        For `Patience`, which says when to stop.
+
+    Attributes
+    ----------
+    patience : Patience
+        Which has counted the iterates judged so far.
+    r_v : array (n,)
+        Biases of the columns, refitted to the last iterate.
+    sides : pair of Side, or None
+        None if no iterate beats independence.
+    gain : float
+        In nats per held-out count; zero for independence.
+    error : float
+        The two-way standard error of the gain.
+    k : int
+        The number of the iterate, from 1 on; 0 for independence.
+    """
+
+    sides, gain, error, k = None, 0.0, 0.0, 0
+
+    def __init__(self, held_out, tol):
+        self.patience = Patience(held_out.entropy(), tol)
+        self.r_v = held_out.columns
+
+    def judge(self, rows, columns, held_out, sampler=exact):
+        """Judge one more iterate, two `Side`; return whether it is the last.
+
+        The biases are refitted to the counts seen, whatever the embedding is fitted to.
+
+        Raises
+        ------
+        FloatingPointError
+            If the gain is not finite.
+        """
+        margins, W = (held_out.rows, held_out.columns), columns.X / sqrt(len(rows.X))
+        r_u, self.r_v = fit_margins(*margins, rows.X, W, self.r_v, sampler)
+        log_ratios = held_out.log_ratios(rows.X, columns.X, r_u, self.r_v)
+        gain = held_out.mean(log_ratios)
+        check_finite(heldout_gain=gain)
+        self.patience.record(gain)
+        if gain > self.gain:
+            self.sides, self.gain, self.k = (rows, columns), gain, self.patience.k
+            self.error = held_out.standard_error(log_ratios)
+        return self.patience.exhausted

@@ -6,8 +6,8 @@ W = V / sqrt(m), and form its exponential for a block of rows at a time, on all 
 never as an m x n array. They serve the rows as they stand, and the columns with the
 roles of U and W exchanged.
 
-`AllColumns` and `Exact` say over which columns the sums of rows run: over all of them.
-In `amptutorial.sampling` they have twins whose sums run over samples.
+`AllColumns` says over which columns the sums of rows run: over all of them. Those of
+`amptutorial.sampling.ColumnSample` run over samples.
 
 `refit_biases` checks its arguments. The other functions are called in every iteration,
 and take arrays as they are.
@@ -230,21 +230,7 @@ def log_partition(U, W, r_v):
 
 
 class AllColumns:
-    """The sums of rows over all columns.
-
-    Parameters
-    ----------
-    W : array (n, d)
-        M = U W^T.
-    r_v : array (n,)
-        Bias factors of the columns.
-
-    Attributes
-    ----------
-    sampled : bool
-        Whether sums run over samples.
-    parts : list of (slice or array of int, AllColumns)
-        Which rows have which sums: all of them these.
+    """The sums of rows over all columns: `W` (n, d) and the bias factors `r_v` (n,).
 
     Examples
     --------
@@ -254,29 +240,19 @@ class AllColumns:
 
     sampled, sizes = False, None
     sample = property(lambda self: self)
+    parts = property(lambda self: [(slice(None), self)])  # one for all rows
 
     def __init__(self, W, r_v):
         self.W, self.r_v = W, r_v
 
-    @property
-    def parts(self):  # noqa: D102
-        return [(slice(None), self)]
-
-    def for_rows(self, U, totals):
-        """Return the sums for rows `U` (N, d) with so many counts: for all the same."""
+    def for_rows(self, *rows):
+        """Return itself: the sums are the same for all rows."""
         return self
 
-    def of_sizes(self, sizes):
-        """Return the sums for rows with samples of these sizes: for all the same."""
-        return self
+    of_sizes = copy = for_rows
 
-    def copy(self):
-        """Return itself: nothing is drawn that it would have to keep to itself."""
-        return self
-
-    def own_sums(self, U, N, columns=slice(None)):
-        """Return what sampled sums miss where rows have counts: None."""
-        return None
+    def own_sums(self, *rows):
+        """Return None: the sums miss nothing where rows have counts."""
 
     def tilted_means(self, U, own=None):
         """Return the `tilted_means` of rows `U`."""
@@ -291,19 +267,9 @@ class AllColumns:
         return largest_changes(step, self.W, beyond)
 
 
-class Exact:
-    """What sums run over where nothing is sampled: `AllColumns`."""
-
-    def samples(self, n):
-        """Return whether sums over n columns are sampled."""
-        return False
-
-    def __call__(self, U, weights, W, r_v):
-        """Return what sums of rows `U` run over, which count with these weights."""
-        return AllColumns(W, r_v)
-
-
-exact = Exact()
+def exact(U, weights, W, r_v):
+    """Return what sums of rows `U` run over where nothing is sampled: `AllColumns`."""
+    return AllColumns(W, r_v)
 
 
 def margin_biases(totals, U, sample):
@@ -359,7 +325,7 @@ def fit_margins(rows, columns, U, W, r_v, sampler=exact):
         The sums wanted.
     U, W, r_v
         As for `tilted_means`.
-    sampler : Exact or amptutorial.sampling.Sampler
+    sampler : exact or amptutorial.sampling.Sampler
 
     Returns
     -------
@@ -392,7 +358,7 @@ def refit_biases(Z, U, V, *, n_sweeps=20, tol=1e-6, sampler=exact):
         The largest number of sweeps over rows and columns.
     tol : float
         Stop when a sweep changes the r_v by no more than this fraction of their sum.
-    sampler : Exact or amptutorial.sampling.Sampler
+    sampler : exact or amptutorial.sampling.Sampler
         Where it samples sums over many rows or columns, `tol` is at least 0.01.
 
     Returns
@@ -424,7 +390,7 @@ def refit_biases(Z, U, V, *, n_sweeps=20, tol=1e-6, sampler=exact):
 def biases_of_margins(rows, columns, U, V, n_sweeps=20, tol=1e-6, sampler=exact):
     """Return the biases of `refit_biases`, from the sums of the rows and columns."""
     W, r_v = V / np.sqrt(len(U)), columns
-    if sampler.samples(max(len(U), len(V))):
+    if sampler is not exact and sampler.samples(max(len(U), len(V))):
         tol = max(tol, SAMPLED_TOL)
     for _ in range(n_sweeps):
         before, (_, r_v) = r_v, fit_margins(rows, columns, U, W, r_v, sampler)

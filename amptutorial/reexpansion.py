@@ -84,7 +84,7 @@ def sample_of(this, other, m, sampler=exact):
     this, other : Side
     m : int
         Number of rows that M = U V^T / sqrt(m) refers to.
-    sampler : amptutorial.poisson.Exact or amptutorial.sampling.Sampler
+    sampler : amptutorial.poisson.exact or amptutorial.sampling.Sampler
     """
     return sampler(this.X, this.r, scaled_rows(other, m), other.bias)
 
@@ -158,7 +158,7 @@ def next_sides(table, rows, columns, ahead, m, sampler=exact):
     ahead : Side, or None
         As from the iteration before; None in the first.
     m : int
-    sampler : amptutorial.poisson.Exact or amptutorial.sampling.Sampler
+    sampler : amptutorial.poisson.exact or amptutorial.sampling.Sampler
 
     Returns
     -------

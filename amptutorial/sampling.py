@@ -31,7 +31,7 @@ import copy
 import numpy as np
 
 from ._validation import check_finite
-from .poisson import AllColumns, Exact, products_of_pairs
+from .poisson import AllColumns, products_of_pairs
 from .score import blocks
 
 ALL_UP_TO = 8192  # columns: where there are no more, sums run over all of them
@@ -44,7 +44,7 @@ DRAWN_PER_SUM = 5  # how many columns must be drawn for each sum that is calibra
 ROWS_AT_ONCE = 2**12  # bounds the memory for their own columns
 
 
-class Sampler(Exact):
+class Sampler:
     """Draws what sums run over: a `ColumnSample` where there are many columns.
 
     Parameters
@@ -158,30 +158,17 @@ class _Drawn(AllColumns):
         self._missed[drawn] -= weights
 
     def own_sums(self, U, N, columns=slice(None)):
-        """Return what the sums of each row miss at the columns where it has counts.
+        """Return what the sums miss at columns where rows have counts.
 
-        With them added, the terms of these columns are exact where M_ij > 0, but for
-        the lowest powers of M_ij, whose sums over all columns are calibrated. As the
-        sample does not know the counts, the expectation of the sums stays the same.
-
-        Parameters
-        ----------
-        U : array (m, d)
-        N : csr_array
-            Whose stored pairs say where the rows have counts, among the `columns`.
-        columns : slice
-            Sums over disjoint sets of columns add up.
-
-        Returns
-        -------
-        sums : array (m,)
-            Of missed_j (exp(x) - 1 - x - x^2 / 2) over the j with a stored N_ij, where
-            missed_j = r_v_j less its weight in the sample, and x = max(M_ij, 0).
-        moments : array (m, d)
-            Of missed_j (exp(x) - 1 - x) w_j.
+        They are the sums over the j with a stored N_ij of missed_j (exp(x) - 1 - x -
+        x^2 / 2), and of missed_j (exp(x) - 1 - x) w_j, where x = max(M_ij, 0). With
+        them added, the terms of these columns are exact where M_ij > 0, but for the
+        lowest powers of M_ij, whose sums over all columns are calibrated. As the sample
+        does not know the counts, the expectation of the sums stays the same. Those over
+        disjoint sets of columns, which `N` then has alone, add up.
         """
         W, missing = self.W[columns], self._missed[columns]
-        sums, moments = np.zeros(len(U)), np.zeros(U.shape)
+        sums, moments = _zeros(U)
         for rows in blocks(len(U), ROWS_AT_ONCE):
             own = N[rows]
             i = np.repeat(np.arange(rows.start, rows.stop), np.diff(own.indptr))
@@ -196,20 +183,16 @@ class _Drawn(AllColumns):
     def tilted_means(self, U, own=None):
         """Return the `tilted_means` over the sample, with own sums added to them."""
         log_sums, means = self._sample.tilted_means(U)
-        if own is None:
-            return log_sums, means
-        sums, moments = own
+        sums, moments = own or _zeros(U)
         scale = np.exp(-log_sums.astype(np.float64))
         grown = 1 + sums * scale
         means = (means + moments * scale[:, None]) / grown[:, None]
         return log_sums + np.log(grown), means
 
     def log_partition(self, U):
-        """Return the `log_partition` over the sample."""
         return self._sample.log_partition(U)
 
     def reach(self, step, beyond=0.0):
-        """Return the `largest_changes` at the columns of the sample."""
         return self._sample.reach(step, beyond)
 
 
@@ -228,38 +211,39 @@ class RowSums:
 
     def __init__(self, sample, sizes, parts):
         self.sample, self.sizes, self.parts = sample, sizes, parts
-
-    W = property(lambda self: self.sample.W, doc="All columns, (n, d).")
+        self.W = sample.W
 
     def own_sums(self, U, N, columns=slice(None)):
-        """Return what the sums of rows miss at the columns where they have counts."""
-        found = [
-            part.own_sums(U[rows], N[rows], columns) or _zeros(U[rows])
-            for rows, part in self.parts
-        ]
-        return self._in_order(found)
+        """Return what the sums miss where rows have counts, for `tilted_means`.
+
+        `N` (csr_array) stores the pairs that have counts; where it has but some of the
+        columns, the sums of all add up.
+        """
+
+        def of(part, rows):
+            return part.own_sums(U[rows], N[rows], columns) or _zeros(U[rows])
+
+        return self._in_order(of)
 
     def tilted_means(self, U, own=None):
         """Return the `tilted_means` of rows `U`, with their own sums added to them."""
-        found = [
-            part.tilted_means(U[rows], own and tuple(each[rows] for each in own))
-            for rows, part in self.parts
-        ]
-        return self._in_order(found)
+
+        def of(part, rows):
+            return part.tilted_means(U[rows], own and tuple(each[rows] for each in own))
+
+        return self._in_order(of)
 
     def log_partition(self, U):
         """Return the `log_partition` of rows `U`."""
-        return self._in_order([(p.log_partition(U[rows]),) for rows, p in self.parts])[
-            0
-        ]
+        return self._in_order(lambda part, rows: (part.log_partition(U[rows]),))[0]
 
     def reach(self, step, beyond=0.0):
         """Return the `largest_changes` by steps of rows."""
-        found = [(part.reach(step[rows], beyond),) for rows, part in self.parts]
-        return self._in_order(found)[0]
+        return self._in_order(lambda part, rows: (part.reach(step[rows], beyond),))[0]
 
-    def _in_order(self, found):
-        """Return tuples of arrays, one for each part, as one with all rows in order."""
+    def _in_order(self, function):
+        """Return arrays with all rows in order, from those of each part."""
+        found = [function(part, rows) for rows, part in self.parts]
         order = np.argsort(np.concatenate([rows for rows, _ in self.parts]))
         return tuple(np.concatenate(each)[order] for each in zip(*found, strict=True))
 

@@ -12,7 +12,7 @@ import pytest
 from distributed import Client
 from sharded_samples import cluster, table
 
-from amptutorial import AMPEmbedding, Ridge, reexpansion, sampling, stopping
+from amptutorial import AMPEmbedding, Ridge, heldout, reexpansion, sampling
 from amptutorial.cluster import embedding as module
 from amptutorial.cluster.shards import write_shards
 from amptutorial.cluster.tasks import CHECKPOINT, Checkpoint
@@ -123,9 +123,9 @@ def test_a_fit_that_is_interrupted_within_an_iteration_is_the_same(client, tmp_p
     places = [
         (module.ShardedTable, "sums", 1, None),  # nothing is stored yet
         (module.ShardedTable, "sums", 3, (0, 1)),  # the rows of the second iteration
-        (stopping, "fit_margins", 2, (0, 2)),
+        (heldout, "fit_margins", 2, (0, 2)),
         (module._Columns, "sums", 2, (0, 3)),  # the next channel
-        (stopping, "fit_margins", 3, (1, 2)),
+        (heldout, "fit_margins", 3, (1, 2)),
         (module.ShardedTable, "sums", 4, (2, 1)),
         (module.ShardedTable, "settled", 1, (2, REFINEMENTS)),
     ]
@@ -147,7 +147,7 @@ def test_a_fit_without_an_iterate_worth_keeping_goes_on(half_steps, client, tmp_
     shards, given = write_shards(counts, tmp_path / "shards", rows=61), {"n_iter": 1, "channel": "counts"}
     expected = fit(shards, client, **given)
     assert expected.n_iter_ == 0 and len(half_steps) == 3
-    interrupt(monkeypatch, stopping, "fit_margins", 1)
+    interrupt(monkeypatch, heldout, "fit_margins", 1)
     with pytest.raises(KeyboardInterrupt):
         fit(shards, client, tmp_path / "run", **given)
     assert_equal(fit(shards, client, tmp_path / "run", **given), expected)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from amptutorial import stopping
-from amptutorial.stopping import Chosen, Patience
+from amptutorial import heldout
+from amptutorial.heldout import Chosen, Patience
 from amptutorial.table import Table
 
 
@@ -67,7 +67,7 @@ class Gains:
 @pytest.fixture(autouse=True)
 def biases(monkeypatch):
     """Of these iterates nothing is refitted."""
-    monkeypatch.setattr(stopping, "fit_margins", lambda *_: (np.ones(100), np.ones(100)))
+    monkeypatch.setattr(heldout, "fit_margins", lambda *_: (np.ones(100), np.ones(100)))
 
 
 def sides(gain):
@@ -98,7 +98,7 @@ def test_the_biases_are_refitted_to_rows_and_columns_whose_products_are_those_of
         calls.append(arguments)
         return np.ones(100), np.full(100, 7.0)
 
-    monkeypatch.setattr(stopping, "fit_margins", fit)
+    monkeypatch.setattr(heldout, "fit_margins", fit)
     rows, columns = (SimpleNamespace(X=np.full((100, 1), value)) for value in (0.5, 2.0))
     judged([(rows, columns)] * 2)
     assert all(np.allclose(U @ W.T, 0.1) for _, _, U, W, *_ in calls)
@@ -108,7 +108,7 @@ def test_the_biases_are_refitted_to_rows_and_columns_whose_products_are_those_of
 @pytest.mark.parametrize("number", [1, 2, 9, 10])
 def test_a_judgement_goes_on_where_it_was(number, monkeypatch):
     """Stored and loaded, it knows the column biases of the last one judged, where the next refit starts."""
-    monkeypatch.setattr(stopping, "fit_margins", lambda _, __, U, ___, r_v, ____: (r_v, r_v + U[0]))
+    monkeypatch.setattr(heldout, "fit_margins", lambda _, __, U, ___, r_v, ____: (r_v, r_v + U[0]))
     iterates = [sides(gain) for gain in [0.1, 0.5, 0.3, *[0.2] * 17]]
     expected, best = judged(iterates), pickle.loads(pickle.dumps(judged(iterates[:number])))
     found = judged(iterates[number:10], best)
