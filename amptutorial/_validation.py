@@ -176,22 +176,10 @@ def check_matrix(X, name, *, shape=(None, None)):
 
 
 def check_embedding(U, V, m, n):
-    """Return the embeddings `U` (m, d) and `V` (n, d), in the same precision.
-
-    Raises
-    ------
-    ValueError
-        As `check_matrix`, or if an entry of U V^T may overflow.
-    """
+    """Return the embeddings `U` (m, d) and `V` (n, d), in the same precision."""
     U = check_matrix(U, "U", shape=(m, None))
     V = check_matrix(V, "V", shape=(n, U.shape[1]))
     dtype = np.result_type(U, V)
-    largest = [float(np.abs(X).max(initial=0)) for X in (U, V)]
-    if largest[0] * largest[1] * U.shape[1] > float(np.finfo(dtype).max):
-        raise ValueError(
-            f"entries of U V^T may overflow: U reaches {largest[0]:.1e} and V "
-            f"{largest[1]:.1e} in size; scale them down"
-        )
     return U.astype(dtype, copy=False), V.astype(dtype, copy=False)
 
 

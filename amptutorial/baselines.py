@@ -1,28 +1,32 @@
-"""What AMP is compared with: the SVD of Y~, least squares, gradient descent, L-BFGS.
+"""What AMP is compared with: the SVD of Y~, and minimisers of a loss.
 
-All of them return A (m, d) and B (n, d) with A B^T / sqrt(m) in place of Y~. The last
-three minimise `eq:LAB` with the squared norm as regulariser, the loss whose critical
-points are the fixed points of AMP with `amptutorial.denoisers.Ridge`.
+All of them return A (m, d) and B (n, d) with A B^T / sqrt(m) in place of Y~. The
+critical points of `amptutorial.metrics.QuadraticLoss` are the fixed points of AMP.
 """
 
 import warnings
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.sparse.linalg import svds
+from scipy.special import gammaln
 
 from ._validation import (
     AMPWarning,
+    check_choice,
+    check_counts,
+    check_finite,
     check_integer,
     check_matrix,
     check_positive,
-    check_result,
+    check_rates,
     check_rng,
     quiet,
 )
 from .amp import as_operator, check_start
-from .denoisers import Ridge
-from .metrics import QuadraticLoss, poisson_objective
+from .metrics import QuadraticLoss
+from .score import blocks
 from .spectrum import bulk_edge
 from .spectrum import shrink as shrink_singular_values
 
@@ -32,7 +36,10 @@ class BelowThresholdWarning(AMPWarning):
 
 
 class NotConvergedWarning(AMPWarning):
-    """An iterative baseline used up its iterations before its loss settled."""
+    """A minimiser used up its iterations before its loss settled."""
+
+
+LOSS_ROWS = 512  # of the m x n rates of the Poisson loss
 
 
 def svd(Y, d, *, rng, shrink=False):
@@ -59,7 +66,7 @@ def svd(Y, d, *, rng, shrink=False):
     Raises
     ------
     ValueError
-        If d does not fit, or if Y~ is zero or not finite.
+        If d does not fit, or if Y~ is zero or its squares are not finite.
 
     Examples
     --------
@@ -154,7 +161,6 @@ def _leading(Y, d, name, rng):
     return left[:, order], sigma[order], right[order].T
 
 
-@quiet
 def _lanczos(Y, k, name, rng, **options):
     """Return what SciPy's Lanczos iteration finds of `k` singular values of Y~."""
     Y, _ = as_operator(Y)
@@ -165,23 +171,87 @@ def _lanczos(Y, k, name, rng, **options):
     tall = Y if Y.shape[0] >= Y.shape[1] else Y.T
     trial = start.astype(np.result_type(Y.dtype, np.float32))
     stretch = np.linalg.norm(tall.T @ (tall @ trial)) / np.linalg.norm(trial)
-    if not 0 < stretch < 1e140:
+    if not 0 < stretch < np.inf:
         raise ValueError(
-            "the singular vectors of Y cannot be computed: Y is zero, not finite, or "
-            "so small or large that squares of its singular values are not"
+            "the singular vectors of Y cannot be computed: Y is zero, or squares of "
+            "its singular values are not finite"
         )
     return svds(Y, k=k, v0=start, **options)
 
 
+class PoissonLoss:
+    """The Poisson loss `eq:loss_poisson` itself, not its approximation `eq:LAB`.
+
+    It is - sum_ij log Poisson(Z_ij | r_i r_j exp(u_i . v_j / sqrt(m))) in nats, with
+    log Z_ij!, plus strength (|U|^2 + |V|^2) / 2.
+
+    Parameters
+    ----------
+    Z : array or sparse array (m, n)
+    r_u, r_v : arrays (m,), (n,)
+        Bias factors, held fixed.
+    strength : float
+        lambda of both squared-norm regularisers.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For arguments that do not fit.
+
+    Examples
+    --------
+    >>> U, V = np.ones((1, 1)), np.zeros((1, 1))
+    >>> loss = PoissonLoss([[1]], np.ones(1), np.ones(1))
+    >>> loss(U, V), loss.gradient(U, V)[1]
+    (1.0, array([[0.]]))
+    """
+
+    def __init__(self, Z, r_u, r_v, strength=0.0):
+        self.Z = sp.csr_array(check_counts(Z), dtype=np.float64)
+        self.m, self.n = self.Z.shape
+        self.r_u = check_rates(r_u, self.m, "r_u")
+        self.r_v = check_rates(r_v, self.n, "r_v")
+        self.strength = check_positive(strength, "strength", zero=True)
+        constant = gammaln(self.Z.data + 1).sum()
+        constant -= self.Z.sum(axis=1) @ np.log(self.r_u)
+        self.constant = constant - self.Z.sum(axis=0) @ np.log(self.r_v)
+
+    def __call__(self, U, V):
+        """Return the loss of the embeddings U (m, d) and V (n, d), without biases."""
+        return self.value_and_gradient(U, V)[0]
+
+    def gradient(self, U, V):
+        """Return the derivatives by U (m, d) and by V (n, d)."""
+        return self.value_and_gradient(U, V)[1:]
+
+    def value_and_gradient(self, U, V):
+        """Return the loss, and its derivatives by U and by V."""
+        U = check_matrix(U, "U", shape=(self.m, None))
+        V = check_matrix(V, "V", shape=(self.n, U.shape[1]))
+        loss, by_U, by_V = self.constant, np.zeros_like(U), np.zeros_like(V)
+        for rows in blocks(self.m, LOSS_ROWS):
+            counts = self.Z[rows].toarray()
+            M = U[rows] @ V.T / np.sqrt(self.m)
+            residual = self.r_u[rows, None] * np.exp(M) * self.r_v
+            loss += residual.sum() - np.vdot(counts, M)
+            residual -= counts
+            by_U[rows] = residual @ V / np.sqrt(self.m)
+            by_V += residual.T @ U[rows] / np.sqrt(self.m)
+        loss += self.strength / 2 * (np.vdot(U, U) + np.vdot(V, V))
+        by_U, by_V = by_U + self.strength * U, by_V + self.strength * V
+        return float(loss), by_U, by_V
+
+
 @dataclass(frozen=True)
 class Fit:
-    """Result of an iterative baseline.
+    """Result of `minimise`.
 
     Attributes
     ----------
     A, B : arrays (m, d), (n, d)
+        For a `PoissonLoss`, the embeddings U and V, not scaled by the biases.
     losses : list of float
-        `eq:LAB` after each iteration; that of the start, if no iteration lowers it.
+        The loss after each iteration; that of the start, if no iteration lowers it.
     converged : bool
     """
 
@@ -191,40 +261,19 @@ class Fit:
     converged: bool
 
 
-def _finish(A, B, losses, converged):
-    for name, value in (("A", A), ("B", B), ("the loss", losses)):
-        check_result(value, name, "start nearer to zero, or raise the strength")
-    if not converged:
-        warnings.warn(
-            f"not converged after {len(losses)} iterations: raise n_iter or tol",
-            NotConvergedWarning,
-            stacklevel=3,
-        )
-    return Fit(A, B, losses, bool(converged))
-
-
-def _check_factors(m, n, A0, B0):
-    B0 = check_start(B0, m, n)
-    return check_matrix(A0, "A0", shape=(m, B0.shape[1])), B0
-
-
-def _check_stopping(n_iter, tol):
-    n_iter = check_integer(n_iter, "n_iter", minimum=1)
-    if check_positive(tol, "tol", zero=True) > 1:
-        raise ValueError(f"tol must be at most 1, a fraction of the loss, got {tol}")
-    return n_iter, tol
-
-
-def alternating_least_squares(Y, r_u, r_v, *, strength, B0, n_iter=100, tol=1e-10):
-    """Minimise `eq:LAB` over A, then over B, in turn: AMP without its Onsager terms.
+def minimise(loss, *, B0, A0=None, method="lbfgs", n_iter=1000, tol=1e-10):
+    """Minimise a loss over A and B.
 
     Parameters
     ----------
-    Y : FisherScore, array or sparse array (m, n)
-    r_u, r_v : arrays (m,), (n,)
-    strength : float
-        lambda of both regularisers.
+    loss : amptutorial.metrics.QuadraticLoss or PoissonLoss
     B0 : array (n, d)
+    A0 : array (m, d)
+        Least squares begin with the best A for B0, and do without.
+    method : {"lbfgs", "gradient_descent", "least_squares"}
+        SciPy's L-BFGS; gradient descent with a backtracking step, the paper's
+        reference; or the minimiser over A, then over B, in turn: for a `QuadraticLoss`,
+        AMP without its Onsager terms.
     n_iter : int
     tol : float
         Stop when an iteration lowers the loss by less than `tol` times the loss.
@@ -238,7 +287,7 @@ def alternating_least_squares(Y, r_u, r_v, *, strength, B0, n_iter=100, tol=1e-1
     ValueError, TypeError
         For arguments that do not fit.
     FloatingPointError
-        If the loss is too large for a float.
+        If the iteration diverges.
 
     Warns
     -----
@@ -247,176 +296,78 @@ def alternating_least_squares(Y, r_u, r_v, *, strength, B0, n_iter=100, tol=1e-1
 
     Examples
     --------
-    >>> Y, r, start = np.diag([3.0, 2.0]), np.ones(2), np.ones((2, 1))
-    >>> alternating_least_squares(Y, r, r, strength=0.1, B0=start).converged
-    True
+    >>> from amptutorial import Ridge
+    >>> from amptutorial.metrics import QuadraticLoss
+    >>> loss = QuadraticLoss(np.diag([3.0, 2.0]), np.ones(2), np.ones(2), Ridge(0.1))
+    >>> start = {"A0": np.ones((2, 1)), "B0": np.ones((2, 1))}
+    >>> fit = minimise(loss, **start, method="gradient_descent")
+    >>> fit.converged, fit.losses[-1] == loss(fit.A, fit.B)
+    (True, True)
     """
-    ridge = Ridge(strength)
-    loss = QuadraticLoss(Y, r_u, r_v, ridge)
-    m, B = loss.m, check_start(B0, loss.m, loss.n)
-    n_iter, tol = _check_stopping(n_iter, tol)
+    iterate = _ITERATIONS[check_choice(method, "method", _ITERATIONS)]
+    B0 = check_start(B0, loss.m, loss.n)
+    if method != "least_squares":
+        A0 = check_matrix(A0, "A0", shape=(loss.m, B0.shape[1]))
+    elif not isinstance(loss, QuadraticLoss):
+        raise TypeError(f"least squares need a QuadraticLoss, got {loss!r}")
+    n_iter = check_integer(n_iter, "n_iter", minimum=1)
+    if check_positive(tol, "tol", zero=True) > 1:
+        raise ValueError(f"tol must be at most 1, a fraction of the loss, got {tol}")
+    with quiet():  # a step that overflows is taken back, or named below
+        A, B, losses, converged = iterate(loss, A0, B0, n_iter, tol)
+    check_finite(A=A, B=B, loss=losses)
+    if not converged:
+        warnings.warn(
+            f"not converged after {len(losses)} iterations: raise n_iter or tol",
+            NotConvergedWarning,
+            stacklevel=2,
+        )
+    return Fit(A, B, losses, bool(converged))
+
+
+def _least_squares(loss, A0, B, n_iter, tol):
+    """Return `(A, B, losses, converged)` by the minimiser of one factor at a time."""
     losses, converged = [], False
     while len(losses) < n_iter and not converged:
-        A = ridge.estimate(*_normal_equations(loss.Y, B, loss.r_u, m))
-        B = ridge.estimate(*_normal_equations(loss.Yt, A, loss.r_v, m))
+        P, F = _normal_equations(loss.Y, B, loss.m)
+        A = loss.denoiser_u.estimate(P, loss.r_u, F)
+        P, F = _normal_equations(loss.Yt, A, loss.m)
+        B = loss.denoiser_v.estimate(P, loss.r_v, F)
         losses.append(loss(A, B))
         converged = len(losses) > 1 and losses[-2] - losses[-1] <= tol * abs(losses[-1])
-    return _finish(A, B, losses, converged)
+    return A, B, losses, converged
 
 
-@quiet
-def _normal_equations(Y, X, r, m):
-    """Return P, r and F, such that the rows of P (F + strength / r)^-1 are the best."""
+def _normal_equations(Y, X, m):
+    """Return P and F, of which a denoiser makes the best other factor (`eq:LAB`)."""
     P, F = Y @ X / np.sqrt(m), X.T @ X / m
-    for name, value in (("Y B", P), ("B^T B", F)):
-        check_result(value, name, "scale down Y or B0")
-    return P, r, F
+    check_finite(P=P, F=F)
+    return P, F
 
 
-def gradient_descent(Y, r_u, r_v, *, strength, A0, B0, n_iter=5000, tol=1e-10):
-    """Minimise `eq:LAB` by gradient descent with a backtracking step.
-
-    The paper's reference.
-
-    Parameters
-    ----------
-    Y, r_u, r_v, strength, B0, n_iter, tol
-        As for `alternating_least_squares`.
-    A0 : array (m, d)
-
-    Returns
-    -------
-    Fit
-
-    Raises
-    ------
-    ValueError, TypeError, FloatingPointError
-        As for `alternating_least_squares`.
-
-    Warns
-    -----
-    NotConvergedWarning
-        If `n_iter` iterations were not enough.
-
-    Examples
-    --------
-    >>> Y, r, start = np.diag([3.0, 2.0]), np.ones(2), np.ones((2, 1))
-    >>> gradient_descent(Y, r, r, strength=0.1, A0=start, B0=start).converged
-    True
-    """
-    loss = QuadraticLoss(Y, r_u, r_v, Ridge(strength))
-    A, B = _check_factors(loss.m, loss.n, A0, B0)
-    n_iter, tol = _check_stopping(n_iter, tol)
+def _gradient_descent(loss, A, B, n_iter, tol):
+    """Return `(A, B, losses, converged)`; each step is twice the last, then halved."""
     step, value, losses, converged = 1.0, loss(A, B), [], False
     while len(losses) < n_iter and not converged:
         by_A, by_B = loss.gradient(A, B)
         slope = np.vdot(by_A, by_A) + np.vdot(by_B, by_B)
+        check_finite(loss=value, slope=slope)
         step *= 2
-        while (
-            new := loss(A - step * by_A, B - step * by_B)
-        ) > value - step * slope / 2:
+        while not (
+            (new := loss(A - step * by_A, B - step * by_B)) <= value - step * slope / 2
+        ):
             step /= 2
             if step * slope <= 1e-15 * abs(value):  # no descent left above round-off
-                return _finish(A, B, losses or [value], True)
+                return A, B, losses or [value], True
         A, B = A - step * by_A, B - step * by_B
         converged = value - new <= tol * abs(new)
         value = new
         losses.append(value)
-    return _finish(A, B, losses, converged)
+    return A, B, losses, converged
 
 
-def lbfgs(Y, r_u, r_v, *, strength, A0, B0, n_iter=500, tol=1e-10):
-    """Minimise `eq:LAB` by SciPy's L-BFGS.
-
-    Parameters
-    ----------
-    Y, r_u, r_v, strength, A0, B0, n_iter, tol
-        As for `gradient_descent`.
-
-    Returns
-    -------
-    Fit
-
-    Raises
-    ------
-    ValueError, TypeError, FloatingPointError
-        As for `alternating_least_squares`.
-
-    Warns
-    -----
-    NotConvergedWarning
-        If `n_iter` iterations were not enough.
-
-    Examples
-    --------
-    >>> Y, r, start = np.diag([3.0, 2.0]), np.ones(2), np.ones((2, 1))
-    >>> lbfgs(Y, r, r, strength=0.1, A0=start, B0=start).converged
-    True
-    """
-    loss = QuadraticLoss(Y, r_u, r_v, Ridge(strength))
-    A, B = _check_factors(loss.m, loss.n, A0, B0)
-
-    def objective(A, B):
-        return loss(A, B), *loss.gradient(A, B)
-
-    return _finish(*_minimise(objective, A, B, *_check_stopping(n_iter, tol)))
-
-
-def poisson_lbfgs(Z, r_u, r_v, *, strength, U0, V0, n_iter=100, tol=1e-7):
-    """Minimise the Poisson loss `eq:loss_poisson` itself, by SciPy's L-BFGS.
-
-    Without the quadratic approximation of `eq:LAB`.
-
-    Parameters
-    ----------
-    Z : array or sparse array (m, n)
-    r_u, r_v : arrays (m,), (n,)
-        Bias factors, held fixed.
-    strength : float
-        lambda of both squared-norm regularisers.
-    U0, V0 : arrays (m, d), (n, d)
-    n_iter : int
-    tol : float
-
-    Returns
-    -------
-    Fit
-        Its `A` and `B` are the embeddings U and V, not scaled by the biases.
-
-    Raises
-    ------
-    ValueError, TypeError, FloatingPointError
-        As for `alternating_least_squares`.
-
-    Warns
-    -----
-    NotConvergedWarning
-        If `n_iter` iterations were not enough.
-
-    Examples
-    --------
-    >>> Z, U0 = np.array([[8, 1], [1, 8]]), np.array([[1.0], [-1.0]])
-    >>> r_u, r_v = np.ones(2), np.full(2, 4.5)
-    >>> fit = poisson_lbfgs(Z, r_u, r_v, strength=0.1, U0=U0, V0=U0)
-    >>> bool(fit.A[0, 0] * fit.B[0, 0] > 0.5), fit.converged
-    (True, True)
-    """
-    poisson, (m, n) = poisson_objective(Z, r_u, r_v), np.shape(Z)
-    U0 = check_matrix(U0, "U0", shape=(m, None))
-    V0 = check_matrix(V0, "V0", shape=(n, U0.shape[1]))
-    check_integer(U0.shape[1], "the number of columns of U0", minimum=1)
-    strength = check_positive(strength, "strength")
-
-    def objective(U, V):
-        loss, by_U, by_V = poisson(U, V)
-        penalty = strength / 2 * (np.vdot(U, U) + np.vdot(V, V))
-        return loss + penalty, by_U + strength * U, by_V + strength * V
-
-    return _finish(*_minimise(objective, U0, V0, *_check_stopping(n_iter, tol)))
-
-
-def _minimise(loss_and_gradient, A, B, n_iter, tol):
-    """Return `(A, B, losses, converged)` by L-BFGS; `A` and `B` are where it starts."""
+def _lbfgs(loss, A, B, n_iter, tol):
+    """Return `(A, B, losses, converged)`; where the loss is infinite it steps back."""
     from scipy.optimize import minimize  # a sixth of what the package would load
 
     losses = []
@@ -427,11 +378,10 @@ def _minimise(loss_and_gradient, A, B, n_iter, tol):
     def unflatten(x):
         return x[: A.size].reshape(A.shape), x[A.size :].reshape(B.shape)
 
-    @quiet
     def objective(x):
-        check_result(x, "a step of L-BFGS", "scale down Y or the start")
-        loss, by_A, by_B = loss_and_gradient(*unflatten(x))
-        return loss, np.concatenate([by_A.ravel(), by_B.ravel()])
+        check_finite(step=x)
+        value, by_A, by_B = loss.value_and_gradient(*unflatten(x))
+        return value, np.concatenate([by_A.ravel(), by_B.ravel()])
 
     result = minimize(
         objective,
@@ -442,3 +392,10 @@ def _minimise(loss_and_gradient, A, B, n_iter, tol):
         options={"maxiter": n_iter, "ftol": tol, "gtol": 1e-12, "maxfun": 10 * n_iter},
     )
     return *unflatten(result.x), losses or [float(result.fun)], result.success
+
+
+_ITERATIONS = {
+    "lbfgs": _lbfgs,
+    "gradient_descent": _gradient_descent,
+    "least_squares": _least_squares,
+}

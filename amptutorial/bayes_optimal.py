@@ -19,9 +19,7 @@ from ._validation import (
     check_methods,
     check_positive,
     check_rates,
-    check_result,
     check_values,
-    quiet,
 )
 
 # Nodes of the trapezoidal rule for a signed length; dense at 0, where a posterior may
@@ -31,7 +29,7 @@ _NODES = np.sinh(_STRETCHED) / 20
 _LARGEST = 1e8  # the largest precision of a table
 
 
-class Prior(Hashable, Protocol):
+class IsotropicPrior(Hashable, Protocol):
     """An isotropic law of rows u with d entries, seen as p = t u + N(0, t I)."""
 
     @property
@@ -142,7 +140,7 @@ class SeenRows:
 
     Parameters
     ----------
-    prior : Prior
+    prior : IsotropicPrior
     rates : array (..., K)
         Values of R. Leading axes stand for separate problems, solved together.
     probabilities : array (K,), optional
@@ -160,8 +158,7 @@ class SeenRows:
     True
     """
 
-    @quiet
-    def __init__(self, prior: Prior, rates, probabilities=None):
+    def __init__(self, prior: IsotropicPrior, rates, probabilities=None):
         check_methods(prior, "prior", "known_share", "information")
         rates = np.atleast_1d(check_values(rates, "rates"))
         if not rates.size:
@@ -175,9 +172,7 @@ class SeenRows:
             raise ValueError("probabilities must be non-negative and sum to 1")
         self.prior, self.rates, self.probabilities = prior, rates, p / p.sum()
         self.size = self.rates @ self.probabilities * prior.second_moment
-        check_result(self.size, "E(R)", "scale down the rates")
 
-    @quiet
     def _look_up(self, t):
         precisions = self.rates * np.asarray(t)[..., None]
         if not precisions.max() <= _LARGEST:

@@ -269,8 +269,9 @@ class HeldOut:
     def entropy(self):
         """Return how many nats per held-out count an embedding can gain at most.
 
-        The mean of - log(col_j / Z_tot): rates that add up to the margins of what was
-        kept exceed those of independence at most by the factor Z_tot / col_j.
+        The mean of - log(col_j / Z_tot) over the held-out counts: rates that add up to
+        the margins of `kept` exceed those of independence at most by the factor Z_tot /
+        col_j.
         """
         return -self.mean(np.log(self.columns[self.j] / self.columns.sum()))
 
@@ -338,8 +339,8 @@ def heldout_gain(kept, held_out, U, V, r_u, r_v):
     Raises
     ------
     ValueError
-        For invalid counts; for arrays that have the wrong shape, are not finite, or
-        whose product overflows; for negative bias factors.
+        For invalid counts; for arrays that have the wrong shape or are not finite; for
+        negative bias factors.
     FloatingPointError
         If the rate of a pair with held-out counts overflows.
 
@@ -352,9 +353,10 @@ def heldout_gain(kept, held_out, U, V, r_u, r_v):
     0.318
     """
     pairs = held_out_pairs(kept, held_out)
-    U, V = check_embedding(U, V, len(pairs.rows), len(pairs.columns))
-    r_u = check_rates(r_u, len(U), "r_u", zero=True)
-    r_v = check_rates(r_v, len(V), "r_v", zero=True)
+    m, n = len(pairs.rows), len(pairs.columns)
+    r_u = check_rates(r_u, m, "r_u", zero=True)
+    r_v = check_rates(r_v, n, "r_v", zero=True)
+    U, V = check_embedding(U, V, m, n)
     log_ratios, some = pairs.log_ratios(U, V, r_u, r_v), np.flatnonzero(r_u)
     log_sums, _ = tilted_means(U[some], V / np.sqrt(len(U)), r_v)
     with np.errstate(over="ignore"):  # rates without bound: a gain of minus infinity

@@ -22,10 +22,8 @@ from ._validation import (
     check_number,
     check_positive,
     check_rates,
-    check_result,
     check_rng,
     check_values,
-    quiet,
 )
 
 
@@ -72,11 +70,10 @@ class BiasLaw(ABC):
         r = check_factors(self.isf(q[keep]), "s")
         return r, weights[keep] / weights[keep].sum()
 
-    @quiet
     def moment(self, p):
         """Return E(r^p), where r = exp(s); infinity where it does not exist."""
         r, weights = self.atoms()
-        return _check_moment(weights @ r ** check_number(p, "p"))
+        return float(weights @ r ** check_number(p, "p"))
 
 
 def _keep(law, **values):
@@ -85,14 +82,10 @@ def _keep(law, **values):
         object.__setattr__(law, name, value)
 
 
-def _check_moment(moment):
-    return float(check_result(moment, "E(r^p)", "lower p or the biases"))
-
-
 def _check_shape(size):
     """Return the `size` of a draw, a number or a tuple of them, as a tuple."""
     sizes = size if isinstance(size, tuple) else (size,)
-    return tuple(check_integer(one, "size") for one in sizes)
+    return tuple(check_integer(length, "size") for length in sizes)
 
 
 def _check_rank(q):
@@ -206,12 +199,11 @@ class ShiftedExponential(BiasLaw):
         """Return shift - scale log q."""
         return self.shift - self.scale * np.log(_check_rank(q))
 
-    @quiet
     def moment(self, p):
         """Return exp(p shift) / (1 - p scale), or infinity where p scale >= 1."""
         if check_number(p, "p") * self.scale >= 1:
             return np.inf
-        return _check_moment(np.exp(p * self.shift) / (1 - p * self.scale))
+        return float(np.exp(p * self.shift) / (1 - p * self.scale))
 
 
 @dataclass(frozen=True)
@@ -246,12 +238,11 @@ class Zipf(BiasLaw):
         """Return log C0 - alpha log q."""
         return np.log(self.C0) - self.alpha * np.log(_check_rank(q))
 
-    @quiet
     def moment(self, p):
         """Return C0^p / (1 - p alpha), or infinity where p alpha >= 1."""
         if check_number(p, "p") * self.alpha >= 1:
             return np.inf
-        return _check_moment(np.power(self.C0, p) / (1 - p * self.alpha))
+        return float(np.power(self.C0, p) / (1 - p * self.alpha))
 
 
 @dataclass(frozen=True)
@@ -344,9 +335,9 @@ class SparseGaussianRows:
     def draw(self, size, rng):
         """Return rows of shape `size` = (N, d)."""
         N, d = _check_rows_shape(size)
-        kept = np.floor(self.density * d + check_rng(rng).random((N, 1)))
+        n_kept = np.floor(self.density * d + check_rng(rng).random((N, 1)))
         ranks = np.argsort(np.argsort(rng.random((N, d)), axis=1), axis=1)
-        return np.sqrt(self.variance) * rng.standard_normal((N, d)) * (ranks < kept)
+        return np.sqrt(self.variance) * rng.standard_normal((N, d)) * (ranks < n_kept)
 
 
 @dataclass(frozen=True)
@@ -374,14 +365,11 @@ class ScaledRows:
         d = check_integer(self.d, "d", minimum=1)
         _keep(self, d=d, log_scale=check_number(self.log_scale, "log_scale"))
 
-    @quiet
     def draw(self, N, rng):
         """Return `(r, X)`: r of shape (N,), X of shape (N, d)."""
         r = check_factors(self.bias.draw(N, rng) + self.log_scale, "s")
-        X = np.sqrt(r)[:, None] * self.rows.draw((N, self.d), rng)
-        return r, check_result(X, "a row sqrt(r) u", "lower the biases")
+        return r, np.sqrt(r)[:, None] * self.rows.draw((N, self.d), rng)
 
-    @quiet
     def atoms(self):
         """Return `(r, weights)` for expectations over the bias alone."""
         r, weights = self.bias.atoms()

@@ -15,10 +15,10 @@ from ._validation import (
 from .laws import GaussianRows, ShiftedExponential
 from .score import blocks
 
-# sparse sampling holds two (PAIRS_AT_ONCE, d) arrays, whatever m and n
-PAIRS_AT_ONCE = 2**20
-# rows and columns whose bound on M_ij alone would multiply the proposals by more than
-# exp(LONG) are drawn densely
+# sparse sampling holds two (PROPOSALS_AT_ONCE, d) arrays, whatever m and n
+PROPOSALS_AT_ONCE = 2**20
+# rows and columns whose bound on M_ij exceeds this are drawn densely: thinning would
+# propose exp(LONG) times too many pairs
 LONG = 3.0
 
 
@@ -47,8 +47,7 @@ class PoissonEmbedding:
     ValueError
         If the shapes do not fit or an entry is not finite.
     OverflowError
-        If a bias factor exp(s) is zero or infinite, or an entry of U or V so large that
-        its square is infinite.
+        If a bias factor exp(s) is zero or infinite.
 
     Examples
     --------
@@ -66,8 +65,6 @@ class PoissonEmbedding:
         if 0 in self.U.shape or 0 in self.V.shape:
             shapes = f"{self.U.shape} and {self.V.shape}"
             raise ValueError(f"U and V must not be empty, got shapes {shapes}")
-        for name, X in (("U", self.U), ("V", self.V)):
-            _check_squares(X, name)
         s_u = check_values(s_u, "s_u", shape=(self.m,))
         s_v = check_values(s_v, "s_v", shape=(self.n,))
         shift = np.logaddexp.reduce(s_u) - np.log(self.m)
@@ -226,17 +223,6 @@ def draw_example(m, d=3, *, variance=1.0, rate=1.0, spread=0.25, rng):
     )
 
 
-def _check_squares(X, name):
-    """Refuse rows whose squared lengths, which bound M_ij, are not finite floats."""
-    with np.errstate(over="ignore"):
-        squares = (X**2).sum(axis=1)
-    if not np.isfinite(squares).all():
-        raise OverflowError(
-            f"row {squares.argmax()} of {name} is so long that its square overflows: "
-            f"scale {name} down"
-        )
-
-
 def thinning_bounds(U, V, root_m):
     """Return bounds c_u (m,), c_v (n,) with M_ij <= c_u[i] + c_v[j] for all i, j.
 
@@ -292,9 +278,9 @@ def _draw_by_thinning(model, rng, rows, columns, c_u, c_v):
     proposals = rng.poisson(np.exp(model.s_u[rows] + c_u[rows] + total_v))
     # np.repeat takes integers of the width of an index: 32 bits in WebAssembly
     proposals = proposals.astype(np.intp)
-    chunk = np.cumsum(proposals, dtype=np.int64) // PAIRS_AT_ONCE
-    for some in np.split(np.arange(len(rows)), np.flatnonzero(np.diff(chunk)) + 1):
-        i = np.repeat(rows[some], proposals[some])
+    chunk = np.cumsum(proposals, dtype=np.int64) // PROPOSALS_AT_ONCE
+    for index in np.split(np.arange(len(rows)), np.flatnonzero(np.diff(chunk)) + 1):
+        i = np.repeat(rows[index], proposals[index])
         j = columns[rng.choice(len(columns), size=len(i), p=p_v)]
         M = np.einsum("kd,kd->k", model.U[i], model.V[j]) / np.sqrt(model.m)
         keep = np.log(1 - rng.random(len(i))) <= M - c_u[i] - c_v[j]
@@ -305,8 +291,8 @@ def _draw_densely(model, rng, rows, columns):
     """Draw all pairs of some rows and columns; yields blocks (i, j, counts)."""
     if not len(columns):
         return
-    for some in blocks(len(rows), PAIRS_AT_ONCE // len(columns)):
-        block = rows[some]
+    for index in blocks(len(rows), PROPOSALS_AT_ONCE // len(columns)):
+        block = rows[index]
         M = model.U[block] @ model.V[columns].T / np.sqrt(model.m)
         with np.errstate(over="ignore"):
             rates = np.exp(M + model.s_u[block, None] + model.s_v[columns])

@@ -9,7 +9,6 @@ from ._validation import (
     check_integer,
     check_matrix,
     check_rates,
-    check_result,
     quiet,
 )
 
@@ -44,58 +43,15 @@ def nearest_words(X, vocabulary, word, k=5):
     ['movie']
     """
     X = normalise_rows(check_matrix(X, "X", shape=(len(vocabulary), None)))
-    j = _position(vocabulary, word)
-    return _nearest(X, vocabulary, X[j], k, left_out=[j])
-
-
-def analogy(X, vocabulary, a, b, c, k=5):
-    """Return `k` words that may be to `c` what `b` is to `a`, the best one first.
-
-    They have the largest cosine with b - a + c, where each word stands for its
-    embedding, scaled to length 1. The three words are left out.
-
-    Parameters
-    ----------
-    X, vocabulary, k
-        As for `nearest_words`.
-    a, b, c : str
-
-    Returns
-    -------
-    list of str
-
-    Raises
-    ------
-    KeyError
-        If one of the words is not in the vocabulary.
-
-    Examples
-    --------
-    >>> X = np.array([[1.0, 0.0], [1.0, 1.0], [-1.0, 0.0], [-1.0, 1.0], [0.0, -1.0]])
-    >>> analogy(X, ["man", "king", "woman", "queen", "pawn"], "man", "king", "woman", 1)
-    ['queen']
-    """
-    X = normalise_rows(check_matrix(X, "X", shape=(len(vocabulary), None)))
-    three = [_position(vocabulary, word) for word in (a, b, c)]
-    return _nearest(X, vocabulary, np.array([-1, 1, 1]) @ X[three], k, left_out=three)
-
-
-def _position(vocabulary, word):
-    found = np.flatnonzero(np.asarray(vocabulary) == word)
-    if not found.size:
+    (positions,) = np.nonzero(np.asarray(vocabulary) == word)
+    if not positions.size:
         raise KeyError(f"{word!r} is not in the vocabulary of {len(vocabulary)} words")
-    return found[0]
-
-
-def _nearest(X, vocabulary, direction, k, left_out):
-    """Return the words of the `k` rows of length 1 that go most in a direction."""
-    cosines = X @ direction
-    cosines[left_out] = -np.inf
+    cosines = X @ X[positions[0]]
+    cosines[positions[0]] = -np.inf
     order = np.argsort(-cosines, kind="stable")[: check_integer(k, "k", minimum=1)]
     return [str(vocabulary[j]) for j in order]
 
 
-@quiet
 def rate_coordinates(U, V, r_u, r_v):
     """Return coordinates of the columns that follow from the rates alone.
 
@@ -120,10 +76,8 @@ def rate_coordinates(U, V, r_u, r_v):
     Raises
     ------
     ValueError
-        For arrays that have the wrong shape, are not finite, or whose product
-        overflows; for bias factors that are negative, or all zero.
-    FloatingPointError
-        If the result overflows.
+        For arrays that have the wrong shape or are not finite; for bias factors that
+        are negative, or all zero.
 
     Notes
     -----
@@ -161,7 +115,7 @@ def rate_coordinates(U, V, r_u, r_v):
     _, root = polar(np.sqrt(p)[:, None] * (U - p @ U))
     X = (V - q @ V) @ (root / np.sqrt(len(U)))
     X[r_v == 0] = 0
-    return check_result(X, "X", "scale U or V down")
+    return X
 
 
 def _checked_bias(r, size, name):
@@ -177,8 +131,10 @@ def _shares(U, V, r_u, r_v):
     from .poisson import log_partition
 
     W = V / np.sqrt(len(U))
-    rows = np.log(r_u) + log_partition(U, W, r_v)
-    columns = np.log(r_v) + log_partition(W, U, r_u)
+    with quiet():  # the logarithm of a factor of zero is minus infinity, as it must be
+        log_u, log_v = np.log(r_u), np.log(r_v)
+    rows = log_u + log_partition(U, W, r_v)
+    columns = log_v + log_partition(W, U, r_u)
     return softmax(rows), softmax(columns)
 
 

@@ -14,9 +14,7 @@ from ._validation import (
     check_matrix,
     check_positive,
     check_rates,
-    check_result,
     check_values,
-    quiet,
 )
 
 
@@ -32,7 +30,6 @@ def bulk_edge(m, n):
     return float(np.sqrt(m) + np.sqrt(n))
 
 
-@quiet
 def signal_singular_values(A, B):
     """Return the min(d, m, n) singular values of A B^T / sqrt(m), largest first.
 
@@ -46,7 +43,6 @@ def signal_singular_values(A, B):
     if 0 in (*A.shape, *B.shape):
         raise ValueError(f"A and B must not be empty, got {A.shape} and {B.shape}")
     product = np.linalg.qr(A)[1] @ np.linalg.qr(B)[1].T
-    check_result(product, "A B^T", "scale down A and B")
     return np.linalg.svd(product, compute_uv=False) / np.sqrt(len(A))
 
 
@@ -57,10 +53,10 @@ def _check_size(m, n):
 
 
 def _check_spectrum(values, name, m, n):
-    """Return singular values whose fourth power is a float, and `m` and `n`."""
+    """Return singular values, and `m` and `n`, if they are such."""
     values = check_values(values, name)
-    if not ((values >= 0) & (values < 1e75)).all():
-        raise ValueError(f"{name} must be singular values from 0 to 1e75")
+    if not (values >= 0).all():
+        raise ValueError(f"{name} must be singular values, zero or more")
     return values, *_check_size(m, n)
 
 
@@ -148,7 +144,7 @@ def shrink(sigma, m, n):
     return np.where(seen, shrunken, 0.0)[()]
 
 
-def critical_delta(covariance_u, covariance_v, beta, *, printed=False):
+def critical_delta(covariance_u, covariance_v, beta):
     """Return the Delta above which nothing is seen (`eq:delta-critical`, corrected).
 
     No direction leaves an outlier there. For equal biases 1 / Delta = r_u r_v, and the
@@ -160,10 +156,6 @@ def critical_delta(covariance_u, covariance_v, beta, *, printed=False):
     covariance_u, covariance_v : arrays (d, d)
     beta : float
         m / n.
-    printed : bool
-        Return the paper's chi_max / (1 + sqrt(beta))^2 instead: there the signal's
-        own singular value meets the edge of the noise, but its outlier is still clear
-        of it.
 
     Returns
     -------
@@ -181,25 +173,14 @@ def critical_delta(covariance_u, covariance_v, beta, *, printed=False):
     >>> C = 0.1 * np.eye(10)
     >>> round(critical_delta(C, C, 0.5), 5)
     0.01414
-    >>> round(critical_delta(C, C, 0.5, printed=True), 5)
-    0.00343
     """
-    C_u, C_v = _check_covariances(covariance_u, covariance_v)
-    root = np.sqrt(check_positive(beta, "beta"))
-    largest = np.linalg.eigvals(C_u @ C_v).real.max()
-    return float(largest / (1 + root) ** 2 if printed else largest / root)
-
-
-@quiet
-def _check_covariances(covariance_u, covariance_v):
     C_u = check_covariance(covariance_u, "covariance_u")
     check_matrix(covariance_v, "covariance_v", shape=C_u.shape)
     C_v = check_covariance(covariance_v, "covariance_v")
-    check_result(C_u @ C_v, "covariance_u covariance_v", "scale them down")
-    return C_u, C_v
+    largest = np.linalg.eigvals(C_u @ C_v).real.max()
+    return float(largest / np.sqrt(check_positive(beta, "beta")))
 
 
-@quiet
 def detection_ratio(rates_u, rates_v, variance_u, variance_v, beta):
     """Return kappa; in the limit, a direction can be found if it exceeds 1.
 
@@ -234,14 +215,13 @@ def detection_ratio(rates_u, rates_v, variance_u, variance_v, beta):
     variance_v = check_positive(variance_v, "variance_v", zero=True)
     beta = check_positive(beta, "beta")
     kappa = np.square(variance_u * variance_v) * second_u * second_v / beta
-    return float(check_result(kappa, "kappa", "scale down the rates or the variances"))
+    return float(kappa)
 
 
-@quiet
 def _second_moment(rates, name):
     """Return E(R^2)."""
     rates = check_values(rates, name)
     if not rates.size:
         raise ValueError(f"{name} must not be empty")
     check_rates(rates, rates.size, name)
-    return check_result(np.mean(rates**2), f"E({name}^2)", f"scale down {name}")
+    return np.mean(rates**2)

@@ -8,7 +8,6 @@ import argparse
 from pathlib import Path
 
 import yaml
-
 from amptutorial_course.assignments import assignment
 
 ROOT = Path(__file__).parent

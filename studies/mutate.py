@@ -82,7 +82,7 @@ PAIRS = [
 NAMES = dict(PAIRS) | {b: a for a, b in PAIRS} | {"sqrt": "square", "exp": "expm1", "log": "log1p"}
 SILENT = ("warnings.warn", "_warn")  # what is said is not a formula
 GUARDS = ("strict", "copy")  # of zip and astype
-BLOCK_SIZES = ("_BLOCK", "BLOCK_ENTRIES", "PAIRS_AT_ONCE", "ROWS_AT_ONCE")
+BLOCK_SIZES = ("_BLOCK", "BLOCK_ENTRIES", "LOSS_ROWS", "PAIRS_AT_ONCE", "PROPOSALS_AT_ONCE", "ROWS_AT_ONCE")
 
 
 @dataclass(frozen=True)

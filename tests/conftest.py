@@ -3,7 +3,6 @@
 import os
 import socket
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -50,49 +49,9 @@ def offline(tmp_path, monkeypatch):
     monkeypatch.delenv("AMPTUTORIAL_DATA", raising=False)
 
 
-@pytest.fixture
-def rules():
-    """Return the rules of assignment 1 with a seed and limits for tests."""
-    from amptutorial_course.grading import config
-    from grading_samples import GRADING, LIMITS
-
-    return replace(config.load_rules(GRADING, 1, seed=5), limits=LIMITS)
-
-
-@pytest.fixture
-def impatient(monkeypatch, rules):
-    """Return rules with short limits and no restarts: what is asked is how an attack ends."""
-    from amptutorial_course.grading import remote
-
-    monkeypatch.setattr(remote, "RESTARTS", 0)
-    return replace(rules, limits=rules.limits | {"seconds_per_call": 2})
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Mark what needs the site, and skip the grader where its sandbox lacks the limits that the tests try to break."""
+    """Mark what needs the site."""
     for item in items:
         if "site" in getattr(item, "fixturenames", ()):
             item.add_marker("pages")
-    if sys.platform == "linux":
-        return
-    for item in items:
-        if item.path.stem.startswith(("test_grading", "test_nbgrader")):
-            item.add_marker(pytest.mark.skip(reason="the sandbox of the grader is tested on Linux"))
-
-
-def pytest_terminal_summary(terminalreporter):
-    """Print how many right solutions and mistakes of the bank the kit has told apart, and which it has not."""
-    reports = [report for status in ("passed", "failed") for report in terminalreporter.stats.get(status, [])]
-    rows = [
-        tuple(value) for report in reports for name, value in getattr(report, "user_properties", ()) if name == "bank"
-    ]
-    if rows:
-        terminalreporter.section("right and wrong denoisers")
-    for folder in sorted({row[0] for row in rows}):
-        asked = [row for row in rows if row[0] == folder]
-        right = sum(what.startswith("right: ") for _, what, *_ in asked)
-        terminalreporter.write_line(f"{folder:<18} {right} right solutions, {len(asked) - right} mistakes")
-        for _, what, check, as_expected in asked:
-            if not as_expected:
-                terminalreporter.write_line(f"{'':<18} not as expected: {what} ({check})")

@@ -12,15 +12,15 @@ import pytest
 from scipy import stats
 
 from amptutorial.amp import IndefinitePrecisionWarning, biased_low_rank_amp, floor_precision, random_start
-from amptutorial.baselines import NotConvergedWarning, gradient_descent, spectral_start, svd
+from amptutorial.baselines import NotConvergedWarning, minimise, spectral_start, svd
 from amptutorial.bias import estimate_bias
 from amptutorial.denoisers import Denoiser, GaussianPosterior, Lasso, Ridge
-from amptutorial.laws import ConstantBias, GaussianRows, ShiftedExponential, Zipf, scaled_rows
+from amptutorial.laws import ConstantBias, DiscreteBias, GaussianRows, ShiftedExponential, Zipf, scaled_rows
 from amptutorial.metrics import QuadraticLoss, align, normalised_mse, overlap, row_errors
 from amptutorial.model import PoissonEmbedding, draw_embedding
 from amptutorial.poisson import refit_biases
 from amptutorial.score import FisherScore
-from amptutorial.state_evolution import gaussian_state_evolution, state_evolution
+from amptutorial.state_evolution import gaussian_state_evolution, start_overlap, state_evolution
 
 ROOT = Path(__file__).parents[1]
 
@@ -506,7 +506,8 @@ def test_erratum_32_a_weak_ridge_leaves_the_balance_to_the_start(rng):
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConvergedWarning)
-        descent = gradient_descent(Y, r_u, r_v, strength=1e-3, A0=A0, B0=B0, n_iter=500, tol=1e-16)
+        loss = QuadraticLoss(Y, r_u, r_v, Ridge(1e-3))
+        descent = minimise(loss, A0=A0, B0=B0, method="gradient_descent", n_iter=500, tol=1e-16)
     left, right = svd(Y, d, rng=rng)
     for fit in (amp(1e-3, 500), descent):
         assert normalised_mse(left, right, fit.A, fit.B) < 1e-8
@@ -551,3 +552,56 @@ def test_erratum_36_the_pair_of_iterates_matters_before_the_run_settles(rng):
         for side in (before, before[1:])
     )
     assert printed[0] > 2 * returned[0] and printed[-1] == pytest.approx(returned[-1], rel=1e-3)
+
+
+def test_erratum_37_a_posterior_mean_is_not_to_be_given_the_curvature(rng):
+    """F = Q - Gamma in a posterior mean: another length, the same direction, and an error of .552 in place of .474."""
+
+    class AsPrinted(GaussianPosterior):
+        precision = "argmin"
+
+    one, m, n = GaussianRows(1.0), 1000, 1500
+    level = ConstantBias(np.log(3.0))
+    laws = scaled_rows(1, rows_u=one, rows_v=one, bias_u=ConstantBias(0.0), bias_v=level)
+    right, printed = (
+        gaussian_state_evolution(*laws, each, beta=m / n, M0=[[0.5]], Q0=[[0.5]], n_iter=60).iterates[-1]
+        for each in (GaussianPosterior(1.0), AsPrinted(1.0))
+    )
+    assert (right.nmse, printed.nmse) == (pytest.approx(0.474, abs=5e-4), pytest.approx(0.552, abs=5e-4))
+    assert np.allclose(right.M_a**2 / right.Q_a, printed.M_a**2 / printed.Q_a)
+    gaps = []
+    for _ in range(6):
+        e = embedding(m, n, 1, rng, bias_v=level)
+        Y = e.A @ e.B.T / np.sqrt(m) + rng.standard_normal((m, n))
+        B0 = spectral_start(Y, 1, rng=rng)
+        runs = (
+            biased_low_rank_amp(Y, e.r_u, e.r_v, each(1.0), B0=B0, n_iter=40) for each in (AsPrinted, GaussianPosterior)
+        )
+        gaps.append(np.subtract(*(normalised_mse(e.A, e.B, run.A, run.B) for run in runs)))
+    error = np.std(gaps, ddof=1) / np.sqrt(len(gaps))
+    assert abs(np.mean(gaps) - (printed.nmse - right.nmse)) < 4 * error and np.mean(gaps) > 8 * error
+
+
+def test_erratum_39_the_divergence_of_the_learned_distribution_is_predicted(rng):
+    """With true biases and with refitted ones, whose number enters; as a share of the information it is the error."""
+    m, n, levels = 300, 450, DiscreteBias(np.log([4.0, 16.0]), [0.5, 0.5])
+    sides = {"rows_u": GaussianRows(1.0), "rows_v": GaussianRows(1.0), "bias_u": ConstantBias(0.0), "bias_v": levels}
+    laws, posterior, gaps = scaled_rows(2, **sides), GaussianPosterior(1.0), []
+    for _ in range(10):
+        truth = draw_embedding(m, n, 2, **sides, rng=rng)
+        Z, P, N = truth.sample(rng), truth.joint_pmf(), truth.rates().sum()
+        Y = FisherScore(Z, truth.r_u, truth.r_v)
+        B0 = spectral_start(Y, 2, rng=rng)
+        run = biased_low_rank_amp(Y, truth.r_u, truth.r_v, posterior, B0=B0, n_iter=12)
+        start = start_overlap(truth.B, B0, m)
+        it = gaussian_state_evolution(*laws, posterior, beta=m / n, **start, n_iter=12).iterates[-1]
+        U, V = run.A / np.sqrt(truth.r_u)[:, None], run.B / np.sqrt(truth.r_v)[:, None]
+        measured = []
+        for r_u, r_v in ((truth.r_u, truth.r_v), refit_biases(Z, U, V)):
+            P_hat = np.outer(r_u, r_v) * np.exp(U @ V.T / np.sqrt(m))
+            measured.append(N / m * np.sum(P * np.log(P / P_hat * P_hat.sum())))
+        information = N / m * np.sum(P * np.log(P / np.outer(P.sum(axis=1), P.sum(axis=0))))
+        predicted = (it.divergence, it.divergence + (m + n - 1) / (2 * m), it.nmse)
+        gaps.append(np.subtract([*measured, measured[0] / information], predicted) / predicted)
+    error = np.std(gaps, axis=0, ddof=1) / np.sqrt(len(gaps))
+    assert (np.abs(np.mean(gaps, axis=0)) < 4 * error).all() and error.max() < 0.02

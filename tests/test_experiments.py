@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 
 from amptutorial.laws import EmpiricalRows
-from amptutorial.paper.experiments import CHANNELS, L1, L2, amp_curves, fisher_instance, new_channel, observe, predict
+from amptutorial.paper.experiments import (
+    L1,
+    L2,
+    OBSERVATIONS,
+    amp_curves,
+    fisher_instance,
+    new_channel,
+    observe_score,
+    predict,
+)
 from amptutorial.paper.reproduce import load_results
 
 SETTLED = slice(2, None)  # from the third iteration on; the first two are dominated by nearly singular starts
@@ -69,7 +78,7 @@ def test_the_prediction_comes_before_the_noise(rng):
 
 def test_channels_differ_in_what_they_should(rng):
     e = replace(L2, m=200, n=300, d=2).draw(rng)
-    scores = {channel: observe(e, channel, rng) for channel in CHANNELS}
+    scores = {channel: observe_score(e, channel, rng) for channel in OBSERVATIONS}
     assert np.array_equal(scores["true"][1], e.r_u) and not np.array_equal(scores["counted"][1], e.r_u)
     signal = e.A @ e.B.T / np.sqrt(e.m)
     for channel in ("true", "gaussian"):
@@ -109,7 +118,7 @@ def test_a_prediction_meets_the_instance_that_it_was_made_for(rng):
     e = replace(L2, m=200, n=600, d=2).draw(rng)
     laws, B0 = (EmpiricalRows(e.r_u, e.A), EmpiricalRows(e.r_v, e.B)), e.B
     predicted = predict(e, laws, L2.denoiser, B0, 6, rng)
-    measured = amp_curves(e, observe(e, "gaussian", rng), L2.denoiser, B0, 6)
+    measured = amp_curves(e, observe_score(e, "gaussian", rng), L2.denoiser, B0, 6)
     spread = np.sqrt(2 / (2 * (200 + 600 - 2)))
     assert measured["mse"][-1] == pytest.approx(predicted["SE_mse"][-1], rel=4 * spread)
     assert measured["excess"][-1] == pytest.approx(predicted["SE_excess"][-1], rel=4 * spread)

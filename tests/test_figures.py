@@ -3,7 +3,7 @@
 import pytest
 from contrast import luminance
 
-from amptutorial.book.figures import COLOURS, METHODS, STYLE
+from amptutorial.book.figures import COLOURS, METHOD_LOOKS, STYLE
 
 PHONE, MARGINS = 390, 40  # pixels: width of the screen, and what the page keeps free at the sides
 
@@ -21,5 +21,5 @@ def test_letters_can_be_read_on_a_phone():
 
 
 def test_methods_can_be_told_apart_by_colour_and_by_mark():
-    for kind in zip(*METHODS.values(), strict=True):
-        assert len(set(kind)) == len(METHODS)
+    for kind in zip(*METHOD_LOOKS.values(), strict=True):
+        assert len(set(kind)) == len(METHOD_LOOKS)

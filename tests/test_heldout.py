@@ -239,7 +239,6 @@ def test_judging_leaves_the_callers_arrays_alone(example, make):
         (2, lambda U: np.where(U > 1, np.nan, U), "U holds NaN"),
         (3, lambda V: V[:, :1], r"V must have shape \(9, 2\)"),
         (3, lambda V: V[0], r"V must have shape \(9, 2\)"),
-        (2, lambda U: 1e308 * np.sign(U), "may overflow"),
         (4, lambda r: r[:, None], r"r_u must have shape \(12,\)"),
         (4, lambda r: -r, "r_u must be non-negative"),
         (5, lambda r: r * np.inf, "r_v must be non-negative and finite"),

@@ -127,7 +127,7 @@ def declared(path, extras):
 def test_binder_installs_what_runs_the_book_in_the_tested_versions():
     python, pip, packages = load("environment.yml")["dependencies"]
     assert pip == "pip"
-    assert packages == {"pip": ["-c constraints.txt", "-e .[run]"]}
+    assert packages == {"pip": ["-c constraints.txt", "-e .[run]", "-e ./course"]}
     assert Version(python.removeprefix("python=")) in Requirement(f"python{PROJECT['requires-python']}").specifier
 
 

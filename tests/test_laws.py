@@ -160,78 +160,43 @@ def test_biases_whose_exponentials_are_not_floats_are_refused(s, rng):
         scaled_rows(2, bias_u=ConstantBias(s), bias_v=ConstantBias(), **rows)
     with pytest.raises(OverflowError, match=r"exp\(s\) is zero or infinite: the biases are too"):
         ScaledRows(GaussianRows(), ConstantBias(s), 2).draw(3, rng)
-    with pytest.raises(ValueError, match=r"exp\(s \+ log_scale\) must be positive and finite: .*\[0\] is"):
+    message = r"exp\(s \+ log_scale\) must be positive and finite: .*\[0\] is"
+    with np.errstate(over="ignore"), pytest.raises(ValueError, match=message):
         ScaledRows(GaussianRows(), ConstantBias(s / 2), 2, s / 2).atoms()
 
 
-def test_moments_that_are_too_large_are_refused_and_those_that_do_not_exist_are_infinite():
-    for law in (ConstantBias(500), ShiftedExponential(0.25, 500), Zipf(0.4, 1e200), DiscreteBias([500.0, 0.0])):
-        with pytest.raises(FloatingPointError, match=r"E\(r\^p\) is too large"):
-            law.moment(2)
+def test_moments_that_do_not_exist_are_infinite_and_those_that_are_too_large_with_a_warning():
     assert ShiftedExponential(0.5).moment(2) == Zipf(0.5).moment(2) == np.inf
+    for law in (ConstantBias(500), ShiftedExponential(0.25, 500), Zipf(0.4, 1e200), DiscreteBias([500.0, 0.0])):
+        with pytest.warns(RuntimeWarning, match="overflow"):
+            assert law.moment(2) == np.inf
 
 
-@pytest.mark.parametrize(
-    ("argument", "wrong"), [("bias_u", 0.5), ("bias_v", GaussianRows()), ("rows_u", 0.1), ("rows_v", "gaussian")]
-)
-def test_what_is_not_a_law_is_named(argument, wrong):
-    laws = {"rows_u": GaussianRows(), "rows_v": GaussianRows(), "bias_u": ConstantBias(), "bias_v": ConstantBias()}
-    with pytest.raises(TypeError, match=f"{argument} must have a method"):
-        scaled_rows(2, **(laws | {argument: wrong}))
+LAWS = {"rows_u": GaussianRows(), "rows_v": GaussianRows(), "bias_u": ConstantBias(), "bias_v": ConstantBias()}
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: ShiftedExponential(scale=0), "scale must be positive"),
-        (lambda: Zipf(alpha=-1), "alpha must be positive"),
         (lambda: SparseGaussianRows(density=1.5), "density must be between 0 and 1"),
-        (lambda: GaussianRows([[1.0, 0.0], [0.0, -1.0]]), "positive semidefinite"),
-        (lambda: GaussianRows([[1.0, 1.0], [0.0, 1.0]]), "symmetric"),
         (lambda: DiscreteBias([1.0, 2.0], [0.5, 0.6]), "sum to 1"),
         (lambda: DiscreteBias([1.0, 2.0], [1.5, -0.5]), "must be non-negative"),
-        (lambda: DiscreteBias([1.0, np.nan]), "values holds NaN"),
         (lambda: DiscreteBias([[1.0, 2.0], [3.0, 4.0]]), "values must be a sequence"),
         (lambda: DiscreteBias([1.0, 2.0], [1.0]), "one for each value"),
-        (lambda: EmpiricalRows([1.0, -1.0], np.ones((2, 1))), r"r\[1\] is -1"),
-        (lambda: GaussianRows(np.eye(2)).draw((5, 3), np.random.default_rng(0)), "the rows have 3 entries"),
-        (
-            lambda: scaled_rows(
-                2, rows_u=GaussianRows(), rows_v=GaussianRows(), bias_u=Zipf(1.0), bias_v=ConstantBias()
-            ),
-            "no finite mean rate",
-        ),
-        (
-            lambda: scaled_rows(
-                2, rows_u=GaussianRows(), rows_v=GaussianRows(), bias_u=ConstantBias(), bias_v=Zipf(1.2)
-            ),
-            "no finite mean rate",
-        ),
-        (lambda: ConstantBias(np.nan), "value must be finite"),
         (lambda: DiscreteBias([]), "at least one bias"),
-        (lambda: DiscreteBias([1.0, 2.0], [0.5, np.nan]), "probabilities holds NaN"),
-        (lambda: ShiftedExponential(0.25, np.nan), "shift must be finite, got nan"),
-        (lambda: SparseGaussianRows(density=np.nan), "density must be non-negative and finite"),
+        (lambda: GaussianRows(np.eye(2)).draw((5, 3), np.random.default_rng(0)), "the rows have 3 entries"),
+        (lambda: scaled_rows(2, **LAWS | {"bias_u": Zipf(1.0)}), "bias_u = .* has no finite mean rate"),
+        (lambda: scaled_rows(2, **LAWS | {"bias_v": Zipf(1.2)}), "bias_v = .* has no finite mean rate"),
         (lambda: Zipf().isf([0.5, 1.5]), "q must be above 0 and at most 1"),
         (lambda: Zipf().isf([0.5, 0.0]), "q must be above 0 and at most 1"),
-        (lambda: Zipf().isf(0.0), "q must be above 0 and at most 1"),
         (lambda: ConstantBias().draw((2, -1), np.random.default_rng(0)), "size must be at least 0"),
-        (lambda: GaussianRows(np.zeros((0, 0))), "covariance must not be empty"),
-        (lambda: GaussianRows().draw((3, 0), np.random.default_rng(0)), "d must be at least 1"),
         (lambda: SparseGaussianRows().draw(3, np.random.default_rng(0)), "size must be a pair"),
         (lambda: EmpiricalRows([], np.ones((0, 2))), r"X must not be empty, got shape \(0, 2\)"),
-        (lambda: ScaledRows(GaussianRows(), ConstantBias(), 0), "d must be at least 1"),
-        (lambda: ScaledRows(GaussianRows(), ConstantBias(), 1, np.inf), "log_scale must be finite"),
     ],
 )
 def test_bad_input_is_named(make, message):
     with pytest.raises(ValueError, match=message):
         make()
-
-
-def test_a_seed_is_no_generator():
-    with pytest.raises(TypeError, match=r"make one with numpy.random.default_rng\(0\)"):
-        ConstantBias().draw(3, 0)
 
 
 def test_without_parameters_zipf_is_zipfs_own_law():

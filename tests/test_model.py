@@ -8,7 +8,7 @@ from scipy import sparse as sp
 from scipy import stats
 
 from amptutorial import model as model_module
-from amptutorial.laws import ConstantBias, DiscreteBias, GaussianRows, ShiftedExponential
+from amptutorial.laws import GaussianRows, ShiftedExponential
 from amptutorial.model import LONG, PoissonEmbedding, draw_embedding, draw_example, thinning_bounds
 
 
@@ -151,7 +151,7 @@ def test_pairs_exactly_at_the_bound_are_drawn_once(rng):
 
 def test_thinning_in_many_chunks_gives_the_same_law(rng, monkeypatch, densely_drawn):
     """Rows whose proposals fill a chunk each: the sums of 2000 draws are chi-square about their rates."""
-    monkeypatch.setattr(model_module, "PAIRS_AT_ONCE", 2)
+    monkeypatch.setattr(model_module, "PROPOSALS_AT_ONCE", 2)
     model = spread_model(rng)
     Z = sum(model.sample(rng, sparse=True).toarray() for _ in range(2000))
     assert not any(densely_drawn)
@@ -248,9 +248,9 @@ def test_overflow_is_reported(draw):
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("length", [100.0, 8.0, 1e160])
+@pytest.mark.parametrize("length", [100.0, 8.0])
 def test_one_rate_that_is_too_large_for_a_count_is_enough(length, sparse, rng):
-    """Of exp(10000), which is no float, and exp(64) > 2^63, which no count holds; or a row whose square is no float."""
+    """Of exp(10000), which is no float, and exp(64) > 2^63, which no count holds."""
     one = np.array([[length], [0.0]])
     with pytest.raises(OverflowError, match="scale down U|scale U down"):
         PoissonEmbedding(one, np.sqrt(2) * one, np.zeros(2), np.zeros(2)).sample(rng, sparse=sparse)
@@ -269,45 +269,9 @@ def test_counts_beyond_64_bits_are_refused(log_rate, rng):
         model.sample(rng, sparse=True)
 
 
-def test_embeddings_whose_squares_overflow_are_refused():
-    with pytest.raises(OverflowError, match="row 1 of V is so long that its square overflows: scale V down"):
-        PoissonEmbedding(np.ones((2, 1)), [[1.0], [1e200]], np.zeros(2), np.zeros(2))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((np.zeros((2, 2)), np.zeros((3, 1)), np.zeros(2), np.zeros(3)), r"V must have shape \(any, 2\), got \(3, 1\)"),
-        ((np.zeros((2, 1)), np.zeros((3, 1)), np.zeros(3), np.zeros(3)), r"s_u must have shape \(2,\), got \(3,\)"),
-        ((np.full((2, 1), np.nan), np.zeros((3, 1)), np.zeros(2), np.zeros(3)), "U holds NaN"),
-        ((np.zeros((2, 1)), np.zeros((3, 1)), np.zeros(2), np.array([0, -np.inf, 0])), "s_v holds NaN or infinite"),
-        ((np.zeros((0, 1)), np.zeros((3, 1)), np.zeros(0), np.zeros(3)), "must not be empty"),
-    ],
-)
-def test_bad_input_is_named(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        PoissonEmbedding(*arguments)
-
-
-@pytest.mark.parametrize("bad", [0, -3, 2.5, True])
-def test_sizes_are_positive_integers(bad):
-    law = GaussianRows()
-    with pytest.raises((ValueError, TypeError), match="d must be"):
-        draw_embedding(
-            2,
-            3,
-            bad,
-            rows_u=law,
-            rows_v=law,
-            bias_u=ConstantBias(),
-            bias_v=DiscreteBias([0.0]),
-            rng=np.random.default_rng(0),
-        )
-
-
-def test_a_seed_is_no_generator(rng):
-    with pytest.raises(TypeError, match="numpy.random.Generator"):
-        make(2, 3, 1, rng).sample(0)
+def test_embeddings_without_rows_are_refused():
+    with pytest.raises(ValueError, match="must not be empty"):
+        PoissonEmbedding(np.zeros((0, 1)), np.zeros((3, 1)), np.zeros(0), np.zeros(3))
 
 
 def test_a_short_row_among_columns_that_are_all_long_is_drawn(rng):

@@ -5,8 +5,8 @@ import pytest
 
 from amptutorial.checks import CHECKS, Problem, Trial, draw_problem
 from amptutorial.checks.beliefs import Penalty
+from amptutorial.checks.minimisers import _difference_jacobian
 from amptutorial.checks.prediction import _number_of_rows
-from amptutorial.checks.theory import _difference_jacobian
 from amptutorial.denoisers import Denoiser
 from amptutorial.laws import GaussianRows
 

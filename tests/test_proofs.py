@@ -14,10 +14,10 @@ from scipy import stats
 from scipy.integrate import quad
 
 from amptutorial.amp import IndefinitePrecisionWarning, biased_low_rank_amp
+from amptutorial.baselines import PoissonLoss
 from amptutorial.bias import estimate_bias
 from amptutorial.denoisers import GaussianPosterior, Lasso, Ridge
 from amptutorial.laws import ConstantBias, DiscreteBias, GaussianRows, ShiftedExponential, Zipf, scaled_rows
-from amptutorial.metrics import poisson_loss
 from amptutorial.model import PoissonEmbedding, draw_embedding
 from amptutorial.poisson import refit_biases
 from amptutorial.state_evolution import state_evolution
@@ -220,10 +220,10 @@ def test_refitted_biases_maximise_the_likelihood(rng):
     model = embedding(12, rng, m=9)
     Z = model.sample(rng)
     r_u, r_v = refit_biases(Z, model.U, model.V, tol=1e-12)
-    best = poisson_loss(Z, model.U, model.V, r_u, r_v)
+    best = PoissonLoss(Z, r_u, r_v)(model.U, model.V)
     for _ in range(20):
         step = 0.1 * rng.standard_normal(21)
-        assert poisson_loss(Z, model.U, model.V, r_u * np.exp(step[:9]), r_v * np.exp(step[9:])) > best
+        assert PoissonLoss(Z, r_u * np.exp(step[:9]), r_v * np.exp(step[9:]))(model.U, model.V) > best
 
 
 # From Algorithm 1 to the general recursion

@@ -5,7 +5,7 @@ import pytest
 
 from amptutorial import AMPEmbedding
 from amptutorial.amp import biased_low_rank_amp, check_start, random_start
-from amptutorial.baselines import alternating_least_squares, poisson_lbfgs, singular_values, spectral_start, svd
+from amptutorial.baselines import PoissonLoss, minimise, singular_values, spectral_start, svd
 from amptutorial.denoisers import Ridge
 from amptutorial.laws import ConstantBias, GaussianRows, ScaledRows, SparseGaussianRows, scaled_rows
 from amptutorial.metrics import overlap
@@ -16,6 +16,7 @@ from amptutorial.state_evolution import gaussian_state_evolution, start_overlap,
 
 ONE = np.ones((1, 1))
 Y = np.array([[3.0, 1.0], [1.0, 2.0]])
+POISSON = PoissonLoss([[4, 1], [1, 4]], [1, 1], [2, 2], 1.0)
 LAWS = {"rows_u": GaussianRows(), "rows_v": GaussianRows(), "bias_u": ConstantBias(), "bias_v": ConstantBias()}
 START = {"beta": 1.0, "M0": 0.5 * ONE, "Q0": ONE}
 
@@ -32,12 +33,8 @@ SIZES = {
     "directions of the SVD": lambda k: svd(Y, k, rng=seed()),
     "singular values": lambda k: singular_values(Y, k, rng=seed()),
     "directions of the spectral start": lambda k: spectral_start(9 * Y, k, rng=seed()),
-    "iterations of least squares": lambda k: alternating_least_squares(
-        Y, [1, 1], [1, 1], strength=1.0, B0=[[1.0], [1.0]], n_iter=k
-    ),
-    "columns of U0": lambda k: poisson_lbfgs(
-        [[4, 1], [1, 4]], [1, 1], [2, 2], strength=1.0, U0=np.ones((2, k)), V0=np.ones((2, k))
-    ),
+    "iterations of a minimiser": lambda k: minimise(POISSON, A0=np.ones((2, 1)), B0=np.ones((2, 1)), n_iter=k),
+    "columns of a minimiser": lambda k: minimise(POISSON, A0=np.ones((2, k)), B0=np.ones((2, k))),
     "rows of an embedding": lambda k: draw_embedding(k, 1, 1, **LAWS, rng=seed()),
     "columns of an embedding": lambda k: draw_embedding(1, k, 1, **LAWS, rng=seed()),
     "dimension of an embedding": lambda k: draw_embedding(1, 1, k, **LAWS, rng=seed()),

@@ -167,23 +167,13 @@ def test_one_entry_that_is_not_finite_among_others_is_enough(check, entry):
         check(np.array([[1.0, entry]]), "X")
 
 
-def test_embeddings_must_fit_each_other_and_their_product_the_precision():
+def test_embeddings_must_fit_each_other_and_have_one_precision():
     U, V = check_embedding(np.ones((2, 1), dtype=np.float32), [[1], [2], [3]], 2, 3)
     assert U.dtype == V.dtype == np.float64
     with pytest.raises(ValueError, match=r"U must have shape \(2, any\), got \(3, 1\)"):
         check_embedding(np.ones((3, 1)), np.ones((3, 1)), 2, 3)
     with pytest.raises(ValueError, match=r"V must have shape \(3, 1\), got \(3, 2\)"):
         check_embedding(np.ones((2, 1)), np.ones((3, 2)), 2, 3)
-    check_embedding(np.full((2, 1), 1e200), np.full((3, 1), 1e100), 2, 3)
-    check_embedding(np.full((2, 2), 1e200), np.full((3, 2), 8e107), 2, 3)
-    check_embedding([[np.finfo(float).max]], [[1.0]], 1, 1)
-    check_embedding([[0.01, 0.01]], [[1.7e308, 1.7e308]], 1, 1)
-    with pytest.raises(ValueError, match="may overflow"):  # a sum of two
-        check_embedding(np.full((2, 2), 1e200), np.full((3, 2), 1e108), 2, 3)
-    with pytest.raises(ValueError, match=r"may overflow: U reaches 1.0e\+200 and V 1.0e\+150"):
-        check_embedding(np.full((2, 1), -1e200), np.full((3, 1), 1e150), 2, 3)
-    with pytest.raises(ValueError, match="may overflow"):
-        check_embedding(np.full((2, 1), 1e20, np.float32), np.full((3, 1), 1e20, np.float32), 2, 3)
 
 
 def test_bias_factors_may_be_zero_only_where_that_is_asked_for():

@@ -6,6 +6,7 @@ not committed.
 
 import shutil
 from collections import Counter
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from textwrap import indent
@@ -53,7 +54,9 @@ API_HEAD = """(api)=
 ## The modules
 
 Everything else stands in a module. Data flows one way through these modules, and they are listed in that order: each
-imports only from those above it.
+imports only from those above it. A name with a dot lies in a folder: `corpus` and `checks`, which stand here as one
+module each, `cluster` for counts that one process does not hold, `paper` for the paper's experiments and the rivals on
+text, `book` for figures and sliders.
 
 | module | what it does |
 |---|---|
@@ -137,8 +140,8 @@ def public_names(module):
 
 def place_of(value):
     """Return the name of the module in whose reference a class or function stands."""
-    package, module, *_ = value.__module__.split(".")
-    return package if module.startswith("_") else f"{package}.{module}"
+    page = page_of(value.__module__)
+    return PACKAGE if page.startswith("_") else f"{PACKAGE}.{page}"
 
 
 def summaries(module):
@@ -154,18 +157,32 @@ def module_page(name):
     return GENERATED + MODULE.format(module=name, names=indent(table, "   "))  # below the module's description
 
 
+def page_of(module):
+    """Return the page of the reference on which a module stands: its own, or that of a folder that says what it offers.
+
+    >>> page_of("amptutorial.amp"), page_of("amptutorial.corpus.words"), page_of("amptutorial.paper.race")
+    ('amp', 'corpus', 'paper.race')
+    """
+    folder, *rest = module.split(".")[1:]
+    is_folder = file_of(f"{PACKAGE}.{folder}").name == "__init__.py"
+    if not is_folder or hasattr(import_module(f"{PACKAGE}.{folder}"), "__all__"):
+        return folder
+    return ".".join([folder, *rest]) if rest else ""
+
+
+@cache
 def data_flow():
-    """Return the public modules in an order in which each imports only from those before it.
+    """Return the pages of the modules in an order in which each module imports only from those before it.
 
     >>> order = data_flow()
     >>> [order.index(name) < order.index("amp") < order.index("state_evolution") for name in ("denoisers", "score")]
     [True, True]
     """
-    parts = {}
+    modules = {}
     for module in set(all_modules()) - {PACKAGE}:
-        parts.setdefault(module.split(".")[1], set()).add(module)
-    public = (name for name in parts if not name.startswith("_"))
-    return sorted(public, key=lambda name: (len(closure(parts[name], without={PACKAGE})), name))
+        modules.setdefault(page_of(module), set()).add(module)
+    public = (page for page in modules if page and not page.startswith("_"))
+    return sorted(public, key=lambda page: (len(closure(modules[page], without={PACKAGE})), page))
 
 
 def api_pages():

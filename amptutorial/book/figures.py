@@ -25,7 +25,7 @@ class Look(NamedTuple):
 
 
 # Where there is one prediction it is a black line; what was measured has marks.
-METHODS = {
+METHOD_LOOKS = {
     name: Look(colour, mark)
     for name, colour, mark in zip(
         ("ridge", "lasso", "posterior mean", "SVD", "least squares"),

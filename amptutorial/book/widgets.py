@@ -9,6 +9,7 @@ parameters do so as well. ``pip install amptutorial[run]`` brings what draws.
 
 import inspect
 import json
+import re
 import sys
 from base64 import b64encode
 from functools import cache, cached_property
@@ -25,9 +26,8 @@ from .figures import INCH, STYLE
 
 PALETTE = 64  # colours of a stored picture: enough for smooth edges, in fewer bytes
 HIDDEN = ' hidden="hidden"'  # with a value: JupyterLab drops the word alone
-QUICK = {"compress_level": 1}  # who moves a slider waits for the picture
+FAST_PNG = {"compress_level": 1}  # compression would take longer than drawing
 IN_PAGE = sys.platform == "emscripten"  # there are no ipywidgets
-EXPERIMENTS = []  # those that a page can ask to be drawn anew, by their place here
 
 
 def explore(draw, *, stored, live=None, size=STYLE["figure.figsize"]):
@@ -51,7 +51,7 @@ def explore(draw, *, stored, live=None, size=STYLE["figure.figsize"]):
 
     Returns
     -------
-    Experiment
+    SliderExperiment
 
     Raises
     ------
@@ -74,18 +74,10 @@ def explore(draw, *, stored, live=None, size=STYLE["figure.figsize"]):
     live = live or {}
     values = {name: tuple(options) for name, options in {**stored, **live}.items()}
     check_experiment(draw, stored, live, values)
-    return Experiment(draw, values, len(stored), size)
+    return SliderExperiment(draw, values, len(stored), size)
 
 
-def redraw(number, chosen):
-    """Return, as HTML, the picture of experiment `number` for the `chosen` indices.
-
-    The script of the page asks for it where Python runs in the page.
-    """
-    return EXPERIMENTS[number].figure(chosen)
-
-
-class Experiment:
+class SliderExperiment:
     """Sliders and pictures, in the form that the place where they are shown needs.
 
     Parameters
@@ -111,10 +103,12 @@ class Experiment:
         pairs = zip(self.values.items(), chosen, strict=True)
         with plt.rc_context(STYLE):
             figure = Figure(self.size, dpi=2 * INCH)
-            text = self.draw(figure, **{name: each[k] for (name, each), k in pairs})
+            text = self.draw(
+                figure, **{name: options[k] for (name, options), k in pairs}
+            )
             buffer = BytesIO()
             # `savefig` would draw everything twice, the first time for the layout
-            FigureCanvasAgg(figure).print_png(buffer, pil_kwargs=QUICK)
+            FigureCanvasAgg(figure).print_png(buffer, pil_kwargs=FAST_PNG)
         return buffer.getvalue(), text
 
     def figure(self, chosen):
@@ -150,10 +144,15 @@ class Experiment:
         return box(self.stored, self, figures) + note(len(figures), self.live)
 
     def live_page(self):
-        """Return the experiment for a page with Python in it, as HTML."""
-        EXPERIMENTS.append(self)
-        number = f' data-number="{len(EXPERIMENTS) - 1}"'
-        return box(self.names, self, [self.figure(self.start)], number)
+        """Return the experiment for a page with Python in it, as HTML.
+
+        The script of the page asks for pictures by a name that is put among those of
+        the cells: one for each cell and function, which lives as long as they do.
+        """
+        place = f"_{self.draw.__code__.co_filename}_{self.draw.__name__}"
+        name = re.sub(r"\W", "_", place)
+        self.draw.__globals__[name] = self
+        return box(self.names, self, [self.figure(self.start)], f' data-name="{name}"')
 
     @cached_property
     def widgets(self):
@@ -162,7 +161,7 @@ class Experiment:
 
         sliders = [
             SelectionSlider(
-                options=[(label(each), k) for k, each in enumerate(self.values[name])],
+                options=[(label(x), k) for k, x in enumerate(self.values[name])],
                 value=start,
                 description=readable(name),
                 style={"description_width": "9em"},

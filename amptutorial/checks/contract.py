@@ -17,7 +17,7 @@ from .trials import Problem, Trial, is_own, trial_of
 from .verdict import require, require_close, short
 
 SITE = "https://amptutorial.github.io/amptutorial/book/"
-METHODS = ("estimate", "mean_jacobian")
+ROW_METHODS = ("estimate", "mean_jacobian")
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ def promise_no_mutation(trial):
     """P, r and F are left as they were."""
     P, r, F = trial.problem.copies()
     rows = {"P": P, "r": r, "F": F}
-    questions = dict.fromkeys((*METHODS, "denoise"), rows)
+    questions = dict.fromkeys((*ROW_METHODS, "denoise"), rows)
     questions |= {"penalty": {"X": P, "r": r}, "convexity": {"r": r}}
     for method, arguments in questions.items():
         copies = {name: value.copy() for name, value in arguments.items()}
@@ -163,7 +163,7 @@ def promise_no_mutation(trial):
 
 def _require_no_writing(trial):
     """Raise if arrays that are read-only are written into, if only for a moment."""
-    for method in METHODS:
+    for method in ROW_METHODS:
         arrays = trial.problem.copies()
         for array in arrays:
             array.flags.writeable = False
@@ -238,7 +238,7 @@ def _require_no_memory(trial, advice):
             array[...] = value
         fresh = trial.make()
         # the Jacobian first: an estimate of the same rows must not be needed for it
-        for method in reversed(METHODS):
+        for method in reversed(ROW_METHODS):
             require_close(
                 np.asarray(getattr(trial.denoiser, method)(*held)),
                 np.asarray(getattr(fresh, method)(*other.copies())),
@@ -267,7 +267,7 @@ def _require_answers_of_ones_own(trial):
 
 def _require_any_layout(trial):
     """Raise unless arrays in another order, or with gaps, are understood."""
-    for method, expected in zip(METHODS, trial.first, strict=True):
+    for method, expected in zip(ROW_METHODS, trial.first, strict=True):
         for text, arrays in _layouts(trial.problem):
             given = np.asarray(getattr(trial.denoiser, method)(*arrays))
             require_close(
@@ -385,7 +385,7 @@ def promise_speed(trial):
 
     The number of executed lines of Python does not grow with the rows.
     """
-    for method in (*METHODS, "denoise"):
+    for method in (*ROW_METHODS, "denoise"):
         # the base class only calls the other methods
         if is_own(trial.denoiser, method):
             _require_no_loop(trial, method)

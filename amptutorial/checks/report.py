@@ -9,8 +9,9 @@ from pathlib import Path
 from .._validation import check_integer, check_rng
 from ..denoisers import check_is_denoiser
 from .contract import CONTRACT_CHECKS
+from .minimisers import MINIMISER_CHECKS
 from .prediction import promise_state_evolution
-from .theory import THEORY_CHECKS
+from .priors import PRIOR_CHECKS
 from .trials import LIBRARIES, Trial, trial_of
 from .verdict import require
 
@@ -21,7 +22,12 @@ NOT_THE_STUDENT = (str(Path(__file__).parents[1]), *LIBRARIES)
 
 CHECKS = {
     check.name: check
-    for check in (*CONTRACT_CHECKS, *THEORY_CHECKS, promise_state_evolution)
+    for check in (
+        *CONTRACT_CHECKS,
+        *MINIMISER_CHECKS,
+        *PRIOR_CHECKS,
+        promise_state_evolution,
+    )
 }
 
 

@@ -20,6 +20,9 @@ LIBRARIES = tuple(
     map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib", "platlib"))
 )
 
+# extreme problems that checks ask for by name
+ILL, TURNED = "an F with the eigenvalue 1e-4", "turned, with the same trace"
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -67,7 +70,7 @@ class Problem:
         size = np.trace(self.F) / d
         return {
             "twice as large, and one more": 2 * self.F + np.eye(d),
-            "turned, with the same trace": (turned + turned.T) / 2,
+            TURNED: (turned + turned.T) / 2,
             "with axes exchanged, and the same corner": self.F[np.ix_(swap, swap)],
             "diagonal": np.diag(size * np.arange(1, d + 1)),
             "a multiple of the identity": size * np.eye(d),
@@ -102,7 +105,7 @@ class Problem:
         return {
             "a tiny r = 1e-10": Problem(P[:1], tiny, F),
             "a huge r = 1e10, and p 1e5 times as large": Problem(1e5 * P[:1], huge, F),
-            "an F with the eigenvalue 1e-4": Problem(P, r, (ill + ill.T) / 2),
+            ILL: Problem(P, r, (ill + ill.T) / 2),
             "P = 0": Problem(0 * P, r, F),
             "zeros in P": Problem(np.where(absent, 0, np.abs(P)), r, F),
             "a row of P that is 1e6 times as large as others": Problem(larger, r, F),

@@ -296,12 +296,12 @@ class Case:
         return [where | record for record in records]
 
 
-# the slow rivals have fewer splits and dimensions, the reviews fewer of all
+# keep the slow methods to one split
 SLOW = ("lbfgs", "skip_gram", "lda")
 QUICK = tuple(name for name in METHODS if name not in SLOW)
 TEXTS = ("docstrings", "words in context", "reviews", "all reviews")
 NULLS = tuple(name for name in CORPORA if name not in TEXTS)
-# what is at hand for large tables
+# methods that fit a large table in hours
 USUAL = ("amp", "svd_pmi", "nmf", "skip_gram", "lda")
 LIGHT = ("amp", "amp_counts", "quadratic_refitted", "svd_pmi", "gamma_poisson")
 

@@ -12,7 +12,7 @@ from functools import cache
 import numpy as np
 
 from ..amp import biased_low_rank_amp, random_start
-from ..baselines import gradient_descent, singular_values, svd
+from ..baselines import minimise, singular_values, svd
 from ..bias import drop_empty, estimate_bias
 from ..corpus import load_movie_reviews
 from ..denoisers import Denoiser, Lasso, Ridge
@@ -38,7 +38,7 @@ from ..state_evolution import (
 )
 
 # counts with counted biases, counts with the true ones, Gaussian noise
-CHANNELS = ("counted", "true", "gaussian")
+OBSERVATIONS = ("counted", "true", "gaussian")
 
 
 @dataclass(frozen=True)
@@ -88,13 +88,14 @@ SINGULAR = Setting(m=1000, n=2000)
 LOG_RATES = np.linspace(0.0, 16.0, 33)  # s_u + s_v of `fig:singular`
 
 
-def observe(embedding, channel, rng):
-    """Return `(Y, r_u, r_v)`: the score through one of the `CHANNELS`.
+def observe_score(embedding, channel, rng):
+    """Return `(Y, r_u, r_v)`: the score through one of the `OBSERVATIONS`.
 
     Examples
     --------
     >>> rng = np.random.default_rng(0)
-    >>> Y, r_u, r_v = observe(replace(L2, m=20, n=30, d=2).draw(rng), "gaussian", rng)
+    >>> e = replace(L2, m=20, n=30, d=2).draw(rng)
+    >>> Y, r_u, r_v = observe_score(e, "gaussian", rng)
     >>> Y.shape, r_u.shape
     ((20, 30), (20,))
     """
@@ -118,7 +119,7 @@ def amp_curves(embedding, score, denoiser, B0, n_iter):
     embedding : PoissonEmbedding
         The truth.
     score : tuple (Y, r_u, r_v)
-        As from `observe`.
+        As from `observe_score`.
     denoiser : Denoiser
         Of both sides.
     B0 : array (n, d)
@@ -135,7 +136,7 @@ def amp_curves(embedding, score, denoiser, B0, n_iter):
     --------
     >>> rng = np.random.default_rng(0)
     >>> e = replace(L2, m=60, n=90, d=2).draw(rng)
-    >>> score, B0 = observe(e, "true", rng), random_start(90, 2, rng)
+    >>> score, B0 = observe_score(e, "true", rng), random_start(90, 2, rng)
     >>> curves = amp_curves(e, score, Ridge(1e-3), B0, 8)
     >>> bool(curves["mse"][-1] < 0.05), curves["loss"].shape
     (True, (8,))
@@ -178,15 +179,15 @@ def predict(embedding, laws, denoiser, B0, n_iter, rng, n_samples=20_000):
 
 
 def compare(embedding, laws, denoiser, n_iter, rng):
-    """Return `predict` and AMP's curves through all `CHANNELS` from one random start.
+    """Return `predict`, and AMP's curves by all `OBSERVATIONS` from one random start.
 
     The measured ones are named ``AMP_mse_counted`` and so on; see `amp_curves`.
     """
     B0 = random_start(embedding.n, embedding.d, rng)
     result = predict(embedding, laws, denoiser, B0, n_iter, rng)
-    for channel in CHANNELS:
+    for channel in OBSERVATIONS:
         curves = amp_curves(
-            embedding, observe(embedding, channel, rng), denoiser, B0, n_iter
+            embedding, observe_score(embedding, channel, rng), denoiser, B0, n_iter
         )
         result |= {f"AMP_{name}_{channel}": curve for name, curve in curves.items()}
     return result
@@ -199,9 +200,10 @@ def l2_instance(index, setting=L2):
     -------
     dict
         ``AMP_mse_*``, ``AMP_loss_*``, ``AMP_excess_*`` (n_iter,) for each of the
-        `CHANNELS`, see `amp_curves`; ``SE_mse``, ``SE_excess`` (n_iter,); ``GD_mse``,
-        ``GD_loss`` (normalised) and ``GD_iterations``, where gradient descent from a
-        random start ends, on counts of the same embedding with counted biases.
+        `OBSERVATIONS`, see `amp_curves`; ``SE_mse``, ``SE_excess`` (n_iter,);
+        ``GD_mse``, ``GD_loss`` (normalised) and ``GD_iterations``, where gradient
+        descent from a random start ends, on counts of the same embedding with counted
+        biases.
 
     Examples
     --------
@@ -212,18 +214,15 @@ def l2_instance(index, setting=L2):
     rng = np.random.default_rng([index, setting.m])
     e = setting.draw(rng)
     result = compare(e, setting.scaled_rows(), setting.denoiser, setting.n_iter, rng)
-    Y, r_u, r_v = observe(e, "counted", rng)
-    strength = setting.denoiser.strength
-    fit = gradient_descent(
-        Y,
-        r_u,
-        r_v,
-        strength=strength,
+    loss = QuadraticLoss(*observe_score(e, "counted", rng), setting.denoiser)
+    fit = minimise(
+        loss,
         A0=random_start(e.m, e.d, rng),
         B0=random_start(e.n, e.d, rng),
+        method="gradient_descent",
+        n_iter=5000,
         tol=1e-8,
     )
-    loss = QuadraticLoss(Y, r_u, r_v, setting.denoiser)
     return result | {
         "GD_mse": normalised_mse(e.A, e.B, fit.A, fit.B),
         "GD_loss": fit.losses[-1] / loss(e.A, e.B),
@@ -268,7 +267,7 @@ def fisher_instance(index, setting=L2, n_pairs=2000):
     """
     rng = np.random.default_rng([index, setting.m])
     e = setting.draw(rng)
-    Y, r_u, r_v = observe(e, "counted", rng)
+    Y, r_u, r_v = observe_score(e, "counted", rng)
     run = biased_low_rank_amp(
         Y,
         r_u,
@@ -311,7 +310,7 @@ def singular_instance(index, setting=SINGULAR):
     rng = np.random.default_rng([index, setting.m])
     half = ConstantBias(LOG_RATES[index] / 2)
     e = replace(setting, bias=half).draw(rng)
-    Y, _, _ = observe(e, "counted", rng)
+    Y, _, _ = observe_score(e, "counted", rng)
     s = singular_values(Y, e.d + 1, rng=rng)
     return {
         "delta": np.exp(-LOG_RATES[index]),

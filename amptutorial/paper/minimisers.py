@@ -13,16 +13,16 @@ from ..score import blocks
 from ..table import Table
 from .rates import choose, fit_exponential
 
-# of L-BFGS: the standard deviation of M_ij under the prior that is the ridge
+# grids tuned for L-BFGS: prior standard deviation of M_ij (the ridge); iterations
 DEVIATIONS = (0.03, 0.06, 0.12, 0.25, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0)
 LBFGS_STEPS = (5, 10, 20, 40, 80, 160, 320, 640)
-# of skip-gram: numbers of words drawn for each that occurs, and factors for M
+# grids tuned for skip-gram: epochs, negative samples per positive; scale of M
 EPOCHS, NEGATIVES = (2, 5, 10, 20, 40, 80, 160, 320), (1, 2, 5, 15, 50)
 FACTORS = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4)
 GENSIM_WORDS = 10_000  # in one document; it leaves out what is beyond
 
 
-def spectral_start(table, d, rng):
+def embedding_start(table, d, rng):
     """Return U, which is zero, and V where `AMPEmbedding` starts, and its prior."""
     directions, variance = Table(table).leading_directions(d, rng)
     size = np.sqrt(variance * table.shape[0] / d)
@@ -44,7 +44,7 @@ def minimise_poisson_loss(kept, d, rng):
         def path(deviation, start):
             own_rng = np.random.default_rng(seed)
             if start == "spectral":
-                sides, _ = spectral_start(table, d, own_rng)
+                sides, _ = embedding_start(table, d, own_rng)
                 X, Y = (X / table.shape[0] ** 0.25 for X in sides)
             else:
                 X, Y = (0.1 * own_rng.standard_normal((n, d)) for n in table.shape)

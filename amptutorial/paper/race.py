@@ -12,12 +12,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from ..amp import biased_low_rank_amp, random_start
-from ..baselines import (
-    NotConvergedWarning,
-    alternating_least_squares,
-    gradient_descent,
-    lbfgs,
-)
+from ..baselines import NotConvergedWarning, minimise
 from ..bias import estimate_bias
 from ..denoisers import Ridge
 from ..laws import GaussianRows, ShiftedExponential
@@ -48,15 +43,15 @@ def draw_race(m, n, d, rng):
 
 def minimisers(problem):
     """Return the programs by name, each a function of `n_iter`, for a `draw_race`."""
-    from_B0 = {key: problem[key] for key in ("Y", "r_u", "r_v", "B0")}
-    how = {"strength": STRENGTH, "tol": 1e-12}
+    score, ridge = [problem[key] for key in ("Y", "r_u", "r_v")], Ridge(STRENGTH)
+    A0, B0 = problem["A0"], problem["B0"]
+    loss = QuadraticLoss(*score, ridge)
+    others = partial(minimise, loss, A0=A0, B0=B0, tol=1e-12)
     return {
-        "AMP": partial(biased_low_rank_amp, **from_B0, denoiser=Ridge(STRENGTH)),
-        "alternating least squares": partial(
-            alternating_least_squares, **from_B0, **how
-        ),
-        "L-BFGS": partial(lbfgs, **problem, **how),
-        "gradient descent": partial(gradient_descent, **problem, **how),
+        "AMP": partial(biased_low_rank_amp, *score, ridge, B0=B0),
+        "alternating least squares": partial(others, method="least_squares"),
+        "L-BFGS": partial(others, method="lbfgs"),
+        "gradient descent": partial(others, method="gradient_descent"),
     }
 
 

@@ -15,8 +15,8 @@ from ..heldout import HeldOut, held_out_pairs, hold_out
 from ..poisson import log_partition, products_of_pairs, refit_biases
 from ..table import same_pairs
 
-VALIDATION = 0.1  # the fraction of the kept pairs that chooses the settings
-TUNING_ROWS = 7000  # more rows do not choose better, and take longer
+TUNING_SHARE = 0.1  # of the kept pairs, held out to choose settings
+TUNING_ROWS = 7000  # at most, to choose settings
 PROGRESS = 1e-3  # nats per count: a setting that gains less is no better
 BALANCED = 100  # sweeps that fit the margins of a mixture, each of them cheap
 
@@ -111,7 +111,7 @@ class Mixture(Rates):
 def choose(fit, settings, kept, rng):
     """Return the rates whose settings best predict counts of pairs set aside.
 
-    A share `VALIDATION` of the pairs is set aside to choose the settings, and whether
+    A share `TUNING_SHARE` of the pairs is set aside to choose the settings, and whether
     to fit to the counts or to the damped counts; of a table with more than
     `TUNING_ROWS` rows, so many choose. The rates are then fitted to all of `kept`.
 
@@ -134,7 +134,7 @@ def choose(fit, settings, kept, rng):
     few = kept
     if kept.shape[0] > TUNING_ROWS:
         few = kept[rng.choice(kept.shape[0], TUNING_ROWS, replace=False)]
-    training, validation, _, _ = hold_out(few, VALIDATION, rng)
+    training, validation, _, _ = hold_out(few, TUNING_SHARE, rng)
     pairs, found = HeldOut.of(*margins(training), validation), {}
     for name, of in TABLES.items():
         rates = fit(training, of(training), 2)

@@ -146,13 +146,13 @@ def reproduce(name, *, folder=None, n_jobs=2):
             delayed(plan.run)(k) for k in range(plan.n_instances)
         )
         watched = tqdm(jobs, total=plan.n_instances, desc=name, unit=" instances")
-        instances = [one for found in watched for one in _as_list(found)]
-    record = make_record(name, instances, time.perf_counter() - start, n_jobs)
+        instances = [instance for result in watched for instance in _as_list(result)]
+    record = result_record(name, instances, time.perf_counter() - start, n_jobs)
     write_atomically(path, json.dumps(record, separators=(",", ":")) + "\n")
     return path
 
 
-def make_record(name, instances, seconds, n_jobs):
+def result_record(name, instances, seconds, n_jobs):
     """Return what is stored of the `instances` of an experiment, as JSON holds it."""
     plan = _plan(name)
     indices = " ... ".join(map(str, sorted({0, plan.n_instances - 1})))
@@ -217,7 +217,7 @@ def load_results(name, folder=None):
             f" python -m amptutorial reproduce {name} computes it anew"
         )
     instances = record["instances"]
-    arrays = {key: np.array([one[key] for one in instances]) for key in instances[0]}
+    arrays = {key: np.array([x[key] for x in instances]) for key in instances[0]}
     return record | {"instances": arrays, "checksum": stored}
 
 
@@ -245,9 +245,9 @@ def _path(name, folder):
     return Path(folder or RESULTS) / f"{name}.json"
 
 
-def _as_list(found):
+def _as_list(result):
     """Return the instances of a run, be they one or several."""
-    return found if isinstance(found, list) else [found]
+    return result if isinstance(result, list) else [result]
 
 
 def _rounded(value, digits):

@@ -22,14 +22,14 @@ from ..baselines import svd
 from ..bias import estimate_bias
 from ..estimator import AMPEmbedding
 from ..score import FisherScore
-from .minimisers import minimise_poisson_loss, skip_gram, spectral_start
+from .minimisers import embedding_start, minimise_poisson_loss, skip_gram
 from .rates import Exponential, choose, fit_exponential, root_mean_square
 from .topic_models import gamma_poisson, lda, nmf
 
-# of quadratic AMP: when to stop, and a factor for M
+# grids tuned for quadratic AMP: iterations; scale of M
 ITERATIONS = (1, 2, 4, 8, 16)
 OWN_SCALES = (0.003, 0.01, 0.03, 0.1, 0.3, 0.5, 1.0, 2.0, 4.0)
-# of singular vectors: the root mean square of M
+# grid tuned for singular vectors: root mean square of M
 SCALES = (0.05, 0.07, 0.1, 0.14, 0.2, 0.28, 0.4, 0.56, 0.8, 1.1, 1.6, 2.3, 3.2)
 
 
@@ -55,7 +55,7 @@ def quadratic_amp(kept, d, rng, *, refit):
 
     def fit(counts, table, n_sweeps):
         biases = estimate_bias(table)
-        start, posterior = spectral_start(table, d, np.random.default_rng(seed))
+        start, posterior = embedding_start(table, d, np.random.default_rng(seed))
         B0 = np.sqrt(biases[1])[:, None] * start[1]
         Y = FisherScore(table, *biases)
         run = biased_low_rank_amp(Y, *biases, posterior, B0=B0, n_iter=max(ITERATIONS))

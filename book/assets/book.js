@@ -66,7 +66,7 @@ function startExperiment(experiment) {
     return;
   }
   const sliders = [...controls.querySelectorAll("input")];
-  const show = "number" in experiment.dataset ? drawAnew(experiment.dataset.number, sliders, pictures)
+  const show = "name" in experiment.dataset ? drawAnew(experiment.dataset.name, sliders, pictures)
     : () => turnPictures(sliders, pictures);
   for (const slider of sliders) {
     const labels = JSON.parse(slider.dataset.labels);
@@ -92,7 +92,7 @@ function turnPictures(sliders, pictures) {
 }
 
 /* Return a function that asks for a picture. While one is being drawn, nothing is asked for but the last wish. */
-function drawAnew(number, sliders, pictures) {
+function drawAnew(name, sliders, pictures) {
   let busy = false;
   let again = false;
   return async () => {
@@ -105,7 +105,7 @@ function drawAnew(number, sliders, pictures) {
       again = false;
       const chosen = sliders.map((slider) => slider.value).join(", ");
       try {
-        pictures.innerHTML = await window.ampLive.call(`amptutorial.book.widgets.redraw(${number}, [${chosen}])`);
+        pictures.innerHTML = await window.ampLive.call(`${name}.figure([${chosen}])`);
       } catch (error) {
         const text = document.createElement("pre");
         text.textContent = String(error);

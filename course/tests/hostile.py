@@ -1,56 +1,16 @@
-"""Submissions that mean harm, by what has to hold. Each sees OUTSIDE, a folder with treasures, and a number SECONDS.
+"""Submissions that mean harm, by what has to hold. Each sees OUTSIDE, a folder with treasures, SOLUTIONS,
+a PORT that somebody listens at, and a number SECONDS.
 
 Most do their harm when they are imported and have no denoiser: they deserve nothing, and what counts is what they leave
 behind. Those with a denoiser are changes of a right or of a worthless one.
 """
 
-# An undone audit hook: the frame of a refusal shows where its function lies, and NumPy writes into any memory.
-BREAK_OUT = """
-import types
-import numpy as np
-
-
-class Memory:
-    def __init__(self, address, words):
-        self.__array_interface__ = {"data": (address, False), "shape": (words,), "typestr": "<u8", "version": 3}
-
-
-def words(address, number=8):
-    return np.asarray(Memory(int(address) & ~3, number))
-
-
-def nothing(*arguments):
-    pass
-
-
-def undo():
-    try:
-        os.listdir("/")
-    except PermissionError as refusal:
-        last = refusal.__traceback__
-    while last.tb_next is not None:
-        last = last.tb_next
-    frame = last.tb_frame
-    inner = words(words(id(frame))[3])
-    for candidate in (inner[0], inner[2]):
-        if words(candidate, 2)[1] == id(types.FunctionType):
-            words(candidate)[6] = id(nothing.__code__)
-            return
-    raise RuntimeError("not this Python")
-
-
-KEPT = nothing.__code__, nothing.__code__
-undo()
-os.listdir("/")
-print("BROKEN OUT")
-"""
-
 START = """
 import os, sys, subprocess, socket, signal, time, threading
-OUTSIDE, SECONDS = {outside!r}, {seconds!r}
+OUTSIDE, SOLUTIONS, PORT, SECONDS = {outside!r}, {solutions!r}, {port}, {seconds!r}
 """
 
-# At the import: refused wherever the grader runs.
+# At the import: what the container refuses.
 REFUSED = {
     "reads a file": "print(open(OUTSIDE + '/secret.txt').read())",
     "reads with os": "print(os.read(os.open(OUTSIDE + '/secret.txt', os.O_RDONLY), 99))",
@@ -117,51 +77,32 @@ _multiprocessing.SemLock(1, 1, 1, '/hostile_left', False)""",
     "limits the judge": "import resource; resource.prlimit(os.getppid(), resource.RLIMIT_CPU, (1, 1))",
     "lifts its limits": "import resource; resource.setrlimit(resource.RLIMIT_AS, (-1, -1)); print('SECRET')",
     "opens a connection": "socket.create_connection(('127.0.0.1', 22)); print('SECRET')",
-    "listens": "socket.create_server(('127.0.0.1', 0)); print('SECRET')",
-    "asks for an address": "print('SECRET', socket.getaddrinfo('localhost', 80))",
-    "reads the environment of the judge": "print('SECRET', open(f'/proc/{os.getppid()}/environ').read())",
+    "reads the environment of the judge": "print('SECRET' * ('PATH=' in open(f'/proc/{os.getppid()}/environ').read()))",
     "reads the memory of the judge": "print('SECRET', open(f'/proc/{os.getppid()}/mem', 'rb').read(1))",
-    "collects what is alive": "import gc; print('SECRET', gc.get_objects())",
-    "traces": "sys.settrace(print); print('SECRET')",
     "imports the grader": "import amptutorial_course.grading.judge; print('SECRET')",
     "imports the assignments": "import amptutorial_course.assignments; print('SECRET')",
-    "writes 200 files": "[open(f'{k}.txt', 'w').write('x') for k in range(200)]; print('SECRET')",
 }
 
-# At the import, by native code or after the hook has been undone: only a machine of its own holds them.
+# At the import, by native code and beside Python.
 NATIVE = {
     "HiGHS overwrites the table": """
 from scipy.optimize._highspy import _core
 _core._Highs().writeOptions(OUTSIDE + '/grades.csv')""",
-    "HiGHS writes a model": """
-from scipy.optimize._highspy import _core
-_core._Highs().writeModel(OUTSIDE + '/new.lp')""",
     "HiGHS writes a start of Python": """
 from scipy.optimize._highspy import _core
 solver = _core._Highs()
 solver.setOptionValue('log_file', OUTSIDE + '/new.pth')
 solver.writeOptions(OUTSIDE + '/new.pth')""",
-    **{
-        f"breaks out and {name}": BREAK_OUT + code
-        for name, code in {
-            "reads a file": "print(open(OUTSIDE + '/secret.txt').read())",
-            "reads by the root of a process": "print(open('/proc/1/root' + OUTSIDE + '/secret.txt').read())",
-            "writes a file": "open(OUTSIDE + '/new.txt', 'w').write('x')",
-            "removes everything": "import shutil; shutil.rmtree(OUTSIDE)",
-            "changes the package": "open(os.path.dirname(np.__file__) + '/hostile.pth', 'w').write('import os')",
-            "changes this project": "import amptutorial; open(amptutorial.__file__, 'a').write('# hostile')",
-            "leaves shared memory": "open('/dev/shm/hostile_left', 'w').write('x' * 99)",
-            "leaves a temporary file": "open('/tmp/hostile_left', 'w').write('x' * 99)",
-            "leaves a fork": "os.fork() or time.sleep(SECONDS)",
-            "leaves a process": "subprocess.Popen(['/bin/sleep', str(SECONDS)], start_new_session=True)",
-            "forks without end": "while True:\n    os.fork()",
-            "kills all": "os.kill(-1, signal.SIGKILL)",
-            "becomes another program": "os.execv('/bin/sleep', ['sleep', str(SECONDS)])",
-            "connects": "socket.create_connection(('127.0.0.1', int(open(OUTSIDE + '/port.txt').read())))",
-            "fills the disk": "[open(f'/tmp/{k}', 'wb').write(bytes(2**17)) for k in range(10**5)]",
-            "mounts": "import ctypes; ctypes.CDLL(None).mount(b'none', b'/usr', b'tmpfs', 0, 0) or print('SECRET')",
-        }.items()
-    },
+    "reads by the root of process 1": "print(open('/proc/1/root' + OUTSIDE + '/secret.txt').read())",
+    "changes the libraries": "import numpy; open(os.path.dirname(numpy.__file__) + '/hostile.pth', 'w').write('#')",
+    "changes this project": "import amptutorial; open(amptutorial.__file__, 'a').write('# hostile')",
+    "changes the worker": "import amptutorial_worker; open(amptutorial_worker.__file__, 'a').write('# hostile')",
+    "reads the solutions": "print('SECRET', os.listdir(SOLUTIONS))",
+    "leaves a file in shared memory": "open('/dev/shm/hostile_left', 'w').write('x' * 99)",
+    "leaves a temporary file": "open('/tmp/hostile_left', 'w').write('x' * 99)",
+    "connects": "socket.create_connection(('127.0.0.1', PORT)); print('SECRET')",
+    "fills the disk": "[open(f'/tmp/{k}', 'wb').write(bytes(2**17)) for k in range(10**5)]",
+    "mounts": "import ctypes; ctypes.CDLL(None).mount(b'none', b'/usr', b'tmpfs', 0, 0) or print('SECRET')",
 }
 
 # At the import: what the process does to itself, to its output or to its messages.
@@ -208,8 +149,8 @@ class RidgeByHand(metaclass=Meta):
             "a claim of 4 GB": "b'\\xff' * 8",
             "a deep header": "framed(b'[' * 100_000)",
             "half a frame": "framed(b'{}')[:9]",
-            "one array 250 times": "framed(DEEP, bytes(2 * 10**6))",
-            "a huge empty array": "framed(EMPTY)",
+            "one array 250 times": "framed(TIMES, ARRAY)",
+            "a huge array": "framed(ONE, HUGE)",
             "a made-up answer": 'framed(b\'{"prediction": 0.5, "overrides": 7, "object": []}\')',
             "an error that is none": 'framed(b\'{"error": [[]], "traceback": {}, "line": true}\')',
             "many answers": "framed(b'{\"prediction\": 0.5}') * 50",
@@ -217,7 +158,7 @@ class RidgeByHand(metaclass=Meta):
     },
 }
 TOOLS = """
-import json, stat, struct
+import stat, struct
 
 
 def sockets(number):
@@ -231,8 +172,10 @@ def framed(header, body=b""):
     return struct.pack(">II", len(header), len(body)) + header + body
 
 
-DEEP = json.dumps({"prediction": [{"__array__": ["|u1", [2 * 10**6], "C", True]}] * 250}).encode()
-EMPTY = json.dumps({"prediction": {"__array__": ["|u1", [0, 2**23, 2**23], "C", True]}}).encode()
+TIMES = b'{"prediction": [' + b'{"__array__": true}, ' * 249 + b'{"__array__": true}]}'
+ONE = b'{"prediction": {"__array__": true}}'
+HEAD = b"{'descr': '<f8', 'fortran_order': False, 'shape': (%d,), }"
+ARRAY, HUGE = (b"\\x93NUMPY\\x01\\x00" + bytes([len(head), 0]) + head + bytes(8) for head in (HEAD % 1, HEAD % 2**60))
 CRASH = '''
 class Nowhere:
     __array_interface__ = {"data": (8, False), "shape": (1,), "typestr": "<u8", "version": 3}

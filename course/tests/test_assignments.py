@@ -6,37 +6,30 @@ ends with how many were told apart.
 
 import ast
 import re
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import nbformat
 import pytest
 import yaml
-
 from amptutorial_course.assignments import (
     ASSIGNMENTS,
     assignment,
     check_assignment,
-    check_prediction,
     load_submission,
     maker,
     run_experiment,
 )
-from amptutorial.checks import CHECKS, CheckResult
+
+from amptutorial.checks import CHECKS
 from amptutorial.checks.report import run_checks
 from amptutorial.denoisers import Ridge
-from amptutorial_course.grading import config
-from amptutorial_course.grading.record import make_record
 
 ROOT = Path(__file__).parents[1]
 SOLUTIONS = ROOT / "solutions"
-GRADING = ROOT / "assignments" / "grading.yml"
 HIDDEN_SEED = 11
 
 needs_solutions = pytest.mark.skipif(not SOLUTIONS.is_dir(), reason="the reference solutions are kept elsewhere")
-needs_rules = pytest.mark.skipif(not GRADING.is_file(), reason="the rules of the grader are kept elsewhere")
 every_assignment = pytest.mark.parametrize("task", ASSIGNMENTS.values(), ids=lambda task: task.folder)
 
 
@@ -50,10 +43,9 @@ def right_files(task):
 
 
 def points(task, report):
-    """Return the points of a report by the rules of the grader."""
-    rules = config.load_rules(GRADING, task.number)
+    """Return the points of a report."""
     passed = {result.name for result in report.results if result.passed}
-    return sum(rules.weights[name] for name in passed) if passed.intersection(rules.essential) else 0
+    return sum(task.points[name] for name in passed) if passed.intersection(task.essential) else 0
 
 
 def report_on(task, path, seed=HIDDEN_SEED):
@@ -102,9 +94,8 @@ def test_each_mistake_fails_the_check_that_names_it(task, wrong, tmp_path, recor
     path = tmp_path / "denoiser.py"
     path.write_text(source, encoding="utf-8")
     result = result_of(task, path, wrong["check"])
-    lost = config.load_rules(GRADING, task.number).weights[wrong["check"]]
     record_property("bank", (task.folder, wrong["mistake"], wrong["check"], not result.passed))
-    assert not result.passed and lost > 0
+    assert not result.passed and task.points[wrong["check"]] > 0
 
 
 @needs_solutions
@@ -145,10 +136,10 @@ def test_the_starter_has_every_class_that_is_graded_and_no_answer(task):
                 assert ast.get_docstring(method)
 
 
-@needs_solutions
 @every_assignment
-def test_the_points_in_the_brief_are_those_of_the_grader(task):
-    weights = config.load_rules(GRADING, task.number).weights
+def test_the_points_in_the_brief_are_those_of_the_assignment(task):
+    task.require_points()
+    weights = task.points
     notebook = nbformat.read(ROOT / "assignments" / task.folder / "brief.ipynb", as_version=4)
     prose = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
     rows = re.findall(r"^\|[^|]*\|([^|]*`[^|]*)\|\s*([\d.]+)\s*\|$", prose, re.MULTILINE)
@@ -175,23 +166,34 @@ def test_the_first_iteration_of_an_experiment_is_predicted_from_its_noisy_start(
     assert abs(experiment._predict(Ridge(3.0)) - sum(measured) / 3) < 1.5 * experiment.tolerance
 
 
-@pytest.mark.slow
-@needs_solutions
-def test_the_public_tests_run_under_pytest(tmp_path):
-    folder = ROOT / "assignments" / "01_ridge"
-    (tmp_path / "test_public.py").write_text((folder / "test_public.py").read_text())
-    for source, status in ((SOLUTIONS / "01_ridge" / "denoiser.py", 0), (folder / "denoiser.py", 1)):
-        (tmp_path / "denoiser.py").write_text(source.read_text())
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_public.py"]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-        assert done.returncode == status, done.stdout
-    assert "write the estimate" in done.stdout
+def test_every_module_is_an_assignment_by_its_number():
+    names = {path.stem for path in (ROOT / "amptutorial_course/assignments").glob("[!_]*.py")}
+    assert names == {task.name for task in ASSIGNMENTS.values()}
+    assert all(number == task.number for number, task in ASSIGNMENTS.items())
+
+
+@every_assignment
+def test_an_assignment_is_five_files_and_further_right_solutions(task):
+    folder, solutions = ROOT / "assignments" / task.folder, SOLUTIONS / task.folder
+    assert {path.name for path in folder.iterdir() if path.name[0] not in "._"} == {"brief.ipynb", "denoiser.py"}
+    assert (ROOT / "amptutorial_course/assignments" / f"{task.name}.py").is_file()
+    if solutions.is_dir():
+        others = {path.name for path in solutions.glob("right_*.py")}
+        assert {path.name for path in solutions.iterdir() if path.name[0] not in "._"} == others | {
+            "denoiser.py",
+            "wrong.yml",
+        }
+
+
+def check_prediction(task, path):
+    module = load_submission(path)
+    return task.check_prediction(maker(module), module.PREDICTION)
 
 
 def test_nothing_is_run_before_a_prediction_has_been_written_down():
     starter = ROOT / "assignments" / "01_ridge" / "denoiser.py"
     assert run_experiment(1, starter).startswith("Nothing was run")
-    assert "PREDICTION is None" in check_prediction(1, starter).message
+    assert "PREDICTION is None" in check_prediction(assignment(1), starter).message
 
 
 def test_no_public_call_predicts_for_the_student():
@@ -205,7 +207,7 @@ def test_a_wrong_prediction_is_told_so(tmp_path):
     path = tmp_path / "denoiser.py"
     for value in ("0.9", "float('nan')", "'small'", "-0.1"):
         path.write_text(re.sub(r"^PREDICTION = .*$", f"PREDICTION = {value}", text, flags=re.MULTILINE))
-        assert not check_prediction(1, path).passed
+        assert not check_prediction(assignment(1), path).passed
     assert "your prediction" in run_experiment(1, SOLUTIONS / "01_ridge" / "denoiser.py", n_instances=1)
 
 
@@ -254,19 +256,6 @@ def test_a_file_may_have_dataclasses_with_postponed_annotations_and_a_byte_order
     path.write_text("\n".join(lines), encoding="utf-8-sig")
     denoiser = maker(load_submission(path))("RidgeByHand", strength=2.0)
     assert denoiser.estimate(3.0, None, None) == 6.0
-
-
-@needs_rules
-def test_an_inherited_jacobian_earns_what_the_lecturer_says():
-    rules = config.load_rules(GRADING, 1)
-    assert rules.inherit == 1.0
-    names = ("optimality", "jacobian")
-    results = [CheckResult(name, True, inherited=name == "jacobian") for name in names]
-    for share in (1.0, 0.5, 0.0):
-        record = make_record(replace(rules, inherit=share), "graded", results)
-        points = {mark.name: mark.points for mark in record.marks}
-        assert points["jacobian"] == share * rules.weights["jacobian"]
-        assert points["optimality"] == rules.weights["optimality"]
 
 
 @needs_solutions

@@ -1,8 +1,9 @@
-"""Machines for submissions: what holds in them for code that no audit hook confines."""
+"""Containers for submissions: what holds in them, whatever a submission does to Python."""
 
 import json
 import os
 import platform
+import shutil
 import socket
 import struct
 import subprocess
@@ -13,9 +14,9 @@ from multiprocessing.shared_memory import SharedMemory
 from pathlib import Path
 
 import pytest
+from amptutorial_course.grading import isolation
+from amptutorial_course.grading import session as remote
 from grading_samples import LIMITS, PROBE, RIGHT, ROOT, ask_probe, grade, start_probe
-
-from amptutorial_course.grading import isolation, remote
 
 problem = isolation.bwrap_problem() if sys.platform == "linux" else "not Linux"
 needs_bwrap = pytest.mark.skipif(bool(problem), reason=problem)
@@ -26,14 +27,18 @@ def test_no_test_of_a_machine_is_skipped_where_nobody_reads_it():
     assert problem == ""
 
 
+PARTS = {f"/package/{name}": str(path) for name, path in isolation.PARTS.items()}
+
+
 def test_bubblewrap_is_given_what_is_needed_and_nothing_else():
-    arguments = isolation.bwrap_arguments(["/usr", "/home/me/amptutorial"], ["/home/me/course/amptutorial_course/assignments"], 7)
+    arguments = isolation.bwrap_arguments(["/usr", "/venv"], ["/venv/course"], 7)
+    mounted = [word for place, path in PARTS.items() for word in ("--ro-bind", path, place)]
     assert arguments == [
         "bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "submission",
         "--dev", "/dev", "--proc", "/proc", "--size", "16777216", "--tmpfs", "/dev/shm",
         "--size", "16777216", "--tmpfs", "/tmp", "--size", "16777216", "--tmpfs", "/submission",
-        "--ro-bind", "/usr", "/usr", "--ro-bind", "/home/me/amptutorial", "/home/me/amptutorial",
-        "--tmpfs", "/home/me/course/amptutorial_course/assignments", "--remount-ro", "/home/me/course/amptutorial_course/assignments",
+        "--ro-bind", "/usr", "/usr", "--ro-bind", "/venv", "/venv",
+        "--tmpfs", "/venv/course", "--remount-ro", "/venv/course", *mounted,
         "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/submission", "--seccomp", "7",
     ]  # fmt: skip
 
@@ -45,14 +50,46 @@ def test_docker_is_given_what_is_needed_and_nothing_else():
         "--ipc=private", "--shm-size=16m", "--user=65534:65534", "--cap-drop=ALL", "--security-opt=no-new-privileges",
         "--pids-limit=64", "--memory=1024m", "--memory-swap=1024m", "--log-driver=none", "--workdir=/submission",
         "--tmpfs=/tmp:size=16m,mode=1777", "--tmpfs=/submission:size=16m,mode=1777", "--env=HOME=/submission",
-        f"--volume={ROOT}/amptutorial:/package/amptutorial:ro", "amptutorial-grading", "timeout", "-s", "KILL", "360",
+        *(f"--volume={path}:{place}:ro" for place, path in PARTS.items()),
+        "amptutorial-grading", "timeout", "-s", "KILL", "360",
     ]  # fmt: skip
 
 
-def test_only_python_and_the_package_can_be_read():
+def test_a_submission_has_the_package_and_the_worker_and_no_more_of_the_course():
+    names = {"amptutorial": "amptutorial", "amptutorial_worker": "worker"}
+    assert {name: path.name for name, path in isolation.PARTS.items()} == names
+    worker = {path.name for path in isolation.PARTS["amptutorial_worker"].glob("*.py")}
+    assert worker == {"__init__.py", "answers.py", "limits.py", "protocol.py"}
     paths = isolation.readable_paths()
-    assert str(ROOT / "amptutorial") in paths and sys.base_prefix in paths
+    assert sys.base_prefix in paths
     assert not any((ROOT / name).is_relative_to(path) for path in paths for name in ("solutions", "assignments"))
+
+
+def in_container(script, *arguments):
+    """Return what a script prints in bubblewrap."""
+    with ExitStack() as stack:
+        command, inherited = isolation._bwrap_command(stack)
+        command += [sys.executable, "-c", script, *arguments]
+        done = subprocess.run(command, pass_fds=inherited, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@needs_bwrap
+def test_the_grader_is_not_in_the_container():
+    script = (
+        "import sys, importlib.util; sys.path.insert(0, '/package'); import amptutorial, amptutorial_worker.answers"
+    )
+    assert in_container(f"{script}; print(importlib.util.find_spec('amptutorial_course'))") == "None\n"
+
+
+@needs_bwrap
+def test_the_grader_is_not_in_the_container_where_it_lies_among_the_libraries(tmp_path, monkeypatch):
+    course = shutil.copytree(isolation.COURSE, tmp_path / "site-packages" / "amptutorial_course")
+    monkeypatch.setattr(isolation, "PRIVATE", (course,))
+    monkeypatch.syspath_prepend(course.parent)
+    script = f"import os; print(os.listdir({str(course.parent)!r}), os.listdir({str(course)!r}))"
+    assert in_container(script) == "['amptutorial_course'] []\n"
 
 
 @pytest.mark.parametrize(
@@ -68,7 +105,7 @@ def test_bubblewrap_is_the_default_where_it_works(monkeypatch, wanted, problem, 
     monkeypatch.setattr(isolation, "bwrap_problem", lambda: problem)
     found, warning = isolation.choose(wanted)
     assert (found, bool(warning)) == (kind, warned)
-    assert problem in warning and warned == ("native code" in warning)
+    assert problem in warning and warned == ("nothing keeps them from your files" in warning)
 
 
 def test_what_is_asked_for_and_cannot_be_had_is_an_error(monkeypatch):
@@ -160,15 +197,10 @@ def outside(tmp_path):
 
 @needs_bwrap
 @pytest.mark.skipif(platform.machine() not in isolation.SYSTEM_CALLS, reason="no filter for this machine")
-def test_the_machine_holds_where_no_hook_does(outside):
-    with ExitStack() as stack:
-        command, inherited = isolation._bwrap_command(stack)
-        done = subprocess.run(
-            [*command, sys.executable, "-c", INSIDE, outside], pass_fds=inherited, capture_output=True, text=True
-        )
-    assert done.returncode == 0, done.stderr
-    assert "threads can be started" in done.stdout
-    assert set(json.loads(done.stdout.splitlines()[-1])) == set(ATTEMPTS)
+def test_the_container_holds_against_native_code(outside):
+    printed = in_container(INSIDE, outside)
+    assert "threads can be started" in printed
+    assert set(json.loads(printed.splitlines()[-1])) == set(ATTEMPTS)
     assert not Path("/dev/shm/left").exists() and not Path("/tmp/left_by_a_submission").exists()
 
 
@@ -199,48 +231,6 @@ def test_a_death_in_the_machine_is_told_as_elsewhere():
             ask_probe(probe, 11)
         assert ask_probe(probe, 0)[0, 1] == 5  # in a machine of its own again
         assert session.generation == 2
-
-
-def test_folders_of_judges_that_were_killed_are_removed(tmp_path, monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    dead = subprocess.Popen([sys.executable, "-c", ""])
-    dead.wait()
-    of_dead, of_living, of_nobody = (f"{isolation.FOLDER}{number}-x" for number in (dead.pid, os.getpid(), "1a"))
-    for name in (of_dead, of_living, of_nobody):
-        (tmp_path / name / "folder").mkdir(parents=True)
-        (tmp_path / name / isolation.MARKER).touch()
-    (tmp_path / f"{of_dead}-link").symlink_to(tmp_path / of_nobody)
-    isolation.sweep()
-    assert {path.name for path in tmp_path.iterdir()} == {of_living, of_nobody, f"{of_dead}-link"}
-
-
-def test_folders_that_no_judge_has_made_are_left_alone(tmp_path, monkeypatch):
-    """A download from Gradescope, and folders with either the name or the file of a judge's."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    dead = subprocess.Popen([sys.executable, "-c", ""])
-    dead.wait()
-    files = [
-        f"submission_{dead.pid}_ada/denoiser.py",
-        f"submission_{dead.pid}_ada/.amptutorial-grader",
-        f"amptutorial-grader-{dead.pid}-notes/denoiser.py",
-    ]
-    for name in files:
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).touch()
-    isolation.sweep()
-    assert all((tmp_path / name).exists() for name in files)
-
-
-def test_a_submission_without_a_machine_has_a_folder_that_is_swept_when_its_judge_is_gone(tmp_path, monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with remote.Session(PROBE.encode(), LIMITS, "none") as session:
-        start_probe(session)
-        (folder,) = tmp_path.iterdir()
-        isolation.sweep()
-        assert folder.exists()
-        monkeypatch.setattr(isolation, "_alive", lambda number: number != os.getpid())
-        isolation.sweep()
-        assert not folder.exists()
 
 
 def run_filter(program, architecture, number, argument=0):

@@ -1,22 +1,18 @@
 """The assignments of the book: what is asked, how it is checked, and what is predicted.
 
-A student works in a folder ``assignments/NN_name`` with a brief, a file ``denoiser.py``
-to be completed, and tests:
+A student works in a folder ``assignments/NN_name`` with a brief and a file
+``denoiser.py`` to be completed:
 
     check_assignment(1, "denoiser.py")  # a report on every promise
     run_experiment(1, "denoiser.py")    # AMP on counts, once PREDICTION is a number
+
+Each module here without an underscore is an assignment, its `ASSIGNMENT`.
 """
 
 from amptutorial._validation import check_integer
+
+from . import ball, clusters, elastic_net, gauss_bernoulli, group_lasso, non_negative, reviews, ridge
 from ._core import Assignment, DenoiserSetting, Experiment, load_submission, maker
-from .ball import BALL
-from .clusters import CLUSTERS
-from .elastic_net import ELASTIC_NET
-from .gauss_bernoulli import GAUSS_BERNOULLI
-from .group_lasso import GROUP_LASSO
-from .non_negative import NON_NEGATIVE
-from .reviews import REVIEWS
-from .ridge import RIDGE
 
 __all__ = [
     "ASSIGNMENTS",
@@ -24,26 +20,14 @@ __all__ = [
     "DenoiserSetting",
     "Experiment",
     "assignment",
-    "assignment_trials",
     "check_assignment",
-    "check_prediction",
     "load_submission",
+    "maker",
     "run_experiment",
 ]
 
-ASSIGNMENTS = {
-    each.number: each
-    for each in (
-        RIDGE,
-        ELASTIC_NET,
-        NON_NEGATIVE,
-        GROUP_LASSO,
-        GAUSS_BERNOULLI,
-        CLUSTERS,
-        BALL,
-        REVIEWS,
-    )
-}
+_MODULES = (ridge, elastic_net, non_negative, group_lasso, gauss_bernoulli, clusters, ball, reviews)
+ASSIGNMENTS = {number: each.ASSIGNMENT for number, each in enumerate(_MODULES, start=1)}
 
 
 def assignment(number):
@@ -86,25 +70,6 @@ def check_assignment(number, path="denoiser.py", *, seed=None):
     return task.check(maker(module), getattr(module, "PREDICTION", None), seed=seed)
 
 
-def assignment_trials(number, path="denoiser.py"):
-    """Return the public trials of an assignment.
-
-    They are meant for `parametrize_with_denoiser_checks`. The file is read when the
-    first test runs, so that a mistake in it fails the tests and not their collection.
-    """
-    return assignment(number).trials(
-        lambda name, **params: maker(load_submission(path))(name, **params)
-    )
-
-
-def check_prediction(number, path="denoiser.py"):
-    """Return the `CheckResult` of the ``PREDICTION`` in the file at `path`."""
-    module = load_submission(path)
-    return assignment(number).check_prediction(
-        maker(module), getattr(module, "PREDICTION", None)
-    )
-
-
 def run_experiment(number, path="denoiser.py", n_instances=3):
     """Return a text that compares the prediction of an experiment with its outcome.
 
@@ -125,14 +90,8 @@ def run_experiment(number, path="denoiser.py", n_instances=3):
     """
     task, module = assignment(number), load_submission(path)
     if getattr(module, "PREDICTION", None) is None:
-        return (
-            f"Nothing was run: PREDICTION in {path} is None. Predict the outcome by "
-            "state evolution first."
-        )
+        return f"Nothing was run: PREDICTION in {path} is None. Predict the outcome by state evolution first."
     denoiser = maker(module)(task.experiment.class_name, **task.experiment.params)
     measured = [task.experiment.measure(denoiser, seed) for seed in range(n_instances)]
     values = "  ".join(f"{value:.4f}" for value in measured)
-    return (
-        f"your prediction:              {module.PREDICTION:.4f}\n"
-        f"AMP on {n_instances} tables of counts:    {values}"
-    )
+    return f"your prediction:              {module.PREDICTION:.4f}\nAMP on {n_instances} tables of counts:    {values}"

@@ -8,10 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from amptutorial.paper import experiments
 from amptutorial._validation import check_integer, check_positive
 from amptutorial.amp import biased_low_rank_amp
-from amptutorial.checks.beliefs import Belief
 from amptutorial.checks import (
     CHECKS,
     SITE,
@@ -27,10 +25,14 @@ from amptutorial.checks import (
     require,
     run_checks,
 )
+from amptutorial.checks.beliefs import Belief
 from amptutorial.denoisers import check_is_denoiser
 from amptutorial.laws import BiasLaw, DiscreteBias, RowLaw
 from amptutorial.metrics import normalised_mse
+from amptutorial.paper import experiments
 from amptutorial.state_evolution import state_evolution
+
+from ._points import ESSENTIAL
 
 N_ROWS = 40  # of each setting, as in `check_denoiser`
 
@@ -135,21 +137,19 @@ class Experiment:
         e = self._synthetic().draw(rng)
         noise = np.sqrt(np.mean(e.B**2)) * rng.standard_normal(e.B.shape)
         B0 = e.B + self.start_noise * noise
-        score = experiments.observe(e, "true", rng)
+        score = experiments.observe_score(e, "true", rng)
         run = biased_low_rank_amp(*score, denoiser, B0=B0, n_iter=self.n_iter)
         if self.statistic is None:
             return normalised_mse(e.A, e.B, run.A, run.B)
         return float(self.statistic(e.A, run.A))
 
     def _synthetic(self):
-        return experiments.Setting(
-            rows=self.rows, bias=self.bias, m=self.m, n=self.n, d=self.d
-        )
+        return experiments.Setting(rows=self.rows, bias=self.bias, m=self.m, n=self.n, d=self.d)
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """A task for students; `ASSIGNMENTS` has them by number.
+    """A task for students: all that is known about it but its brief and its starter.
 
     Attributes
     ----------
@@ -164,6 +164,10 @@ class Assignment:
         Asked after those of the kit.
     by_hand : bool
         Whether the denoisers of the package may not be used.
+    points : dict
+        For each check that is graded, 100 in all.
+    written : dict
+        The most points for what is handed in beside the code and marked by a person.
     """
 
     number: int
@@ -173,6 +177,35 @@ class Assignment:
     experiment: Experiment = field(repr=False)
     own_checks: tuple[Check, ...] = field(default=(), repr=False)
     by_hand: bool = True
+    points: dict = field(default_factory=dict, repr=False)
+    written: dict = field(default_factory=lambda: {"derivations": 20}, repr=False)
+
+    @property
+    def essential(self):
+        """The checks of which one must pass before any other earns points."""
+        return tuple(name for name in ESSENTIAL if name in self.points)
+
+    def require_points(self):
+        """Raise unless every check that is graded has points, 100 in all.
+
+        Raises
+        ------
+        ValueError
+            With the check, or the sum.
+        """
+        names, total = set(self.check_names()), sum(self.points.values())
+        wrong = sorted(names.symmetric_difference(self.points))
+        if wrong or total != 100:
+            raise ValueError(
+                f"the points of assignment {self.number} must name every check that is "
+                f"graded, and sum to 100; the sum is {total:g}, and missing or unknown "
+                f"are: {', '.join(wrong) or 'none'}"
+            )
+
+    @property
+    def class_names(self):
+        """The names of the classes that a submission has."""
+        return sorted({setting.class_name for setting in self.public()})
 
     @property
     def folder(self):
@@ -206,10 +239,7 @@ class Assignment:
             See `Trial`.
         """
         rng = self._rng(seed)
-        return [
-            self._trial(setting, make, count_lines, rng)
-            for setting in self.draw_settings(rng)
-        ]
+        return [self._trial(setting, make, count_lines, rng) for setting in self.draw_settings(rng)]
 
     def _trial(self, setting, make, count_lines, rng):
         def make_denoiser(**changes):
@@ -267,9 +297,7 @@ class Assignment:
     def _compare_prediction(self, make, prediction):
         """Return `(passed, message)` of the comparison."""
         if prediction is None:
-            return False, (
-                "PREDICTION is None: predict the outcome of the experiment, then run it"
-            )
+            return False, ("PREDICTION is None: predict the outcome of the experiment, then run it")
         value = check_positive(prediction, "PREDICTION", zero=True)
         experiment = self.experiment
         denoiser = make(experiment.class_name, **experiment.params)
@@ -282,10 +310,7 @@ class Assignment:
 
 
 def _prediction_result(passed, message):
-    contract = (
-        "PREDICTION is the number that state evolution predicts for the experiment at "
-        "the end of the brief."
-    )
+    contract = "PREDICTION is the number that state evolution predicts for the experiment at the end of the brief."
     read = SITE + "10_state_evolution.html#se-algorithm"
     return CheckResult("prediction", passed, message, contract, read)
 
@@ -344,10 +369,7 @@ def maker(module):
 
     def make(class_name, **params):
         if not hasattr(module, class_name):
-            raise AttributeError(
-                f"{module.__file__} has no class {class_name}: keep the name that the "
-                "starter has"
-            )
+            raise AttributeError(f"{module.__file__} has no class {class_name}: keep the name that the starter has")
         return getattr(module, class_name)(**params)
 
     return make

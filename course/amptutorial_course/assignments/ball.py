@@ -5,8 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import logsumexp
 
-from amptutorial.checks.beliefs import Penalty, Prior
 from amptutorial.checks import Limit
+from amptutorial.checks.beliefs import Penalty, Prior
+
 from ._core import Assignment, DenoiserSetting, Experiment
 
 
@@ -120,14 +121,11 @@ def _ball(radius, d):
 
 def _circle(radius):
     tiny = Limit(
-        "On a tiny circle the estimate is p times the prior variance radius^2 r / 2 of "
-        "an entry",
+        "On a tiny circle the estimate is p times the prior variance radius^2 r / 2 of an entry",
         {"radius": 1e-5},
         lambda P, r, F: 1e-10 / 2 * r[:, None] * P,
     )
-    return DenoiserSetting(
-        "Circle", {"radius": radius}, UniformPhase(radius), 2, (tiny,)
-    )
+    return DenoiserSetting("Circle", {"radius": radius}, UniformPhase(radius), 2, (tiny,))
 
 
 @dataclass(frozen=True)
@@ -149,7 +147,7 @@ class MeanCosine:
         return (_directions(X) * _directions(X_hat)).sum(axis=1).mean()
 
 
-BALL = Assignment(
+ASSIGNMENT = Assignment(
     7,
     "ball",
     "rows in a ball and on a circle",
@@ -164,4 +162,28 @@ BALL = Assignment(
         statistic=MeanCosine(),
         tolerance=0.015,
     ),
+    points={
+        # the contract of every denoiser
+        "shapes": 3,
+        "no_mutation": 4,
+        "deterministic": 3,
+        "row_independence": 4,
+        "hard_inputs": 5,
+        "speed": 5,
+        # the estimates of both classes
+        "optimality": 9,
+        "tweedie": 9,
+        "nishimori": 4,
+        "frequency_scaling": 6,
+        "limits": 8,
+        # the Jacobian
+        "jacobian": 14,
+        "jacobian_symmetric": 4,
+        "lipschitz": 5,
+        # the penalty
+        "penalty": 4,
+        # in AMP
+        "state_evolution": 7,
+        "prediction": 6,
+    },
 )

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import logsumexp
 
-from amptutorial.checks.beliefs import Prior
 from amptutorial.checks import Limit
+from amptutorial.checks.beliefs import Prior
+
 from ._core import Assignment, DenoiserSetting, Experiment
+from ._points import POSTERIOR_MEAN
 
 
 @dataclass(frozen=True)
@@ -113,8 +115,7 @@ def _setting(centroids, probabilities):
             lambda P, r, F: np.outer(np.sqrt(r), one),
         ),
         Limit(
-            "With tiny centroids p says nothing, and the mean before p was seen is "
-            "left",
+            "With tiny centroids p says nothing, and the mean before p was seen is left",
             {"centroids": tiny.tolist()},
             lambda P, r, F: np.outer(np.sqrt(r), probabilities @ tiny),
         ),
@@ -135,7 +136,7 @@ TRIANGLE: dict[str, list] = {
     "probabilities": [0.5, 0.3, 0.2],
 }
 
-CLUSTERS = Assignment(
+ASSIGNMENT = Assignment(
     6,
     "clusters",
     "clusters",
@@ -149,4 +150,5 @@ CLUSTERS = Assignment(
         n=2400,
         statistic=ShareOfRightRows(TRIANGLE["centroids"]),
     ),
+    points=POSTERIOR_MEAN,
 )

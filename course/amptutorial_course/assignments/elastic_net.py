@@ -4,11 +4,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from amptutorial.checks.beliefs import Penalty
 from amptutorial.checks import Limit
+from amptutorial.checks.beliefs import Penalty
 from amptutorial.denoisers import Lasso, Ridge
 from amptutorial.laws import DiscreteBias, RowLaw, SparseGaussianRows
+
 from ._core import Assignment, DenoiserSetting, Experiment
+from ._points import MINIMISER
 
 
 @dataclass(frozen=True)
@@ -38,14 +40,10 @@ def draw_settings(rng):
 def _setting(l1, l2, d):
     limits = (
         Limit("Without l1 the elastic net is ridge", {"l1": 1e-8}, Ridge(l2).estimate),
-        Limit(
-            "Without l2 the elastic net is the lasso", {"l2": 1e-8}, Lasso(l1).estimate
-        ),
+        Limit("Without l2 the elastic net is the lasso", {"l2": 1e-8}, Lasso(l1).estimate),
         Limit("With a large l1 every row is zero", {"l1": 1e6}, lambda P, r, F: 0 * P),
     )
-    return DenoiserSetting(
-        "ElasticNet", {"l1": l1, "l2": l2}, BothNorms(l1, l2), d, limits
-    )
+    return DenoiserSetting("ElasticNet", {"l1": l1, "l2": l2}, BothNorms(l1, l2), d, limits)
 
 
 @dataclass(frozen=True)
@@ -65,7 +63,7 @@ class ZerosFound:
         return (X_hat[X == 0] == 0).mean()
 
 
-ELASTIC_NET = Assignment(
+ASSIGNMENT = Assignment(
     2,
     "elastic_net",
     "the elastic net",
@@ -80,4 +78,5 @@ ELASTIC_NET = Assignment(
         statistic=ZerosFound(),
         tolerance=0.03,
     ),
+    points=MINIMISER,
 )

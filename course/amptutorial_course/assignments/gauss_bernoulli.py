@@ -9,11 +9,13 @@ from itertools import product
 import numpy as np
 from scipy.special import logsumexp
 
-from amptutorial.checks.beliefs import Prior
 from amptutorial.checks import Limit
+from amptutorial.checks.beliefs import Prior
 from amptutorial.denoisers import GaussianPosterior
 from amptutorial.laws import DiscreteBias
+
 from ._core import Assignment, DenoiserSetting, Experiment
+from ._points import POSTERIOR_MEAN
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,7 @@ class ShareOnZeros:
         return (X_hat[X == 0] ** 2).sum() / (X_hat**2).sum()
 
 
-GAUSS_BERNOULLI = Assignment(
+ASSIGNMENT = Assignment(
     5,
     "gauss_bernoulli",
     "sparse rows by their posterior mean",
@@ -121,4 +123,5 @@ GAUSS_BERNOULLI = Assignment(
         bias=DiscreteBias([1.0, 2.0]),
         statistic=ShareOnZeros(),
     ),
+    points=POSTERIOR_MEAN,
 )

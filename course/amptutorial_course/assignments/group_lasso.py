@@ -4,11 +4,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from amptutorial.checks.beliefs import Penalty
 from amptutorial.checks import Limit
+from amptutorial.checks.beliefs import Penalty
 from amptutorial.denoisers import Lasso
 from amptutorial.laws import DiscreteBias, RowLaw
+
 from ._core import Assignment, DenoiserSetting, Experiment
+from ._points import MINIMISER
 
 
 @dataclass(frozen=True)
@@ -65,9 +67,7 @@ def _setting(strength, d):
     if d == 1:
         text, same = "In one dimension it is the lasso", {"strength": strength}
         limits += (Limit(text, same, Lasso(strength).estimate),)
-    return DenoiserSetting(
-        "GroupLasso", {"strength": strength}, Norm(strength), d, limits
-    )
+    return DenoiserSetting("GroupLasso", {"strength": strength}, Norm(strength), d, limits)
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class SilenceFound:
         return (X_hat[~X.any(axis=1)] == 0).all(axis=1).mean()
 
 
-GROUP_LASSO = Assignment(
+ASSIGNMENT = Assignment(
     4,
     "group_lasso",
     "the group lasso",
@@ -96,4 +96,5 @@ GROUP_LASSO = Assignment(
         statistic=SilenceFound(),
         tolerance=0.04,
     ),
+    points=MINIMISER,
 )

@@ -5,10 +5,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.optimize import nnls
 
-from amptutorial.checks.beliefs import Penalty
 from amptutorial.checks import Limit
+from amptutorial.checks.beliefs import Penalty
 from amptutorial.laws import DiscreteBias, RowLaw
+
 from ._core import Assignment, DenoiserSetting, Experiment
+from ._points import MINIMISER
 from .elastic_net import ZerosFound
 
 
@@ -94,7 +96,7 @@ def _setting(strength, d):
     return DenoiserSetting("NonNegativeRows", {"strength": strength}, belief, d, limits)
 
 
-NON_NEGATIVE = Assignment(
+ASSIGNMENT = Assignment(
     3,
     "non_negative",
     "non-negative rows",
@@ -108,4 +110,5 @@ NON_NEGATIVE = Assignment(
         statistic=ZerosFound(),
         tolerance=0.03,
     ),
+    points=MINIMISER,
 )

@@ -13,7 +13,8 @@ from amptutorial.checks import check, count_lines, draw_problem, observe, requir
 from amptutorial.denoisers import GaussianPosterior, check_is_denoiser
 from amptutorial.estimator import AMPEmbedding
 from amptutorial.heldout import heldout_gain, hold_out, split_counts
-from ._core import Assignment, DenoiserSetting, Experiment
+
+from ._core import Assignment, DenoiserSetting, Experiment, load_submission, maker
 
 # how often a denoiser learns before it is checked once more, and from how many rows
 LESSONS, LEARNING_ROWS = 10, 500
@@ -120,6 +121,43 @@ def embedding_gain(kept, held_out, denoiser, d, channel="counts"):
     )
 
 
+def compare_on_text(path="denoiser.py", corpus="reviews", n_documents=7000, choices=3, d=10):
+    """Return a table of held-out gains on text, of a file's `ReviewDenoiser` and a Gaussian.
+
+    A fifth of the counts is held out, the same one for both, and repetitions are
+    damped. What is asked is the lead, choice by choice.
+
+    Parameters
+    ----------
+    path : str or Path
+    corpus : "reviews" or "docstrings"
+    n_documents : int
+        Of reviews.
+    choices : int
+        How often reviews and held-out counts are chosen anew, at least 2.
+    d : int
+        The dimension of the embedding.
+    """
+    from amptutorial.corpus import load_docstrings, load_movie_reviews
+
+    make, gains = maker(load_submission(path)), []
+    for choice in range(choices):
+        if corpus == "docstrings":
+            counts = load_docstrings().counts
+        else:
+            counts = load_movie_reviews(n_documents=n_documents, random_state=choice).counts
+        kept, held_out, _, _ = hold_out(counts, HELD_OUT, np.random.default_rng(choice))
+        gains.append(
+            [embedding_gain(kept, held_out, each, d, "damped") for each in ("posterior", make("ReviewDenoiser"))]
+        )
+    gaussian, own = np.transpose(gains)
+    lead = own - gaussian
+    rows = [f"{'choice':>6}  {'Gaussian':>9}  {'yours':>9}  {'lead':>9}"]
+    rows += [f"{k:>6}  {a:9.4f}  {b:9.4f}  {b - a:+9.4f}" for k, (a, b) in enumerate(gains)]
+    error = lead.std(ddof=1) / np.sqrt(choices)
+    return "\n".join([*rows, f"lead in nats per count: {lead.mean():+.4f} +- {error:.4f}"])
+
+
 def _has_own_belief(trial):
     return isinstance(trial.belief, OwnBelief)
 
@@ -148,8 +186,7 @@ def promise_refit(trial):
     )
     require(
         np.allclose(now, then, rtol=1e-9),
-        "what frozen returns estimates otherwise than the denoiser that has learned: "
-        "it should have the same prior",
+        "what frozen returns estimates otherwise than the denoiser that has learned: it should have the same prior",
     )
     require(
         np.array_equal(then, again),
@@ -201,8 +238,7 @@ def promise_heldout(trial):
     rng = np.random.default_rng(trial.belief.seed)
     tables = [draw_table(FewLongRows(3**0.5), rng) for _ in range(N_TABLES)]
     own, gaussian = (
-        np.mean([embedding_gain(*table, denoiser, 3) for table in tables])
-        for denoiser in (trial.denoiser, "posterior")
+        np.mean([embedding_gain(*table, denoiser, 3) for table in tables]) for denoiser in (trial.denoiser, "posterior")
     )
     require(
         own >= BETTER * gaussian,
@@ -239,10 +275,7 @@ def draw_settings(rng):
     """Return settings in one and in three dimensions."""
     rows = FewLongRows(5.0)
     beliefs = {1: OwnBelief(rows), 3: OwnBelief(rows, seed=int(rng.integers(2**31)))}
-    return [
-        DenoiserSetting("ReviewDenoiser", {}, belief, d)
-        for d, belief in beliefs.items()
-    ]
+    return [DenoiserSetting("ReviewDenoiser", {}, belief, d) for d, belief in beliefs.items()]
 
 
 @dataclass(frozen=True, repr=False)
@@ -264,14 +297,34 @@ class AgainstGaussian(Experiment):
         return GaussianPosterior(self.rows.variance(self.d), learn=True)
 
 
-REVIEWS = OpenProject(
+ASSIGNMENT = OpenProject(
     8,
     "reviews",
     "a better prior for text",
     draw_settings,
-    AgainstGaussian(
-        "ReviewDenoiser", {}, FewLongRows(5.0), d=3, n_iter=20, tolerance=0.03
-    ),
+    AgainstGaussian("ReviewDenoiser", {}, FewLongRows(5.0), d=3, n_iter=20, tolerance=0.03),
     (promise_refit, promise_heldout),
     by_hand=False,
+    points={
+        # what it is for, and how it learns
+        "heldout": 16,
+        "refit": 4,
+        # the contract of every denoiser
+        "shapes": 3,
+        "no_mutation": 4,
+        "deterministic": 4,
+        "row_independence": 5,
+        "hard_inputs": 8,
+        "speed": 6,
+        # the estimate
+        "frequency_scaling": 8,
+        "lipschitz": 6,
+        # the Jacobian
+        "jacobian": 14,
+        "jacobian_symmetric": 4,
+        # in AMP
+        "state_evolution": 8,
+        "prediction": 10,
+    },
+    written={"report": 100},
 )

@@ -4,10 +4,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from amptutorial.checks.beliefs import Penalty
 from amptutorial.checks import Limit
+from amptutorial.checks.beliefs import Penalty
 from amptutorial.laws import DiscreteBias, GaussianRows, RowLaw
+
 from ._core import Assignment, DenoiserSetting, Experiment
+from ._points import MINIMISER
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ def _setting(strength, d):
     return DenoiserSetting("RidgeByHand", params, SquaredNorm(strength), d, limits)
 
 
-RIDGE = Assignment(
+ASSIGNMENT = Assignment(
     1,
     "ridge",
     "ridge by hand",
@@ -61,4 +63,5 @@ RIDGE = Assignment(
         d=3,
         bias=DiscreteBias([0.3, 1.7]),
     ),
+    points=MINIMISER,
 )

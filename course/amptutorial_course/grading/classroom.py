@@ -18,8 +18,10 @@ from datetime import datetime
 from multiprocessing.connection import wait
 
 from amptutorial._files import write_atomically
-from . import judge, sandbox
+
+from . import judge
 from .record import Record, make_record, settle
+from .worker.limits import limit_memory
 
 # beyond the submission's own: for a judge that hangs although it should not
 JUDGE_SECONDS = 300
@@ -31,8 +33,7 @@ VERSIONS = ("amptutorial", "numpy", "scipy")
 def grade_class(submissions, rules, folder, jobs=2, isolate="none"):
     """Yield the `Record` of every submission as soon as it is known.
 
-    Records that are stored and unchanged come first, with the points of `rules`: other
-    weights need no other run.
+    Records that are stored and unchanged come first, with the points of today.
 
     Parameters
     ----------
@@ -50,10 +51,16 @@ def grade_class(submissions, rules, folder, jobs=2, isolate="none"):
     for submission in submissions:
         stored = _stored(folder, submission)
         if stored is not None and stored.key == _key(submission, rules):
-            yield settle(stored, rules)
+            yield settle(stored, rules.task)
         else:
             rest.append(submission)
     yield from run_judges(rest, rules, folder, jobs, isolate)
+
+
+def waiting(submission, rules):
+    """Return the record of a submission that has not been graded yet."""
+    status = "not graded yet: run the same command again"
+    return replace(make_record(rules.task, status), student=submission.student)
 
 
 def run_judges(submissions, rules, folder, jobs, isolate="none"):
@@ -98,12 +105,10 @@ def _judge(submission, rules, key, path, isolate):
     # what a script starts in the background ignores interrupts, by which judges end
     signal.signal(signal.SIGINT, signal.default_int_handler)
     threading.Thread(target=_end_with_the_grader, daemon=True).start()
-    sandbox.limit_memory(JUDGE_MEGABYTES)
-    own, started = _own_rules(submission, rules), time.monotonic()
+    limit_memory(JUDGE_MEGABYTES)
+    own, started = rules.for_student(submission.student), time.monotonic()
     try:
-        record = judge.grade_submission(
-            submission.source, own, isolate, submission.helpers
-        )
+        record = judge.grade_submission(submission.source, own, isolate, submission.helpers)
         record = replace(record, key=key)
     # nothing is stored; the worker has been killed on the way here
     except KeyboardInterrupt:
@@ -111,25 +116,17 @@ def _judge(submission, rules, key, path, isolate):
     # the grader's own fault: the class goes on, and without a key it is tried again
     except Exception:  # noqa: BLE001
         status = "the grader failed, not the submission: grade it again"
-        record = make_record(rules, status, traceback=traceback.format_exc())
+        record = make_record(rules.task, status, traceback=traceback.format_exc())
     log = _log(own, time.monotonic() - started)
     try:
-        write_atomically(path, replace(_named(record, submission), log=log).to_json())
+        write_atomically(path, replace(record, student=submission.student, log=log).to_json())
     except OSError:
         sys.exit(UNWRITTEN)
 
 
 def _key(submission, rules):
-    own = _own_rules(submission, rules)
+    own = rules.for_student(submission.student)
     return own.key(submission.source, submission.helpers)
-
-
-def _own_rules(submission, rules):
-    return rules.for_student(submission.alias_of or submission.student)
-
-
-def _named(record, submission):
-    return replace(record, student=submission.student, attempt=submission.attempt)
 
 
 def _log(rules, seconds):
@@ -173,7 +170,7 @@ def _lost_record(submission, rules, process):
     ended = f"the judge ended with exit code {code}"
     why = "the record could not be written" if code == UNWRITTEN else ended
     status = f"{why}: grade the submission again"
-    return _named(make_record(rules, status), submission)
+    return replace(make_record(rules.task, status), student=submission.student)
 
 
 def file_name(student):
@@ -193,8 +190,7 @@ def file_name(student):
 
 
 def _record_path(folder, submission):
-    again = f".attempt_{submission.attempt}" if submission.attempt > 1 else ""
-    return folder / f"{file_name(submission.student)}{again}.json"
+    return folder / f"{file_name(submission.student)}.json"
 
 
 def _stored(folder, submission):

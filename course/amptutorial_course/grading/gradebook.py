@@ -1,199 +1,21 @@
-"""The table of a class: checks, marks by hand, lateness, and which attempt counts."""
+"""The table of a class, and one column of points in a table that a platform exports."""
 
 import csv
 import io
-from dataclasses import dataclass, field
+from collections import Counter
 
-from .record import Record, make_record
-from .roster import read_table
-
-UNGRADED = "not graded yet: run the same command again"
+DELIMITERS = ",;\t"
 
 
-@dataclass(frozen=True)
-class Row:
-    """A line of the table.
-
-    Attributes
-    ----------
-    student : str
-        The name on the roster, or on what was handed in.
-    shown : str
-        The name in tables and on pages: a pseudonym, if so wanted.
-    record : Record
-        Of the attempt that counts.
-    late : float
-        Points subtracted.
-    marks : dict
-        Points given by hand, by part.
-    note : str
-    """
-
-    student: str
-    shown: str
-    record: Record
-    late: float = 0.0
-    marks: dict = field(default_factory=dict)
-    note: str = ""
-
-    @property
-    def total(self):
-        """What the checks earn less lateness, and what was given by hand."""
-        earned = max(0.0, self.record.total - self.late)
-        return round(earned + sum(self.marks.values()), 2)
-
-    @property
-    def status(self):
-        """The status of the record, with what else the lecturer should know."""
-        return "; ".join(filter(None, (self.record.status, self.note)))
-
-
-def make_rows(submissions, records, rules, shown, marks=None):
-    """Return a `Row` for every student, by name.
-
-    Parameters
-    ----------
-    submissions : list of Submission
-        All attempts.
-    records : list of Record
-        Of those that are graded; the others are not graded yet.
-    rules : Rules
-        Its `attempts` says whether the last attempt or the best one counts.
-    shown : callable (str) -> str
-        The name in the tables.
-    marks : dict, optional
-        Points given by hand, by student.
-    """
-    graded = {(record.student, record.attempt): record for record in records}
-    waiting = make_record(rules, UNGRADED)
-    rows = {}
-    for each in sorted(submissions, key=lambda submission: submission.attempt):
-        record = graded.get((each.student, each.attempt), waiting)
-        for student in each.students or (each.student,):
-            name = shown(student)
-            late = rules.lateness.points(student, each.handed_in)
-            given = _given(marks or {}, rules, student, name)
-            row = Row(student, name, record, late, given, each.note)
-            before = rows.get(student)
-            if before is None or rules.attempts == "last" or row.total > before.total:
-                rows[student] = row
-    return [rows[student] for student in sorted(rows)]
-
-
-def _given(marks, rules, *names):
-    """Return the marks of a student by part, 0 where there is none."""
-    own = next((marks[name] for name in names if name in marks), {})
-    return {part: own.get(part, 0.0) for part in rules.by_hand} if marks else {}
-
-
-def counting(submissions, rules):
-    """Return the submissions that have to be graded: only the last ones, or all.
-
-    Examples
-    --------
-    >>> from .config import Rules
-    >>> from .submissions import Submission
-    >>> both = [Submission("ada", b"", attempt=1), Submission("ada", b"", attempt=2)]
-    >>> [each.attempt for each in counting(both, Rules(1, 0, {}, (), {}))]
-    [2]
-    """
-    if rules.attempts == "best":
-        return submissions
-    last = {}
-    for each in submissions:
-        last[each.student] = max(each, last.get(each.student, each), key=_attempt)
-    return list(last.values())
-
-
-def _attempt(submission):
-    return submission.attempt
-
-
-def read_marks(path, by_hand, students):
-    """Return the points given by hand, a dict by student and part.
-
-    Parameters
-    ----------
-    path : Path
-        A CSV with the column ``student`` and one for each part.
-    by_hand : dict
-        The most points by part, from ``grading.yml``.
-    students : collection of str
-        Who may be named.
-
-    Raises
-    ------
-    ValueError
-        If a column or a student is unknown, or points are not a number in range.
-    """
-    lines, columns = read_table(path)
-    parts = [name for name in columns if name != "student"]
-    unknown = set(parts) - set(by_hand)
-    if "student" not in columns or unknown or not parts:
-        expected = ", ".join(["student", *by_hand])
-        raise ValueError(
-            f"{path} has the columns {', '.join(columns)}, expected {expected}: the "
-            "parts are those of by_hand in grading.yml"
-        )
-    marks = {}
-    for number, line in enumerate(lines, 2):
-        where = f"{path}, line {number}"
-        if line["student"] not in students:
-            raise ValueError(
-                f"{where}: {line['student']!r} is not in this class: use the names of "
-                "the table of grades"
-            )
-        marks[line["student"]] = {
-            part: _read_points(line[part], by_hand[part], f"{where}, {part}")
-            for part in parts
-        }
-    return marks
-
-
-def _read_points(text, most, where):
-    try:
-        value = float(text or 0)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= most:
-        raise ValueError(f"{where} is {text!r}, expected points from 0 to {most:g}")
-    return value
-
-
-def class_table(rows, rules):
-    """Return the CSV of a class: points of checks and parts, lateness, the total."""
-    parts = [name for name in rules.by_hand if any(name in row.marks for row in rows)]
-    lines = [["student", "attempt", *rules.weights, *parts, "late", "total", "status"]]
-    for row in rows:
-        points = {mark.name: mark.points for mark in row.record.marks}
-        numbers = [
-            *(points[name] for name in rules.weights),
-            *(row.marks[name] for name in parts),
-            row.late,
-            row.total,
-        ]
-        shown = [f"{value:.2f}" for value in numbers]
-        lines.append([row.shown, row.record.attempt, *shown, row.status])
-    return write_csv(lines)
-
-
-def class_log(records):
-    """Return the CSV of what was graded when, in how many seconds and with what."""
-    names = list(dict.fromkeys(name for record in records for name in record.log))
-    lines = [["student", "attempt", *names]]
-    for each in sorted(records, key=lambda record: (record.student, record.attempt)):
-        found = (each.log.get(name, "") for name in names)
-        lines.append([each.student, each.attempt, *found])
-    return write_csv(lines)
-
-
-def write_csv(lines):
-    """Return lines as CSV in which no text is a formula."""
+def class_table(records, task):
+    """Return the CSV of a class: the points of each check, the total, the status."""
+    lines = [["student", *task.points, "total", "status"]]
+    for record in sorted(records, key=lambda record: record.student):
+        points = [f"{mark.points:.2f}" for mark in record.marks]
+        total = f"{record.total:.2f}"
+        lines.append([record.student, *points, total, record.status])
     table = io.StringIO()
-    csv.writer(table).writerows(
-        [csv_cell(cell) if isinstance(cell, str) else cell for cell in line]
-        for line in lines
-    )
+    csv.writer(table).writerows([list(map(csv_cell, line)) for line in lines])
     return table.getvalue()
 
 
@@ -206,6 +28,80 @@ def csv_cell(text):
     "'=1+1"
     """
     line = " ".join(text.split())[:300]
-    # a dash alone is what Moodle writes for "never"
-    formula = line.startswith(("=", "+", "-", "@")) and line != "-"
-    return f"'{line}" if formula else line
+    return f"'{line}" if line.startswith(("=", "+", "-", "@")) else line
+
+
+def fill_in(text, column, totals):
+    r"""Return the table of a platform with points in one of its columns.
+
+    All else stays as it is. The line of headings is the first that has `column`.
+    Students are found in whichever column has most of their names. Of a name with
+    underscores one part is enough, as in the downloads of Canvas
+    (``lovelaceada_12_345_denoiser``) and Moodle.
+
+    Parameters
+    ----------
+    text : str
+        Of a CSV, with commas, semicolons or tabs between its cells.
+    column : str
+        The heading of the column that is filled in.
+    totals : dict
+        Points by the name of a submission.
+
+    Returns
+    -------
+    text : str
+    left_out : list of str
+        The names that no line has, or more than one, or whose line another has, too.
+
+    Raises
+    ------
+    ValueError
+        If there is no such column.
+
+    Examples
+    --------
+    >>> text, left_out = fill_in(
+    ...     "sep=;\nid;grade\nada;\n", "grade", {"ada": 87.5, "bob": 3.0}
+    ... )
+    >>> text.splitlines(), left_out
+    (['sep=;', 'id;grade', 'ada;87.5'], ['bob'])
+    """
+    delimiter, lines = _cells(text, column)
+    (head, *_) = (number for number, line in enumerate(lines) if column in line)
+    target, people = lines[head].index(column), lines[head + 1 :]
+    places = max(
+        (_places(totals, people, k) for k in range(len(lines[head])) if k != target),
+        key=lambda places: sum(len(found) == 1 for found in places.values()),
+        default={},
+    )
+    taken = Counter(place for found in places.values() for place in found)
+    sure = {n: p[0] for n, p in places.items() if len(p) == 1 and taken[p[0]] == 1}
+    for name, place in sure.items():
+        people[place] += [""] * (target + 1 - len(people[place]))
+        people[place][target] = f"{totals[name]:g}"
+    table = io.StringIO()
+    end = "\r\n" if "\r\n" in text else "\n"
+    csv.writer(table, delimiter=delimiter, lineterminator=end).writerows(lines)
+    return table.getvalue(), sorted(set(totals) - set(sure))
+
+
+def _cells(text, column):
+    """Return the delimiter by which a line has the cell `column`, and all lines."""
+    for delimiter in DELIMITERS:
+        lines = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
+        if any(column in line for line in lines):
+            return delimiter, lines
+    first = next((line for line in text.splitlines() if line.strip()), "nothing")
+    raise ValueError(f"no column is called {column!r}: the table begins with {first!r}")
+
+
+def _places(names, people, k):
+    """Return the lines in which each name stands in column `k`."""
+    lines = {}
+    for number, line in enumerate(people):
+        if len(line) > k and line[k].strip():
+            lines.setdefault(line[k].strip(), []).append(number)
+    return {
+        name: lines.get(name) or sorted({n for part in name.split("_") for n in lines.get(part, ())}) for name in names
+    }

@@ -1,9 +1,9 @@
-"""Where a submission runs: in a machine of its own, or beside everything else.
+"""Where a submission runs: in a container of its own, or beside everything else.
 
 ``bwrap`` and ``docker`` have the operating system refuse what a submission has no
 business with, whatever it does to Python: there is no network, no other process, and no
-file but Python, its libraries and this package, all of them read-only. With ``none``
-only the audit hook of `sandbox` and the limits of the operating system are left.
+file but Python, its libraries, `amptutorial` and the worker, all of them read-only.
+With ``none`` only limits of time and memory are left.
 """
 
 import contextlib
@@ -18,23 +18,25 @@ import tempfile
 from pathlib import Path
 from uuid import uuid4
 
+import amptutorial
+
 KINDS = ("bwrap", "docker", "none")
-PACKAGE_FOLDER = Path(__file__).resolve().parents[2]
+# What a submission runs with, by the names that it has in the folder PACKAGE of a
+# container; the rest of the course is not there.
+PACKAGE = "/package"
+PARTS = {
+    "amptutorial": Path(amptutorial.__file__).resolve().parent,
+    "amptutorial_worker": Path(__file__).resolve().parent / "worker",
+}
+COURSE = Path(__file__).resolve().parents[1]
+PRIVATE = (COURSE, *(COURSE.parent / name for name in ("assignments", "solutions")))
 # A submission's own folder where it has a machine of its own. All that it writes, there
 # and elsewhere, is kept in memory and has this limit for each place.
 HOME = "/submission"
 SCRATCH_MEGABYTES = 16
 # has Python with the requirements of the package; the package itself comes from here
 IMAGE = "amptutorial-grading"
-START = (
-    "import sys; sys.path.insert(0, sys.argv[1]); "
-    "from amptutorial_course.grading.worker import main; main({limits!r})"
-)
-
-# The folder of a judge has this name, with the number of its process, and this file
-# inside. What lacks one of them belongs to someone else.
-FOLDER = "amptutorial-grader-"
-MARKER = ".amptutorial-grader"
+START = "import sys; sys.path.insert(0, sys.argv[1]); from amptutorial_worker.answers import main; main({limits!r})"
 
 # Numbers of clone, clone3, and of fork and vfork where there are any.
 SYSTEM_CALLS = {
@@ -50,8 +52,8 @@ def bwrap_arguments(readable, hidden=(), filter_descriptor=None):
     Parameters
     ----------
     readable : iterable of str
-        Files and folders that can be read, under their own names; everything else does
-        not exist.
+        Files and folders that can be read, under their own names; beside them and
+        `PARTS` nothing exists.
     hidden : iterable of str
         Folders in these that are empty.
     filter_descriptor : int, optional
@@ -75,6 +77,8 @@ def bwrap_arguments(readable, hidden=(), filter_descriptor=None):
         arguments += ["--ro-bind", path, path]
     for path in hidden:
         arguments += ["--tmpfs", path, "--remount-ro", path]
+    for name, path in PARTS.items():
+        arguments += ["--ro-bind", str(path), f"{PACKAGE}/{name}"]
     arguments += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", HOME]
     if filter_descriptor is not None:
         arguments += ["--seccomp", str(filter_descriptor)]
@@ -89,7 +93,7 @@ def docker_arguments(name, limits, environment):
     name : str
         Of the container, by which it can be ended.
     limits : dict
-        ``limits`` of grading.yml.
+        See `rules.LIMITS`.
     environment : dict
 
     Examples
@@ -99,7 +103,6 @@ def docker_arguments(name, limits, environment):
     >>> "--network=none" in arguments, arguments[-4:]
     (True, ['timeout', '-s', 'KILL', '480'])
     """
-    package = PACKAGE_FOLDER / "amptutorial"
     scratch = f"size={SCRATCH_MEGABYTES}m,mode=1777"
     # Python and its libraries need some memory before the submission has any
     memory = f"{int(limits['megabytes']) + 512}m"
@@ -121,9 +124,9 @@ def docker_arguments(name, limits, environment):
     arguments += [f"--{option}={value}" for option, value in options.items()]
     arguments += [f"--tmpfs={folder}:{scratch}" for folder in ("/tmp", HOME)]
     arguments += [f"--env={key}={value}" for key, value in environment.items()]
-    arguments += [f"--volume={package}:/package/amptutorial:ro", IMAGE]
+    arguments += [f"--volume={path}:{PACKAGE}/{n}:ro" for n, path in PARTS.items()]
     # should nobody be left to end the container, it ends by itself
-    return [*arguments, "timeout", "-s", "KILL", str(int(limits["seconds"]) + 300)]
+    return [*arguments, IMAGE, "timeout", "-s", "KILL", str(int(limits["seconds"]) + 300)]
 
 
 def process_filter(machine):
@@ -171,30 +174,26 @@ def process_filter(machine):
 
 
 def readable_paths():
-    """Return what Python needs: the system's libraries, its own, and this package.
-
-    The folder that the package lies in is not among them: the solutions may lie there.
-    """
+    """Return what Python needs: the system's libraries and its own."""
     system = ["/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/etc/alternatives"]
-    package = str(PACKAGE_FOLDER / "amptutorial")
     installed = [path for path in sys.path if path.endswith("-packages")]
-    paths = [*system, sys.base_prefix, sys.prefix, *installed, package]
-    found = [path for path in dict.fromkeys(paths) if os.path.exists(path)]
+    paths = [*system, sys.base_prefix, sys.prefix, *installed]
     # a folder before what lies in it
-    return sorted(found)
+    return sorted(path for path in set(paths) if os.path.exists(path))
 
 
 def _bwrap_command(stack):
     """Return the command line of bubblewrap for this machine, and what it inherits."""
-    hidden = [str(PACKAGE_FOLDER / "amptutorial" / "assignments")]
+    readable = readable_paths()
+    hidden = [str(path) for path in PRIVATE if path.is_dir() and any(map(path.is_relative_to, readable))]
     program = process_filter(platform.machine())
     if not program:
-        return bwrap_arguments(readable_paths(), hidden), ()
+        return bwrap_arguments(readable, hidden), ()
     file = stack.enter_context(tempfile.TemporaryFile())
     file.write(program)
     file.seek(0)
     descriptor = file.fileno()
-    return bwrap_arguments(readable_paths(), hidden, descriptor), (descriptor,)
+    return bwrap_arguments(readable, hidden, descriptor), (descriptor,)
 
 
 @functools.cache
@@ -209,9 +208,7 @@ def bwrap_problem():
         command, inherited = _bwrap_command(stack)
         command += [sys.executable, "-s", "-P", "-B", "-c", "import numpy"]
         try:
-            done = subprocess.run(
-                command, capture_output=True, text=True, timeout=60, pass_fds=inherited
-            )
+            done = subprocess.run(command, capture_output=True, text=True, timeout=60, pass_fds=inherited)
         except subprocess.TimeoutExpired:
             return "bubblewrap gave no answer"
     return _complaint(done)
@@ -231,10 +228,7 @@ def docker_problem():
     except subprocess.TimeoutExpired:
         return "docker gave no answer"
     complaint = _complaint(done)
-    hint = (
-        f" (start Docker, and build the image {IMAGE} once: the page for lecturers "
-        "has the command)"
-    )
+    hint = f" (start Docker, and build the image {IMAGE} once: the page for lecturers has the command)"
     return complaint + hint if complaint else ""
 
 
@@ -266,9 +260,9 @@ def choose(wanted=None):
         return wanted or "bwrap", ""
     why = f" ({problem})" if problem else ""
     return "none", (
-        f"warning: submissions run without isolation{why}. What is written in Python "
-        "is refused other files, programs and connections; native code, which NumPy "
-        "and SciPy contain, is not. On Linux, install bubblewrap."
+        f"warning: submissions run without isolation{why}. Their time and memory are "
+        "limited, and nothing keeps them from your files, your programs and the "
+        "network: read them first, or install bubblewrap (Linux) or use Docker."
     )
 
 
@@ -292,10 +286,9 @@ class Place:
     """
 
     def __init__(self, kind, limits, channel, printed):
-        self.name = f"{FOLDER}{os.getpid()}"
+        self.name = f"amptutorial-grader-{uuid4().hex[:12]}"
         self.kind, self.folder = kind, None
-        code = START.format(limits=limits)
-        python = [sys.executable, "-s", "-P", "-B", "-c", code, str(PACKAGE_FOLDER)]
+        python = [sys.executable, "-s", "-P", "-B", "-c", START.format(limits=limits)]
         inherited: tuple[int, ...] = ()
         # neither the environment of this process nor its options: under `python -O` a
         # submission would run without its own `assert` statements
@@ -303,21 +296,15 @@ class Place:
             if kind == "bwrap":
                 variables = _variables(HOME)
                 command, inherited = _bwrap_command(stack)
-                command += python
+                command += [*python, PACKAGE]
             elif kind == "docker":
                 # the program itself needs HOME, to find its daemon
                 variables = dict(os.environ)
-                self.name += f"-{uuid4().hex[:8]}"
                 command = docker_arguments(self.name, limits, _variables(HOME))
-                command += ["python", *python[1:-1], "/package"]
+                command += ["python", *python[1:], PACKAGE]
             else:
-                self.folder = tempfile.TemporaryDirectory(
-                    prefix=f"{self.name}-", ignore_cleanup_errors=True
-                )
-                Path(self.folder.name, MARKER).touch()
-                home = Path(self.folder.name, "submission")  # the marker stays outside
-                home.mkdir()
-                variables, command = _variables(str(home)), python
+                home, package = self._make_folders()
+                variables, command = _variables(home), [*python, package]
             self.process = subprocess.Popen(
                 command,
                 cwd=variables["HOME"] if kind == "none" else None,
@@ -328,6 +315,16 @@ class Place:
                 stderr=printed,
                 start_new_session=True,
             )
+
+    def _make_folders(self):
+        """Return a folder for the submission, and one as `PACKAGE` is elsewhere."""
+        self.folder = tempfile.TemporaryDirectory(prefix=f"{self.name}-", ignore_cleanup_errors=True)
+        home, package = (Path(self.folder.name, name) for name in ("home", "package"))
+        for path in (home, package):
+            path.mkdir()
+        for name, path in PARTS.items():
+            (package / name).symlink_to(path)
+        return str(home), str(package)
 
     def end(self, patience):
         """End the process and all that it has started; remove its folder.
@@ -366,22 +363,3 @@ def _variables(folder):
         "PYTHONHASHSEED": "0",
         **dict.fromkeys(threads, "1"),
     }
-
-
-def sweep():
-    """Remove the folders of judges that were killed before they could do it."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{FOLDER}*-*"):
-        number = folder.name.removeprefix(FOLDER).split("-")[0]
-        ours = not folder.is_symlink() and (folder / MARKER).is_file()
-        if ours and number.isdigit() and not _alive(int(number)):
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-def _alive(number):
-    try:
-        os.kill(number, 0)
-    except ProcessLookupError:
-        return False
-    except (PermissionError, OverflowError):
-        pass
-    return True

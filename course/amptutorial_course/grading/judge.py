@@ -2,10 +2,10 @@
 
 import functools
 
-from ..assignments import assignment
 from amptutorial.checks import CheckReport, CheckResult
+
 from .record import make_record
-from .remote import Session, StudentError, count_remote_lines, remote_class
+from .session import Session, StudentError, count_remote_lines, remote_class
 
 
 def grade_submission(source, rules, isolate="none", helpers=None):
@@ -23,13 +23,13 @@ def grade_submission(source, rules, isolate="none", helpers=None):
         The modules beside it, bytes by their path.
     """
     if isinstance(source, str):
-        return make_record(rules, source)
+        return make_record(rules.task, source)
     with Session(source, rules.limits, isolate, helpers) as session:
         try:
             session.start()
         except StudentError as error:
             printed, lines = session.output(), error.traceback
-            return make_record(rules, session.over, printed=printed, traceback=lines)
+            return make_record(rules.task, session.over, printed=printed, traceback=lines)
         return _check_session(session, rules)
 
 
@@ -45,10 +45,7 @@ def as_report(record, title):
     fields = ("name", "passed", "message", "contract", "read")
     return CheckReport(
         title,
-        tuple(
-            CheckResult(*(getattr(mark, name) for name in fields))
-            for mark in record.marks
-        ),
+        tuple(CheckResult(*(getattr(mark, name) for name in fields)) for mark in record.marks),
     )
 
 
@@ -62,16 +59,14 @@ def _check_session(session, rules):
     def make(name, **params):
         return student_class(name)(session, params)
 
-    task = assignment(rules.number)
+    task = rules.task
     settings = task.public() if rules.seed is None else task.hidden(rules.seed)
     names = {setting.class_name for setting in settings}
     missing = [_error(student_class, name) for name in names]
     if all(missing):
-        return make_record(rules, str(missing[0]), printed=session.output())
-    report = task.check(
-        make, session.prediction, seed=rules.seed, count_lines=count_remote_lines
-    )
-    return make_record(rules, "graded", report.results, session.output())
+        return make_record(rules.task, str(missing[0]), printed=session.output())
+    report = task.check(make, session.prediction, seed=rules.seed, count_lines=count_remote_lines)
+    return make_record(rules.task, "graded", report.results, session.output())
 
 
 def _error(function, argument):

@@ -1,55 +1,27 @@
-"""The assignments as a course for nbgrader, a notebook each.
+"""The assignments as a course for nbgrader, and what grades them there.
 
-The graded cells are the checks. What runs them is `nbgrader_run`, with hidden settings
-and in a process apart from the submission.
+Each assignment is a notebook whose graded cells are the checks. No cell of a student
+runs: the grader takes the denoiser out of the notebook, judges it in a process apart,
+on hidden settings, and writes the verdicts into the cells. Rosters, downloads of
+platforms, lateness, marks by hand and the release of feedback are nbgrader's.
 """
 
-import argparse
-import re
-import shutil
-import sys
+import json
 from pathlib import Path
 
 import nbformat
-from nbformat.v4 import new_code_cell, new_markdown_cell
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
+from nbgrader.converters import Autograde
+from nbgrader.preprocessors import Execute, NbGraderPreprocessor
 
 from ..assignments import ASSIGNMENTS
-from . import config
+from . import isolation, judge
+from .notebooks import notebook_source
+from .rules import load_rules
 
-CONFIGURATION = """# How nbgrader treats this course; see the README beside it.
-from amptutorial_course.grading.nbgrader_run import PREPROCESSORS, Sandboxed
-
-c = get_config()
-c.CourseDirectory.course_id = "amptutorial"
-c.ClearSolutions.code_stub = {{"python": "# complete the class above"}}
-# No cell of a student runs in a kernel: the grader reads the denoiser out of the cells.
-c.Autograde.autograde_preprocessors = PREPROCESSORS
-Sandboxed.rules = {rules!r}
-"""
-
-README = """# A course for nbgrader
-
-The notebooks in `source` hold the solutions: keep this folder to yourself. The seed of
-the hidden settings stays in the file that `nbgrader_config.py` names.
-
-    nbgrader generate_assignment {example}
-    nbgrader autograde {example} --create
-    nbgrader generate_feedback {example}
-
-The first command writes what students get, `release/{example}`. The second grades
-`submitted/<student>/{example}`, and the third writes a page for each student,
-`feedback/<student>/{example}`.
-
-The checks make 100 points. What `by_hand` in grading.yml names has a cell of its own
-and is graded by `nbgrader formgrade`.
-"""
-
-# of an assignment's folder; others, such as data, are copied
-OWN_FILES = ("brief.ipynb", "denoiser.py", "test_public.py")
-
-BY_HAND = """## Your {part}
-
-Write here what the brief asks for, or hand it in on paper."""
+TEMPLATES = Path(__file__).with_name("templates")
+BY_HAND = "## Your {part}\n\nWrite here what the brief asks for, or hand it in on paper."
+CHECK = "check-"  # the names of the graded cells begin so
 
 
 def export_course(course, path):
@@ -63,7 +35,7 @@ def export_course(course, path):
     course : Path
         A new or empty folder.
     path : Path
-        ``course/assignments/grading.yml``; the briefs lie beside it, the solutions in
+        ``assignments/grading.yml``; the briefs lie beside it, the solutions in
         ``../solutions`` if they are there.
 
     Returns
@@ -80,56 +52,59 @@ def export_course(course, path):
     """
     course, briefs = Path(course), Path(path).parent
     if course.exists() and any(course.iterdir()):
-        raise FileExistsError(
-            f"{course} is not empty: name a new folder for the course"
-        )
-    for task in ASSIGNMENTS.values():
-        rules = config.load_rules(path, task.number)
-        _write_assignment(task, course / "source" / task.folder, briefs, rules)
+        raise FileExistsError(f"{course} is not empty: name a new folder for the course")
     names = [task.folder for task in ASSIGNMENTS.values()]
-    readme = README.format(example=names[0])
-    configuration = CONFIGURATION.format(rules=str(Path(path).resolve()))
-    (course / "nbgrader_config.py").write_text(configuration, encoding="utf-8")
-    (course / "README.md").write_text(readme, encoding="utf-8")
+    for task in ASSIGNMENTS.values():
+        target = course / "source" / task.folder
+        target.mkdir(parents=True)
+        nbformat.write(course_notebook(task, briefs), target / "brief.ipynb")
+    values = {"rules": str(Path(path).resolve()), "example": names[0]}
+    for source, target in (("nbgrader_config.txt", "nbgrader_config.py"), ("nbgrader_readme.md", "README.md")):
+        text = (TEMPLATES / source).read_text(encoding="utf-8").format(**values)
+        (course / target).write_text(text, encoding="utf-8")
     return names
 
 
-def _write_assignment(task, target, briefs, rules):
-    folder = briefs / task.folder
-    starter = (folder / "denoiser.py").read_text(encoding="utf-8")
+def course_notebook(task, briefs):
+    """Return the brief of an assignment with cells for the answer and for each check.
+
+    Parameters
+    ----------
+    task : Assignment
+    briefs : Path
+        With ``NN_name/brief.ipynb`` and ``NN_name/denoiser.py``.
+    """
+    starter = (briefs / task.folder / "denoiser.py").read_text(encoding="utf-8")
     solution = briefs.parent / "solutions" / task.folder / "denoiser.py"
     reference = solution.read_text(encoding="utf-8") if solution.is_file() else ""
-    notebook = nbformat.read(folder / "brief.ipynb", as_version=4)
-    target.mkdir(parents=True)
-    for extra in folder.iterdir():
-        if extra.is_file() and extra.name not in OWN_FILES:
-            shutil.copy(extra, target)
+    notebook = nbformat.read(briefs / task.folder / "brief.ipynb", as_version=4)
     cells = []
     for cell in notebook.cells:
-        is_check = cell.cell_type == "code" and "check_assignment(" in cell.source
-        if is_check:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+        if cell.cell_type == "code" and "check_assignment(" in cell.source:
             cells.append(_solution_cell(starter, reference))
-        cells.append(_public_check(task.number) if is_check else _plain(cell))
-    notebook.cells = [*cells, *_cells_by_hand(rules), *_graded_cells(rules)]
-    nbformat.write(notebook, target / "brief.ipynb")
+            cell = _public_cell(task)
+        cells.append(cell)
+    written = (
+        _cell("markdown", part, BY_HAND.format(part=part), points, solution=True)
+        for part, points in task.written.items()
+    )
+    checks = (_check_cell(task, *each) for each in task.points.items())
+    notebook.cells = [*cells, *written, *checks]
+    return notebook
 
 
-def _plain(cell):
-    if cell.cell_type == "code":
-        cell.outputs, cell.execution_count = [], None
-    return cell
-
-
-def _cell(kind, name, source, points=0, *, grade=False, solution=False, locked=False):
+def _cell(kind, name, source, points=None, *, solution=False, locked=False):
     metadata = {
-        "grade": grade,
+        "grade": points is not None,
         "grade_id": name,
         "locked": locked,
         "schema_version": 3,
         "solution": solution,
         "task": False,
     }
-    if grade:
+    if points is not None:
         metadata["points"] = points
     make = new_code_cell if kind == "code" else new_markdown_cell
     return make(source, metadata={"nbgrader": metadata}, id=name)
@@ -137,68 +112,60 @@ def _cell(kind, name, source, points=0, *, grade=False, solution=False, locked=F
 
 def _solution_cell(starter, reference):
     """Return the cell in which students write, and which stores denoiser.py."""
-    text = (
-        f"%%writefile denoiser.py\n{starter}\n"
-        f"### BEGIN SOLUTION\n{reference}\n### END SOLUTION"
-    )
+    text = f"%%writefile denoiser.py\n{starter}\n### BEGIN SOLUTION\n{reference}\n### END SOLUTION"
     return _cell("code", "denoiser", text, solution=True)
 
 
-def _public_check(number):
+def _public_cell(task):
     text = (
         "from amptutorial_course.assignments import check_assignment\n\n"
-        f'report = check_assignment({number}, "denoiser.py")\nreport'
+        f'report = check_assignment({task.number}, "denoiser.py")\nreport'
     )
     return _cell("code", "public-checks", text, locked=True)
 
 
-def _cells_by_hand(rules):
-    """Return a cell for each part that is marked by hand."""
-    return [
-        _cell(
-            "markdown",
-            re.sub(r"\W+", "-", part),
-            BY_HAND.format(part=part),
-            most,
-            grade=True,
-            solution=True,
-        )
-        for part, most in rules.by_hand.items()
-    ]
+def _check_cell(task, name, points):
+    """Return the graded cell of a check; at the desk the public report answers."""
+    text = f"report.require({name!r}, gate={list(task.essential)})"
+    return _cell("code", f"{CHECK}{name}", text, points, locked=True)
 
 
-def _graded_cells(rules):
-    """Return a cell for each check; at the desk the public report answers."""
-    gate = list(rules.essential)
-    return [
-        _cell(
-            "code",
-            f"check-{name}",
-            f"report.require({name!r}, gate={gate})",
-            points,
-            grade=True,
-            locked=True,
-        )
-        for name, points in rules.weights.items()
-    ]
+class Judged(NbGraderPreprocessor):
+    """Takes the denoiser out of a notebook and writes the verdicts into its cells."""
+
+    rules_path = ""  # of grading.yml: nbgrader_config.py says where it is
+
+    def preprocess(self, nb, resources):
+        """Return the notebook with the error of every check that earns nothing."""
+        known = resources["nbgrader"]
+        numbers = {task.folder: task.number for task in ASSIGNMENTS.values()}
+        rules = load_rules(self.rules_path, numbers[known["assignment"]])
+        isolate, warning = isolation.choose()
+        if warning:
+            self.log.warning(warning)
+        source = notebook_source(json.dumps(nb).encode())
+        own = rules.for_student(known["student"])
+        record = judge.grade_submission(source, own, isolate)
+        marks = {f"{CHECK}{mark.name}": mark for mark in record.marks}
+        for cell in nb.cells:
+            mark = marks.get(cell.metadata.get("nbgrader", {}).get("grade_id"))
+            if cell.cell_type == "code":
+                cell.outputs, cell.execution_count = [], None
+            if mark is not None and mark.points < mark.most:
+                cell.outputs = [_error(mark, record)]
+        return nb, resources
 
 
-def main(arguments):
-    """Run ``export-nbgrader`` and return its exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m amptutorial_course.grading export-nbgrader", description=main.__doc__
-    )
-    parser.add_argument("course", type=Path, help="a new folder for the course")
-    parser.add_argument(
-        "--config", type=Path, help="points and seed (default: course/assignments/grading.yml)"
-    )
-    options = parser.parse_args(arguments)
-    try:
-        path = options.config or config.default_path()
-        names = export_course(options.course, path)
-    except (OSError, ValueError) as error:
-        print(error, file=sys.stderr)
-        return 1
-    print(f"{len(names)} assignments in {options.course / 'source'}")
-    print(f"how to go on: {options.course / 'README.md'}")
-    return 0
+def _error(mark, record):
+    """Return an output that says why a check earns nothing."""
+    if mark.passed or not record.status.startswith("graded"):
+        lines = [record.status, record.traceback]
+    else:
+        lines = [mark.message, f"The promise: {mark.contract}", f"Read: {mark.read}"]
+    text = "\n".join(filter(None, lines))
+    return new_output("error", ename="AssertionError", evalue=lines[0], traceback=[text])
+
+
+PREPROCESSORS = [
+    Judged if each is Execute else each for each in Autograde.class_traits()["autograde_preprocessors"].default()
+]

@@ -13,7 +13,8 @@ COMMANDS = re.compile(
     |  (?P<quotes>\"{3}|'{3})(?:\\.|(?!(?P=quotes)).)*+(?P=quotes)?
     |  (?P<quote>["'])(?:\\.|(?!(?P=quote))[^\\\n])*+(?P=quote)?
     )
-    |  ^[%!?](?:\\\n|[^\n])*
+    |  ^[ \t]*(?:\w[\w ,]*=[ \t]*)?[%!?](?:\\\n|[^\n])*
+    |  ^[^\n"'\#]*\?[ \t]*$
     """,
     re.DOTALL | re.MULTILINE | re.VERBOSE,
 )
@@ -48,11 +49,7 @@ def notebook_source(data):
     b'import numpy as np\nk = 2\nclass A:\n    n = np.pi * k\n'
     """
     try:
-        cells = [
-            "".join(cell["source"])
-            for cell in json.loads(data)["cells"]
-            if cell["cell_type"] == "code"
-        ]
+        cells = ["".join(cell["source"]) for cell in json.loads(data)["cells"] if cell["cell_type"] == "code"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         return f"the notebook cannot be read: {type(error).__name__}"
     written = [match for match in map(WRITES.match, cells) if match]
@@ -87,10 +84,7 @@ def _pieces(cell):
             groups[-1].append(node)
         else:
             groups.append([node])
-    return [
-        (nodes, "\n".join(lines[_first(nodes[0]) - 1 : nodes[-1].end_lineno]))
-        for nodes in groups
-    ]
+    return [(nodes, "\n".join(lines[_first(nodes[0]) - 1 : nodes[-1].end_lineno])) for nodes in groups]
 
 
 def _statements(text):

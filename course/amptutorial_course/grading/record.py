@@ -16,9 +16,8 @@ class Mark:
     points, most : float
         How many points it earns, of how many.
     passed : bool
-        A check that passed may earn nothing: see ``essential`` in `config.Rules`.
+        A check that passed may earn nothing: see `Assignment.essential`.
     message, contract, read : str
-    inherited : bool
         As in `amptutorial.checks.CheckResult`.
     """
 
@@ -29,7 +28,6 @@ class Mark:
     message: str
     contract: str
     read: str
-    inherited: bool = False
 
 
 @dataclass(frozen=True)
@@ -46,9 +44,8 @@ class Record:
         The end of what the submission printed, and the error that ended it.
     student : str
     key : str
-        What the record depends on, as a hash (`config.Rules.key`); empty if the grading
+        What the record depends on, as a hash (`rules.Rules.key`); empty if the grading
         has to be repeated.
-    attempt : int
     log : dict
         When it was graded, in how many seconds, with which versions and which seed; the
         seed as a fingerprint.
@@ -60,7 +57,6 @@ class Record:
     traceback: str = ""
     student: str = ""
     key: str = ""
-    attempt: int = 1
     log: dict = field(default_factory=dict)
 
     @property
@@ -95,44 +91,33 @@ class Record:
             raise ValueError(f"not a record of a submission: {error}") from None
 
 
-def make_record(rules, status, results=(), printed="", traceback=""):
+def make_record(task, status, results=(), printed="", traceback=""):
     """Return the record of a submission, from the results of its checks.
 
     Parameters
     ----------
-    rules : Rules
+    task : Assignment
     status : str
-    results : iterable of CheckResult
-        A check of the rules without a result has failed.
+    results : iterable of CheckResult or Mark
+        A check of the assignment without a result has not been run.
     printed, traceback : str
     """
     found = {result.name: result for result in results}
     earning = {name for name, result in found.items() if result.passed}
-    if found and rules.essential and not earning.intersection(rules.essential):
-        names = " or ".join(rules.essential)
+    if found and task.essential and not earning.intersection(task.essential):
+        names = " or ".join(task.essential)
         status, earning = f"graded; without {names} nothing else earns points", set()
-    inherited = {name for name, result in found.items() if result.inherited}
-    shares = {name: rules.inherit if name in inherited else 1.0 for name in earning}
     marks = tuple(
-        _mark(name, most * shares.get(name, 0.0), most, found.get(name))
-        for name, most in rules.weights.items()
+        _mark(name, most if name in earning else 0, most, found.get(name)) for name, most in task.points.items()
     )
     return Record(status, marks, printed, traceback)
 
 
-def settle(record, rules):
-    """Return the record with the points of `rules`, from what its checks have found.
-
-    Examples
-    --------
-    >>> from .config import Rules
-    >>> record = Record("graded", (Mark("shapes", 4.0, 4.0, True, "", "", ""),))
-    >>> settle(record, Rules(1, 0, {"shapes": 7.0}, (), {})).total
-    7.0
-    """
+def settle(record, task):
+    """Return the record with the points of today, from what its checks have found."""
     graded = record.status.startswith("graded")
     run = [mark for mark in record.marks if graded and mark.message != NOT_RUN]
-    new = make_record(rules, "graded" if graded else record.status, run)
+    new = make_record(task, "graded" if graded else record.status, run)
     return replace(record, status=new.status, marks=new.marks)
 
 
@@ -147,5 +132,4 @@ def _mark(name, points, most, result):
         message=result.message[:4000],
         contract=result.contract,
         read=result.read,
-        inherited=result.inherited,
     )

@@ -1,16 +1,14 @@
-"""Checks of the mathematics: the minimiser or posterior mean, and its Jacobian."""
+"""Checks of a minimiser, and of the Jacobian and the slope of any estimate."""
 
 import copy
 
 import numpy as np
 
-from .beliefs import Penalty, Prior
+from .beliefs import Penalty
 from .contract import check
-from .trials import Problem, is_own, observe
+from .priors import has_prior, require_one_prior
+from .trials import ILL, TURNED, Problem, is_own
 from .verdict import require, short, short_pair
-
-# problems that are asked for by name
-ILL, TURNED = "an F with the eigenvalue 1e-4", "turned, with the same trace"
 
 
 def _has_penalty(trial):
@@ -19,10 +17,6 @@ def _has_penalty(trial):
         and trial.denoiser.precision == "argmin"
         and is_own(trial.denoiser, "penalty")
     )
-
-
-def _has_prior(trial):
-    return isinstance(trial.belief, Prior)
 
 
 def _has_limits(trial):
@@ -169,13 +163,15 @@ def _require_the_belief(trial):
         ("rows at r from 1e-6 to 1e6", extreme.P, extreme.r),
         (f"the estimates of {len(many.r)} rows", trial.estimate(many), many.r),
     ):
-        each = trial.penalties(rows, rates)
+        by_row = trial.penalties(rows, rates)
         value, first = (trial.penalty(rows[:n], rates[:n]) for n in (None, 1))
         require(
-            np.allclose([value, first], [each.sum(), each[0]], rtol=1e-8, atol=1e-12),
+            np.allclose(
+                [value, first], [by_row.sum(), by_row[0]], rtol=1e-8, atol=1e-12
+            ),
             f"penalty is {value:.6g} for {text}, the sum of g(x_i / sqrt(r_i)) is "
-            f"{each.sum():.6g}; for the first row alone, x = {short(rows[0])}, "
-            f"r = {rates[0]:.3g}, it is {first:.6g} and g = {each[0]:.6g}",
+            f"{by_row.sum():.6g}; for the first row alone, x = {short(rows[0])}, "
+            f"r = {rates[0]:.3g}, it is {first:.6g} and g = {by_row[0]:.6g}",
         )
     _require_a_sharp_bound(trial)
 
@@ -228,11 +224,11 @@ def _require_convexity(trial):
         _require_no_larger_convexity(trial)
         return
     for r in (problem.r, problem.r[:1], problem.extreme_rates().r, problem.many().r):
-        given, right = trial.convexity(r), trial.belief.convexity / r.max()
-        what = "small" if given < right else "large"
+        answer, right = trial.convexity(r), trial.belief.convexity / r.max()
+        what = "small" if answer < right else "large"
         require(
-            np.isclose(given, right, rtol=1e-6, atol=0),
-            f"convexity(r) = {given:.6g} is too {what} for {len(r)} rows with r from "
+            np.isclose(answer, right, rtol=1e-6, atol=0),
+            f"convexity(r) = {answer:.6g} is too {what} for {len(r)} rows with r from "
             f"{r.min():.3g} to {r.max():.3g}: the largest c for which "
             f"g(x / sqrt(r)) - c |x|^2 / 2 is convex in every row is {right:.6g}. AMP "
             "lets eigenvalues of F fall to -c, and raises those below",
@@ -274,11 +270,11 @@ def _require_limit(trial, limit):
     scale = np.abs(expected).max() or np.abs(np.linalg.solve(F, P.T)).max()
     off = np.abs(X - expected)
     i = off.max(axis=1).argmax()
-    found, right = short_pair(X[i], expected[i])
+    estimate, right = short_pair(X[i], expected[i])
     require(
         off.max() <= limit.tolerance * scale,
         f"{limit.text}. With {limit.changes}, row {i} (p = {short(P[i])}, "
-        f"r = {r[i]:.3g}) is estimated as {found}, expected {right}",
+        f"r = {r[i]:.3g}) is estimated as {estimate}, expected {right}",
     )
 
 
@@ -337,8 +333,9 @@ def promise_jacobian(trial):
         fine, kinks = _difference_jacobian(trial, problem)
         tolerance = 1e-4 * (np.abs(fine).max() + 1e-12) + kinks
         for name, answer in _jacobians(trial):
-            given = answer(problem)
-            _require_jacobian(where + name, given, fine, tolerance, len(problem.r))
+            _require_jacobian(
+                where + name, answer(problem), fine, tolerance, len(problem.r)
+            )
     _require_jacobian_at_any_rate(trial)
     _require_mean_over_blocks(trial)
 
@@ -350,15 +347,15 @@ def _require_jacobian_at_any_rate(trial):
     """
     extreme = trial.problem.extreme_rates()
     for i, r in enumerate(extreme.r):
-        one = extreme.rows([i])
-        direct, scaled = trial.mean_jacobian(one) / r, trial.mean_jacobian(one.at_one())
+        row = extreme.rows([i])
+        direct, scaled = trial.mean_jacobian(row) / r, trial.mean_jacobian(row.at_one())
         # of a row that is known for certain, round-off is left
-        slack = 1e-6 * np.abs(trial.estimate(one)).max() / np.abs(one.P).max() / r
+        slack = 1e-6 * np.abs(trial.estimate(row)).max() / np.abs(row.P).max() / r
         error = np.abs(direct - scaled)
         entry = k, l = np.unravel_index(error.argmax(), error.shape)  # noqa: E741
         require(
             (error <= 1e-3 * np.abs(scaled).max() + slack).all(),
-            f"at r = {r:.3g}, p = {short(one.P[0])}: mean_jacobian(p, r, F)[{k}, {l}] "
+            f"at r = {r:.3g}, p = {short(row.P[0])}: mean_jacobian(p, r, F)[{k}, {l}] "
             f"= {r * direct[entry]:.6g}, but r mean_jacobian(sqrt(r) p, 1, r F)[{k}, "
             f"{l}] = {r * scaled[entry]:.6g}, as the estimate demands",
         )
@@ -383,9 +380,9 @@ def _require_mean_over_blocks(trial):
     index = [np.flatnonzero(many.r == rate) for rate in rates]
     pieces = [
         piece
-        for one in index
+        for same in index
         # single rows among them
-        for piece in (one[:1], *np.array_split(one[1:], len(one) // 400 + 1))
+        for piece in (same[:1], *np.array_split(same[1:], len(same) // 400 + 1))
         if len(piece)
     ]
     blocks = [trial.mean_jacobian(many.rows(piece)) for piece in pieces]
@@ -393,16 +390,16 @@ def _require_mean_over_blocks(trial):
     # differences may be taken across the kinks of a few rows
     tolerance = 1e-3 * np.abs(mean).max() + 1e-12
     for name, answer in _jacobians(trial):
-        given = answer(many)
-        error = np.abs(given - mean)
+        jacobian = answer(many)
+        error = np.abs(jacobian - mean)
         entry = k, l = np.unravel_index(error.argmax(), error.shape)  # noqa: E741
         shown = ", ".join(
             f"{n} at {rate:.3g}" for rate, n in zip(rates, counts, strict=True)
         )
         require(
             (error <= tolerance).all(),
-            f"{name}[{k}, {l}] is {given[entry]:.6g} for {len(many.r)} rows with few "
-            f"values of r ({shown}), and {mean[entry]:.6g} as the mean over "
+            f"{name}[{k}, {l}] is {jacobian[entry]:.6g} for {len(many.r)} rows with "
+            f"few values of r ({shown}), and {mean[entry]:.6g} as the mean over "
             f"{len(pieces)} blocks of them. Every row counts once, also where another "
             "has the same r",
         )
@@ -462,7 +459,7 @@ def _differences(trial, problem, step):
         moved = [
             trial.estimate(Problem(P + step * axis, r, F)) for axis in np.eye(len(F))
         ]
-        return np.array([(each - X).mean(axis=0) for each in moved])
+        return np.array([(estimate - X).mean(axis=0) for estimate in moved])
 
     right, left = changes(step), changes(-step)
     return (right - left) / (2 * step), (right + left) / step
@@ -493,53 +490,8 @@ def promise_jacobian_symmetric(trial):
             smallest >= -slack,
             f"the {text} Jacobian has the negative eigenvalue {smallest:.3g}",
         )
-    if trial.denoiser.precision == "posterior" and not _has_prior(trial):
-        _require_one_prior(trial)
-
-
-def _require_one_prior(trial):
-    """Raise unless estimates at different F are posterior means under one prior.
-
-    The partition function Z(p, F) = E exp(p x^T - x F x^T / 2) solves a heat equation.
-    Its gradient by p says for every vector g that the derivative of E(x | p) by F in
-    the direction g^T g is that of -E((x g^T)^2 | p) / 2 by p.
-    """
-    P, r, F = trial.problem.rows(slice(16)).copies()
-    P *= np.linspace(0.05, 1, len(P))[:, None]  # the parts of a prior compete near zero
-    d = len(F)
-    g = np.random.default_rng(7).standard_normal(d)
-    g /= np.linalg.norm(g)
-
-    def square(p, r_i):
-        """Return E((x g^T)^2 | p) for a single row."""
-        one = Problem(p[None], np.array([r_i]), F)
-        return g @ trial.mean_jacobian(one) @ g + (trial.estimate(one)[0] @ g) ** 2
-
-    def both(step):
-        """Return the two derivatives by central differences, each (N, d)."""
-        turn = step * F.max() * np.outer(g, g)
-        left, right = (trial.estimate(Problem(P, r, F + s * turn)) for s in (-1, 1))
-        h = step * (np.abs(P).max(axis=1) + np.sqrt(F.max()))
-        by_p = [
-            [(square(p + k * e, s) - square(p - k * e, s)) / (2 * k) for e in np.eye(d)]
-            for p, s, k in zip(P, r, h, strict=True)
-        ]
-        return (right - left) / (2 * step * F.max()), -np.array(by_p) / 2
-
-    fine, coarse = np.array(both(1e-3)), np.array(both(2e-3))
-    # an estimate that does not depend on F at all has round-off left
-    size = np.abs(trial.estimate(Problem(P, r, F))).max(axis=1) / F.max()
-    scale = np.abs(fine).max(axis=(0, 2)) + 0.01 * size
-    error = np.abs(fine[0] - fine[1]).max(axis=1)
-    tolerance = 1e-3 * scale + 2 * np.abs(fine - coarse).max(axis=(0, 2)) + 1e-12
-    i = (error / tolerance).argmax()
-    require(
-        error[i] <= tolerance[i],
-        f"row {i}, p = {short(P[i])}, r = {r[i]:.3g}: as F grows along {short(g)} the "
-        f"estimate changes by {short(fine[0, i])}; the posterior mean of one prior, "
-        f"with this Jacobian, by {short(fine[1, i])}. Does F enter the evidence of "
-        "each part of the prior as it should?",
-    )
+    if trial.denoiser.precision == "posterior" and not has_prior(trial):
+        require_one_prior(trial)
 
 
 @check("more/06_denoisers.html#prop-denoisers-lipschitz")
@@ -601,91 +553,11 @@ def _bisect(change, low):
     return low, high
 
 
-@check("06_denoisers.html#thm-denoisers-tweedie", _has_prior)
-def promise_tweedie(trial):
-    """The estimate is the gradient by p of the log partition function of the prior.
-
-    This is Tweedie's formula for the posterior mean.
-    """
-    _require_tweedie(trial, trial.problem, "")
-    few = trial.problem.rows(slice(12))
-    hard, other = few.hard(), few.other_F()
-    extreme = few.extreme_rates()
-    # a huge r asks more of an integral over the prior than AMP does
-    moderate = (extreme.r > 1e-4) & (extreme.r < 1)
-    problems = {text: hard[text] for text in (ILL, "P = 0", "zeros in P")}
-    problems |= {"a single row": few.rows([0])}
-    problems["P four times as large"] = Problem(4 * few.P, few.r, few.F)
-    problems["r = 1e-3"] = extreme.rows(moderate)
-    problems |= {f"F {text}": few.with_F(F) for text, F in other.items()}
-    for text, problem in problems.items():
-        _require_tweedie(trial, problem, f"{text}: ")
-
-
-def _require_tweedie(trial, problem, where):
-    """Raise unless the estimate of a problem is the gradient."""
-    P, r, _ = problem.copies()
-    X = trial.estimate(problem)
-    size = np.abs(P).max(axis=1) + np.sqrt(np.abs(problem.F).max())
-    gradient, coarse = (
-        _gradient(trial.belief.log_partition, problem, step * size)
-        for step in (1e-5, 1e-4)
-    )
-    error = np.abs(X - gradient).max(axis=1)
-    # where differences disagree they cannot tell
-    tolerance = 1e-5 * (np.sqrt(r) + np.abs(gradient).max(axis=1))
-    tolerance += np.abs(gradient - coarse).max(axis=1)
-    i = np.where(np.isfinite(error), error / tolerance, np.inf).argmax()
-    require(
-        error[i] <= tolerance[i],
-        f"{where}row {i}, p = {short(P[i])}, r = {r[i]:.3g}: the estimate is "
-        f"{short(X[i])}, the posterior mean {short(gradient[i])}",
-    )
-
-
-def _gradient(log_partition, problem, steps):
-    """Return the gradient by p of each row, by central differences with its step."""
-    P, r, F = problem.copies()
-    columns = [
-        log_partition(P + np.outer(steps, axis), r, F)
-        - log_partition(P - np.outer(steps, axis), r, F)
-        for axis in np.eye(P.shape[1])
-    ]
-    return np.stack(columns, axis=1) / (2 * steps[:, None])
-
-
-@check("17_the_posterior_mean.html#posterior-nishimori", _has_prior)
-def promise_nishimori(trial):
-    """Over rows drawn from the prior, the estimate uses all that p says about x.
-
-    The error x - E(x | p) is uncorrelated with the estimate and with p.
-    """
-    d = trial.problem.P.shape[1]
-    rng = np.random.default_rng(1)
-    r = np.exp(rng.uniform(-1.0, 1.0, 4000))
-    F = trial.problem.F
-    X, P = observe(trial.belief.rows.draw((len(r), d), rng), r, F, rng)
-    X_hat = trial.estimate(Problem(P, r, F))
-    for name, value in (("estimate", X_hat), ("p", P)):
-        products = np.einsum("ik,il->ikl", X - X_hat, value)
-        means, spread = products.mean(axis=0), products.std(axis=0)
-        z = np.abs(means / (spread / np.sqrt(len(r)) + 1e-300))
-        entry = k, l = np.unravel_index(z.argmax(), z.shape)  # noqa: E741
-        require(
-            z.max() < 5,
-            f"over {len(r)} rows from the prior, the mean of (x - x_hat)_{k} times "
-            f"{name}_{l} is {means[entry]:.3g}, {z[entry]:.3g} standard errors from "
-            "zero: information is left unused, or believed that is not there",
-        )
-
-
-THEORY_CHECKS = (
+MINIMISER_CHECKS = (
     promise_optimality,
     promise_penalty,
     promise_limits,
     promise_jacobian,
     promise_jacobian_symmetric,
     promise_lipschitz,
-    promise_tweedie,
-    promise_nishimori,
 )

@@ -1,9 +1,9 @@
-"""The worker: holds a student's module and answers the judge's questions about it.
+"""Hold a student's module and answer the judge's questions about it.
 
-It runs in a folder of its own into which it writes the submission. Standard input and
-output lead to the judge, and all that is printed goes into a file. The judge takes from
-here only the numbers that a denoiser is asked for, and how many lines it took: anything
-that is not a valid answer fails the check.
+The worker runs in a folder of its own into which it writes the submission. Standard
+input and output lead to the judge, and all that is printed goes into a file. The judge
+takes from here only the numbers that a denoiser is asked for, and how many lines it
+took: anything that is not a valid answer fails the check.
 """
 
 import errno
@@ -16,12 +16,11 @@ from pathlib import Path
 
 import numpy as np
 
-import amptutorial
-
 from amptutorial.checks import count_lines
-from amptutorial.checks.trials import is_own, ready_made, traced
+from amptutorial.checks.trials import is_own, ready_made
 from amptutorial.denoisers import Denoiser
-from . import protocol, sandbox
+
+from . import limits, protocol
 
 FILE = "denoiser.py"
 METHODS = ("mean_jacobian", "denoise", "penalty", "convexity", "refit", "frozen")
@@ -46,6 +45,14 @@ class Worker:
     def __init__(self):
         self.module, self.objects = None, []
 
+    def write(self, files):
+        """Write the submission into this folder, bytes by their path."""
+        for name, data in files.items():
+            path = Path(name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data.tobytes())
+        return {}
+
     def load(self):
         """Import the submission; return its prediction for the experiment."""
         spec = importlib.util.spec_from_file_location("denoiser", FILE)
@@ -59,9 +66,7 @@ class Worker:
         """Return of which classes of the package a class is made."""
         cls = getattr(self.module, name, None)
         if not (isinstance(cls, type) and issubclass(cls, Denoiser)):
-            raise TypeError(
-                f"{FILE} has no class {name} derived from amptutorial.Denoiser"
-            )
+            raise TypeError(f"{FILE} has no class {name} derived from amptutorial.Denoiser")
         return {"ready_made": ready_made(cls)}
 
     def new(self, name, params):
@@ -79,10 +84,7 @@ class Worker:
 
     def call(self, number, method, arguments):
         """Call a method; return the answer and those arguments that it has changed."""
-        before = [
-            value.tobytes() if isinstance(value, np.ndarray) else None
-            for value in arguments
-        ]
+        before = [value.tobytes() if isinstance(value, np.ndarray) else None for value in arguments]
         result = getattr(self.objects[number], method)(*arguments)
         changed = {
             str(k): value
@@ -148,13 +150,13 @@ def answer_question(worker, question):
         return protocol.pack(describe_failure(error))
 
 
-def main(limits):
+def main(most):
     """Confine this process, then answer questions until the judge is gone.
 
     Parameters
     ----------
-    limits : dict
-        ``limits`` of grading.yml.
+    most : dict
+        See `limits.set_limits`.
     """
     questions, answers = os.dup(0), os.dup(1)
 
@@ -167,58 +169,19 @@ def main(limits):
     printed = io.BufferedWriter(Printed(1, "w", closefd=False))
     sys.stdout = sys.stderr = io.TextIOWrapper(printed, "utf-8", "replace")
     sys.stdout.reconfigure(line_buffering=True)
-    # without the folder that holds the package, which the judge put first; the modules
-    # beside denoiser.py come last, so that none of them replaces a library
-    sys.path[:] = [*sys.path[1:], os.getcwd()]
-    package = Path(amptutorial.__file__).parent
-    files = {name: data.tobytes() for name, data in receive()["files"].items()}
-    _write_files(files)
-    _load_early("".join(data.decode("utf-8", "replace") for data in files.values()))
-    sandbox.end_with_parent()
-    sandbox.close_doors()
-    sandbox.set_limits(limits)
-    sandbox.install_hooks(package, traced.__code__)
-    _hide_the_grader()
+    # the modules beside denoiser.py come last: none of them replaces a library
+    sys.path.append(os.getcwd())
+    limits.end_with_parent()
     worker = Worker()
-    os.write(answers, protocol.pack({"ready": True}))
+    # the first question has the files, which may be larger than what a submission writes
+    _write_all(answers, answer_question(worker, receive()))
+    limits.set_limits(most)
     while True:
         try:
             question = receive()
         except EOFError:
             return
         _write_all(answers, answer_question(worker, question))
-
-
-def _write_files(files):
-    """Write the submission into this folder, bytes by their path."""
-    for name, data in files.items():
-        path = Path(name)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
-
-
-def _load_early(text):
-    """Load scikit-learn, and what needs it, for a submission that names any of it.
-
-    The sandbox refuses what scikit-learn does when it is loaded, and loading it takes
-    longer than all else.
-    """
-    late = {
-        name: module
-        for name, module in amptutorial._ON_DEMAND.items()
-        if f"amptutorial.{module}" not in sys.modules
-    }
-    if any(name in text for name in ("sklearn", "joblib", *late, *late.values())):
-        for module in late.values():
-            importlib.import_module(f"amptutorial.{module}")
-
-
-def _hide_the_grader():
-    """Remove the modules of the grader, which a submission has no use for."""
-    del sys.modules["amptutorial_course"].grading
-    for name in list(sys.modules):
-        if name.startswith("amptutorial_course.grading"):
-            del sys.modules[name]
 
 
 def _write_all(answers, frame):

@@ -9,7 +9,9 @@ from types import MethodType
 import numpy as np
 
 from amptutorial.denoisers import Denoiser
-from . import isolation, protocol
+
+from . import isolation
+from .worker import protocol
 
 # for Python and its libraries, before any line of the submission; not counted
 START_SECONDS = 120
@@ -55,7 +57,7 @@ class Session:
     source : bytes
         Of denoiser.py.
     limits : dict
-        ``limits`` of grading.yml.
+        See `rules.LIMITS`.
     isolate : str
         One of `isolation.KINDS`.
     helpers : dict, optional
@@ -100,19 +102,19 @@ class Session:
         self.generation += 1
         self.channel, theirs = socket.socketpair()
         with theirs:
-            self.place = isolation.Place(
-                self.isolate, self.limits, theirs, self.printed
-            )
+            self.place = isolation.Place(self.isolate, self.limits, theirs, self.printed)
+        files = {n: np.frombuffer(data, np.uint8) for n, data in self.files.items()}
         try:
             deadline = time.monotonic() + START_SECONDS
-            files = {n: np.frombuffer(data, np.uint8) for n, data in self.files.items()}
-            protocol.send(self.channel, {"files": files}, deadline)
-            protocol.receive(self.channel, deadline)
+            question = {"ask": "write", "files": files}
+            protocol.send(self.channel, question, deadline)
+            reply = protocol.receive(self.channel, deadline)
         except (EOFError, OSError) as error:
             output = self.output()
             self.stop()
             raise RuntimeError(f"the worker could not be started: {output}") from error
         try:
+            _require_no_error(reply)
             prediction = self._exchange({"ask": "load"}).get("prediction")
         except StudentError as error:
             self.stop()
@@ -146,8 +148,7 @@ class Session:
             raise self._lost(question, error, time.monotonic() - started) from None
         finally:
             self.seconds += time.monotonic() - started
-        if "error" in reply:
-            raise _student_error(reply)
+        _require_no_error(reply)
         return reply
 
     def _lost(self, question, error, seconds):
@@ -161,9 +162,7 @@ class Session:
         if self.seconds + seconds >= most:
             self.over = f"the {most:g} s for one submission are used up"
         elif self.generation > RESTARTS:
-            self.over = (
-                f"the submission was restarted {RESTARTS} times and failed again"
-            )
+            self.over = f"the submission was restarted {RESTARTS} times and failed again"
         making = "making the denoiser" if question["ask"] == "new" else "the import"
         name = question.get("method", making)
         if isinstance(error, TimeoutError):
@@ -176,18 +175,17 @@ class Session:
         return Crash(f"{name} ended Python itself ({ended})")
 
 
-def _student_error(reply):
-    """Return the error of an answer, under its own name.
-
-    So a report shows the error as the student would see it.
-    """
+def _require_no_error(reply):
+    """Raise the error of an answer, under its own name: so its author would see it."""
+    if "error" not in reply:
+        return
     name, text = str(reply["error"])[:60], str(reply.get("text", ""))[:2000]
     line = reply.get("line")
     where = f" (denoiser.py, line {line})" if type(line) is int else ""
     cls = type(name if name.isidentifier() else "Error", (StudentError,), {})
     error = cls(f"{text}{where}".strip())
     error.traceback = str(reply.get("traceback", ""))[-4000:]
-    return error
+    raise error
 
 
 class RemoteDenoiser(Denoiser):
@@ -216,10 +214,7 @@ class RemoteDenoiser(Denoiser):
         alive = session.place is not None
         if self._number is None or not alive or self._number[0] != session.generation:
             if self._params is None:
-                raise NotRun(
-                    "what the denoiser had learned was lost when the submission was "
-                    "restarted"
-                )
+                raise NotRun("what the denoiser had learned was lost when the submission was restarted")
             name = type(self).__name__
             self._know(session.ask("new", name=name, params=self._params))
         return self._number[1]
@@ -237,9 +232,7 @@ class RemoteDenoiser(Denoiser):
         """Return the answer of a method, and what it wrote into its arguments."""
         arguments = [np.asarray(value) for value in arguments]
         number = self._make()
-        reply = self._session.ask(
-            "call", number=number, method=method, arguments=arguments
-        )
+        reply = self._session.ask("call", number=number, method=method, arguments=arguments)
         changed = reply.get("changed")
         for k, value in enumerate(arguments):
             new = changed.get(str(k)) if isinstance(changed, dict) else None
@@ -287,9 +280,7 @@ def _denoise(self, P, r, F):
     shapes = np.shape(P), np.shape(F)
     return tuple(
         _array(value, f"{name} of denoise", shape)
-        for value, name, shape in zip(
-            pair, ("the estimate", "the Jacobian"), shapes, strict=True
-        )
+        for value, name, shape in zip(pair, ("the estimate", "the Jacobian"), shapes, strict=True)
     )
 
 
@@ -297,9 +288,7 @@ def _derived(method):
     def derive(self, *arguments):
         arguments = [np.asarray(value) for value in arguments]
         number = self._make()
-        reply = self._session.ask(
-            "derive", number=number, method=method, arguments=arguments
-        )
+        reply = self._session.ask("derive", number=number, method=method, arguments=arguments)
         name = str(reply.get("name"))[:60]
         new = object.__new__(_proxy_class(name))
         # it has learned: parameters cannot make it again
@@ -339,9 +328,7 @@ def count_remote_lines(denoiser, method, *arguments):
     """
     started = time.perf_counter()
     session, number, arguments = denoiser._session, denoiser._make(), list(arguments)
-    reply = session.ask(
-        "count_lines", number=number, method=method, arguments=arguments
-    )
+    reply = session.ask("count_lines", number=number, method=method, arguments=arguments)
     if type(reply.get("lines")) is not int:
         raise BadAnswer("the lines could not be counted")
     return reply["lines"], time.perf_counter() - started

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from amptutorial_course.grading import judge
+from amptutorial_course.grading import session as remote
 from grading_samples import (
     LEARNS,
     LIMITS,
@@ -20,7 +22,6 @@ from grading_samples import (
 )
 
 from amptutorial.checks.trials import is_own
-from amptutorial_course.grading import isolation, remote
 
 
 def test_a_right_solution_gets_all_points_and_the_starter_none(rules):
@@ -33,8 +34,8 @@ def test_a_right_solution_gets_all_points_and_the_starter_none(rules):
 def test_a_mistake_costs_the_points_of_its_checks(rules):
     found = grade(WRONG, rules)
     lost = {"jacobian", "state_evolution", "prediction"}
-    assert passed(found) == set(rules.weights) - lost
-    assert found.total == 100 - sum(rules.weights[name] for name in lost)
+    assert passed(found) == set(rules.task.points) - lost
+    assert found.total == 100 - sum(rules.task.points[name] for name in lost)
     assert "a mean over the rows, not a sum" in messages(found)
 
 
@@ -80,34 +81,6 @@ def test_a_denoiser_that_learns_does_so_at_the_other_side():
         assert (learner.estimate(P, r, F) == P).all()
 
 
-BY_HALVES = """
-import numpy as np
-
-from amptutorial import Denoiser
-
-
-class Halves(Denoiser):
-    def __init__(self, scale=0.5):
-        self.scale = scale
-        self.convexity = lambda r: 1 / r.max()
-
-    def estimate(self, P, r, F):
-        return self.scale * P
-
-    def refit(self, P, r, F):
-        return Halves(P.sum() / len(P))
-"""
-
-
-def test_methods_made_in_the_constructor_are_found_at_the_other_side():
-    with remote.Session(BY_HALVES.encode(), LIMITS) as session:
-        halves = remote.remote_class(session, "Halves")(session, {})
-        P, r, F = np.array([[1.0], [3.0]]), np.array([0.5, 2.0]), np.eye(1)
-        assert halves.convexity(r) == 0.5 and is_own(halves, "convexity")
-        assert (halves.refit(P, r, F).estimate(P, r, F) == 2 * P).all()
-        assert halves.penalty(P, r) == 0.0 and not is_own(halves, "penalty")
-
-
 def test_what_a_student_writes_into_arguments_is_seen(probe):
     P, F = np.array([[1.0, 5.0]]), np.eye(2)
     probe.estimate(P, np.ones(1), F)
@@ -150,7 +123,7 @@ def test_a_class_must_exist_and_be_a_denoiser(session, name):
 @pytest.mark.slow
 def test_after_a_crash_the_other_checks_still_earn_points(rules):
     found = grade(RIGHT.replace("return float(", "import os; os._exit(9); return float("), rules)
-    assert passed(found) == set(rules.weights) - {"penalty", "no_mutation", "state_evolution", "prediction"}
+    assert passed(found) == set(rules.task.points) - {"penalty", "no_mutation", "state_evolution", "prediction"}
     assert "penalty ended Python itself (exit code 9)" in messages(found)
 
 
@@ -182,8 +155,7 @@ def test_nothing_is_left_behind(tmp_path, monkeypatch):
         session.start()
         process, folder = session.place.process, Path(session.place.folder.name)
         assert folder.parent == tmp_path
-        assert {path.name for path in folder.iterdir()} == {isolation.MARKER, "submission"}
-        assert [path.name for path in (folder / "submission").iterdir()] == ["denoiser.py"]
+        assert [path.name for path in (folder / "home").iterdir()] == ["denoiser.py"]
     assert process.poll() is not None and list(tmp_path.iterdir()) == []
 
 
@@ -191,3 +163,23 @@ def test_a_death_by_any_signal_is_a_crash(impatient):
     with remote.Session(PROBE.encode(), LIMITS) as session:
         with pytest.raises(remote.Crash, match="signal 40"):
             ask_probe(start_probe(session), 11)
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        ("np.eye(3)", r"estimate has shape \(3, 3\), expected \(1, 2\)"),
+        ("np.zeros((0, 2**22))", r"estimate has shape \(0, 4194304\)"),
+        ("1.0", r"estimate has shape \(\), expected"),
+    ],
+)
+def test_an_answer_has_the_shape_of_its_question(answer, text):
+    source = PROBE.replace("sys.exit(3)", f"return {answer}")
+    with remote.Session(source.encode(), LIMITS) as session, pytest.raises(remote.BadAnswer, match=text):
+        ask_probe(start_probe(session), 7)
+
+
+def test_files_that_cannot_be_written_are_the_submission_s_fault(rules):
+    helpers = {"a.py": b"", "a.py/b.py": b"", "x" * 300 + ".py": b""}
+    record = judge.grade_submission(RIGHT.encode(), rules, helpers=helpers)
+    assert record.total == 0 and "denoiser.py cannot be imported: FileExistsError" in record.status

@@ -1,0 +1,57 @@
+"""Attacks on the grader from a sample class: each earns nothing, and its author is told why."""
+
+import re
+
+import pytest
+from amptutorial_course.grading import isolation
+from grading_samples import CHEATS, HOSTILE, RIGHT, WRONG, grade, messages, passed
+
+pytestmark = pytest.mark.skipif(bool(isolation.bwrap_problem()), reason="bubblewrap does not work here")
+
+OUTCOMES = {
+    "a syntax error": "SyntaxError: .* line 1",
+    "an exception at import": "RuntimeError: not finished",
+    "an endless loop at import": "the import gave no answer within 2",
+    "sys.exit at import": "SystemExit",
+    "an endless loop in estimate": "estimate gave no answer within 2",
+    "a print bomb in estimate": "estimate gave no answer within 2",
+    "sys.exit in estimate": "SystemExit",
+    "os._exit in estimate": r"estimate ended Python itself \(exit code 0\)",
+    "a memory bomb in estimate": "MemoryError",
+    "a huge answer in estimate": "MemoryError|too large",
+    "a huge file in estimate": "File too large",
+    "a deep recursion in estimate": "MemoryError|RecursionError|gave no answer|ended Python",
+    "a subprocess in estimate": "PermissionError|BlockingIOError",
+    "an attack on the parent in estimate": "the objective is|ProcessLookupError|PermissionError",
+    "a look into the frames in estimate": "the objective is",
+    "a patched NumPy in estimate": "",
+    "tampered checks in estimate": "the objective is",
+    "a theft of the solutions in estimate": "the objective is",
+    "no denoiser": "no class RidgeByHand",
+}
+
+
+def test_every_hostile_submission_of_the_sample_is_tried():
+    assert set(HOSTILE) == {*OUTCOMES, "a file of a megabyte"}
+
+
+SOME = {"a syntax error", "sys.exit in estimate", "a patched NumPy in estimate", "a look into the frames in estimate"}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in SOME else pytest.mark.slow) for name in OUTCOMES]
+)
+def test_a_hostile_submission_earns_nothing_and_is_told_why(name, rules, impatient):
+    endless = "gave no answer" in OUTCOMES[name]
+    found = grade(HOSTILE[name], impatient if endless else rules, "bwrap")
+    assert found.total == 0
+    assert not passed(found) & {"optimality", "limits"}
+    assert re.search(OUTCOMES[name], f"{found.status}\n{messages(found)}"), messages(found)
+
+
+@pytest.mark.slow
+def test_a_patched_numpy_hides_no_mistake(rules):
+    found = grade(RIGHT + CHEATS, rules)
+    assert "no_mutation" not in passed(found)
+    assert "estimate changes its argument: P" in messages(found)
+    assert "jacobian" not in passed(grade(WRONG + CHEATS.split("right =")[0], rules))

@@ -1,0 +1,113 @@
+"""The autograder for Gradescope: built by one command, and run as Gradescope's harness runs it.
+
+The harness unpacks the archive into source/, runs setup.sh once, copies run_autograder beside source/, and for each
+submission fills submission/ and runs run_autograder in the folder above, which leaves results/results.json.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from amptutorial_course.assignments import ASSIGNMENTS
+from amptutorial_course.grading import gradescope, isolation
+from amptutorial_course.grading.__main__ import main
+from amptutorial_course.grading.rules import load_rules
+from grading_samples import GRADING, RIGHT, STARTER, WRONG
+
+TASK = ASSIGNMENTS[1]
+
+
+@pytest.fixture(scope="module")
+def autograder(tmp_path_factory):
+    """Return the folder that is /autograder there, after the archive has been unpacked."""
+    root = tmp_path_factory.mktemp("gradescope")
+    path = root / "autograder.zip"
+    assert main(["--gradescope", str(path), "--assignment", "1", "--config", str(GRADING), "--seed", "hush"]) == 0
+    with zipfile.ZipFile(path) as archive:
+        archive.extractall(root / "source")
+    shutil.copy(root / "source/run_autograder", root / "run_autograder")
+    (root / "results").mkdir()
+    return root
+
+
+def harness(root, files, users=("ada@example.org",)):
+    """Return results.json of a submission, from a run in the folder /autograder."""
+    shutil.rmtree(root / "submission", ignore_errors=True)
+    for name, text in files.items():
+        (root / "submission" / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / "submission" / name).write_text(text)
+    (root / "submission_metadata.json").write_text(json.dumps({"users": [{"email": user} for user in users]}))
+    results = root / "results/results.json"
+    results.unlink(missing_ok=True)
+    command = ["bwrap", "--dev-bind", "/", "/", "--bind", str(root), "/autograder", "--chdir", "/autograder"]
+    done = subprocess.run(
+        [*command, "bash", "/autograder/run_autograder"],
+        env={"PATH": os.environ["PATH"], "PYTHON": sys.executable}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(results.read_text())
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(bool(isolation.bwrap_problem()), reason="bubblewrap makes the folder /autograder")
+def test_gradescope_s_harness_gets_a_result_for_each_check(autograder):
+    right = harness(autograder, {"denoiser.py": RIGHT})
+    assert right["score"] == 100 and right["output"] == "graded"
+    assert {test["name"]: test["max_score"] for test in right["tests"]} == TASK.points
+    assert right["extra_data"] == {"isolation": "bwrap"}
+    wrong = harness(autograder, {"work/mine.py": WRONG, "work/notes.txt": "", "._mine.py": ""})
+    failed = {test["name"] for test in wrong["tests"] if test["status"] == "failed"}
+    assert failed == {"jacobian", "state_evolution", "prediction"}
+    assert wrong["score"] == 100 - sum(TASK.points[name] for name in failed)
+    both = harness(autograder, {"denoiser.py": RIGHT, "old/denoiser.py": STARTER})
+    assert both["score"] == 0 and both["output"].startswith("which file is denoiser.py")
+    assert {test["visibility"] for test in both["tests"]} == {"after_published"}
+    assert "hush" not in json.dumps([right, wrong, both])
+
+
+def test_the_archive_has_what_the_harness_needs_and_no_solution(autograder):
+    source = autograder / "source"
+    assert {path.name for path in source.iterdir()} == {
+        "setup.sh", "run_autograder", "rules.yml", "requirements.txt", "package"
+    }  # fmt: skip
+    assert {path.name for path in (source / "package").iterdir()} == {"amptutorial", "amptutorial_course"}
+    assert not [path for path in source.rglob("*") if "solutions" in path.parts or path.suffix == ".ipynb"]
+    assert str(load_rules(GRADING, 1, "hush").seed) in (source / "rules.yml").read_text()
+    lines = (source / "requirements.txt").read_text().splitlines()
+    assert {"numpy", "scipy", "PyYAML"} <= {line.split("==")[0] for line in lines}
+
+
+def test_what_is_installed_suffices_for_the_judge(autograder):
+    """It imports nothing but its requirements: neither pages nor notebooks are made there."""
+    script = "import sys, amptutorial_course.grading.gradescope; print(*sys.modules)"
+    environment = {"PYTHONPATH": str(autograder / "source/package"), "PATH": os.environ["PATH"]}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    assert not {"jinja2", "nbformat", "nbgrader", "IPython"} & set(done.stdout.split())
+
+
+def test_the_image_is_set_up_with_the_python_of_here(autograder, tmp_path):
+    """The commands are exchanged for ones that only say how they were called."""
+    for name in ("apt-get", "curl", "uv", "sh", "chmod"):
+        (tmp_path / name).write_text(f'#!/bin/bash\ntouch {tmp_path}/said\necho {name} "$@" >> {tmp_path}/said\n')
+        (tmp_path / name).chmod(0o755)
+    script = autograder / "source/setup.sh"
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run(["bash", script], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    said = (tmp_path / "said").read_text()
+    assert "install -y --no-install-recommends bubblewrap" in said
+    assert f"uv venv --python {sys.version_info.major}.{sys.version_info.minor} /autograder/venv" in said
+    assert "-r /autograder/source/requirements.txt" in said and "chmod 600 /autograder/source/rules.yml" in said
+
+
+def test_every_member_of_a_group_has_the_same_hidden_settings(tmp_path):
+    path = tmp_path / "submission_metadata.json"
+    assert gradescope._student(path) == ""
+    path.write_text(json.dumps({"users": [{"email": "li@x"}, {"email": "ada@x"}]}))
+    assert gradescope._student(path) == "ada@x and li@x"
+    assert Path(gradescope.ROOT) == Path("/autograder")

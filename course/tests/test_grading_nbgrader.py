@@ -1,0 +1,181 @@
+"""A class of twelve by the commands of nbgrader: from the archive of a platform to feedback and a table of grades."""
+
+import csv
+import logging
+import os
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import nbformat
+import pytest
+from amptutorial_course.assignments import ASSIGNMENTS
+from amptutorial_course.grading import nbgrader
+from amptutorial_course.grading.__main__ import main
+from amptutorial_course.grading.rules import load_rules
+from grading_samples import GRADING, ROOT
+
+TASK = ASSIGNMENTS[1]
+RIGHT, STARTER, TAMPERS, LOOPS = "right", "starter", "tampers", "loops"
+CLASS = {f"student{letter}": RIGHT for letter in "abcdefgh"} | {
+    "studenti": STARTER, "studentj": STARTER, "studentk": TAMPERS, "studentl": LOOPS,
+}  # fmt: skip
+# This once earned all points: the checks ran in the kernel of the student.
+TAMPERING = """%%writefile denoiser.py
+import pathlib
+import amptutorial_course.assignments
+from amptutorial import checks
+
+pathlib.Path({mark!r}).touch()
+checks.CheckReport.require = lambda *args, **kwargs: None
+amptutorial_course.assignments.check_assignment = lambda *args, **kwargs: checks.CheckReport("", ())
+"""
+LOOPING = """%%writefile denoiser.py
+while True:
+    pass
+"""
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory):
+    """Return a course after the whole way."""
+    course = tmp_path_factory.mktemp("nbgrader") / "course"
+    rules = course.parent / "assignments" / "grading.yml"
+    shutil.copytree(GRADING.parent, rules.parent)
+    shutil.copytree(ROOT / "solutions", course.parent / "solutions")
+    rules.write_text("seed: 20240\nlimits: {seconds_per_call: 10}\n")
+    assert main(["--nbgrader", str(course), "--config", str(rules)]) == 0
+    run(course, "generate_assignment", TASK.folder)
+    released = (course / "release" / TASK.folder / "brief.ipynb").read_text()
+    texts = {RIGHT: (course / "source" / TASK.folder / "brief.ipynb").read_text(), STARTER: released}
+    texts[TAMPERS] = with_cell(released, TAMPERING.format(mark=str(course / "ran")))
+    texts[LOOPS] = with_cell(released, LOOPING)
+    archive = course / "downloaded" / TASK.folder / "archive"
+    archive.mkdir(parents=True)
+    with zipfile.ZipFile(archive / "submissions.zip", "w") as packed:  # as Canvas hands it out
+        for number, (student, kind) in enumerate(CLASS.items()):
+            late, again = "LATE_" * (number == 3), "-1" * (number == 4)
+            packed.writestr(f"{student}_{late}{100 + number}_{900 + number}_brief{again}.ipynb", texts[kind])
+    for command in ("zip_collect", "autograde", "generate_feedback"):
+        run(course, command, TASK.folder, *["--create"] * (command == "autograde"))
+    run(course, "export", "--to", "grades.csv")
+    return course
+
+
+def with_cell(released, text):
+    """Return what was released, with another cell for the denoiser and the same code at the end."""
+    notebook = nbformat.reads(released, as_version=4)
+    (cell,) = (cell for cell in notebook.cells if cell.metadata.get("nbgrader", {}).get("grade_id") == "denoiser")
+    cell.source = text
+    notebook.cells.insert(-16, nbformat.v4.new_code_cell(text.partition("\n")[2]))
+    return nbformat.writes(notebook)
+
+
+def run(course, *command):
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # nbgrader calls alembic by name
+    environment = {**os.environ, "PATH": path, "JUPYTER_CONFIG_DIR": str(course / "jupyter"), "JUPYTER_NO_CONFIG": "1"}
+    done = subprocess.run(
+        [sys.executable, "-m", "nbgrader", *command], cwd=course, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def points(course, student):
+    """Return the points of each graded cell, from nbgrader's own database."""
+    query = """
+        select base_cell.name, grade.auto_score from grade join base_cell on grade.cell_id = base_cell.id
+        join submitted_notebook on grade.notebook_id = submitted_notebook.id
+        join submitted_assignment on submitted_notebook.assignment_id = submitted_assignment.id
+        where submitted_assignment.student_id = ?"""
+    with sqlite3.connect(course / "gradebook.db") as database:
+        return dict(database.execute(query, [student]).fetchall())
+
+
+@pytest.mark.slow
+def test_what_students_get_has_no_solution(course):
+    released = (course / "release" / TASK.folder / "brief.ipynb").read_text()
+    source = (course / "source" / TASK.folder / "brief.ipynb").read_text()
+    body = "np.linalg.inv(shifted)"
+    assert body in source and body not in released
+    assert "raise NotImplementedError" in released and "class RidgeByHand" in released
+
+
+@pytest.mark.slow
+def test_all_twelve_come_out_of_the_archive_with_their_points(course):
+    with open(course / "grades.csv", newline="", encoding="utf-8") as file:
+        grades = {row["student_id"]: float(row["score"]) for row in csv.DictReader(file)}
+    assert grades == {student: 100.0 * (kind == RIGHT) for student, kind in CLASS.items()}
+    right = points(course, "studenta")
+    assert {name[6:]: score for name, score in right.items() if name.startswith("check-")} == TASK.points
+    pages = {path.parts[-3] for path in course.glob(f"feedback/*/{TASK.folder}/brief.html")}
+    assert pages == set(CLASS)
+
+
+@pytest.mark.slow
+def test_no_notebook_and_no_page_has_the_seed(course):
+    rules = load_rules(course.parent / "assignments/grading.yml", 1)
+    secrets = {"20240", str(rules.seed), *(str(rules.for_student(student).seed) for student in CLASS)}
+    files = [path for path in course.rglob("*") if path.suffix in {".ipynb", ".html", ".py", ".md"}]
+    assert len(files) > 40
+    assert not [path for path in files if any(f"seed={each}" in path.read_text() for each in secrets)]
+    for path in course.glob("feedback/*/*/brief.html"):
+        assert not any(secret in path.read_text() for secret in secrets)
+
+
+@pytest.mark.slow
+def test_code_in_a_notebook_neither_runs_nor_pays_nor_holds_the_class_up(course):
+    assert not (course / "ran").exists()
+    for student in ("studentk", "studentl"):
+        scores = points(course, student)
+        assert len(scores) == 16 and not any(scores.values())
+    page = (course / "feedback/studentl" / TASK.folder / "brief.html").read_text()
+    # one limit for one call, and not one for each of the checks
+    assert "the import gave no answer within 10 s: an endless loop?" in page
+
+
+@pytest.mark.slow
+def test_the_feedback_says_what_was_promised(course):
+    page = (course / "feedback" / "studenti" / TASK.folder / "brief.html").read_text()
+    assert "write the estimate" in page and "The promise:" in page
+
+
+def test_moodle_s_names_are_found_by_the_pattern_that_the_configuration_offers():
+    text = (nbgrader.TEMPLATES / "nbgrader_config.txt").read_text()
+    moodle, canvas = re.findall(r'r"(\.\*.*?)"', text)
+    for pattern, path in (
+        (canvas, "/course/extracted/submissions/lovelaceada_LATE_12_345_brief-1.ipynb"),
+        (moodle, "/course/extracted/download/Ada Lovelace_12_assignsubmission_file/brief.ipynb"),
+    ):
+        match = re.match(pattern, path)
+        assert match["student_id"].lower().replace(" ", "") in ("lovelaceada", "adalovelace")
+        assert match["file_id"] == "brief"
+
+
+@pytest.mark.parametrize("task", ASSIGNMENTS.values(), ids=lambda task: task.folder)
+def test_every_assignment_is_a_notebook_with_all_its_points(task):
+    notebook = nbgrader.course_notebook(task, GRADING.parent)
+    nbformat.validate(notebook)
+    graded = [cell.metadata.nbgrader for cell in notebook.cells if cell.metadata.get("nbgrader", {}).get("grade")]
+    assert {cell.grade_id.removeprefix("check-"): cell.points for cell in graded} == task.points | task.written
+    assert len({cell.grade_id for cell in graded}) == len(graded)
+    assert sum("BEGIN SOLUTION" in cell.source for cell in notebook.cells) == 1
+
+
+def test_nbgrader_too_says_that_nothing_isolates(monkeypatch, caplog):
+    monkeypatch.setattr(nbgrader.isolation, "bwrap_problem", lambda: "no bubblewrap here")
+    resources = {"nbgrader": {"assignment": TASK.folder, "student": "ada"}}
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("x = 1")])
+    monkeypatch.setattr(nbgrader.Judged, "rules_path", str(GRADING))
+    nbgrader.Judged(log=logging.getLogger("course")).preprocess(book, resources)
+    assert "submissions run without isolation (no bubblewrap here)" in caplog.text
+
+
+def test_a_folder_that_holds_something_is_left_alone(tmp_path, capsys):
+    (tmp_path / "notes.txt").write_text("mine")
+    assert main(["--nbgrader", str(tmp_path), "--config", str(GRADING)]) == 1
+    assert "is not empty: name a new folder" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
