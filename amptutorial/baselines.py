@@ -12,7 +12,6 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import svds
 from scipy.special import gammaln
 
-from ._blocks import blocks
 from ._validation import (
     AMPWarning,
     check_choice,
@@ -27,6 +26,7 @@ from ._validation import (
 )
 from .amp import as_operator, check_start
 from .metrics import QuadraticLoss
+from .score import blocks
 from .spectrum import bulk_edge
 from .spectrum import shrink as shrink_singular_values
 

@@ -1,8 +1,8 @@
 """Step one of the two-step estimate: the biases, by counting (`eq:rest`, corrected)."""
 
 import numpy as np
+import scipy.sparse as sp
 
-from ._counts import sums, without_empty
 from ._validation import check_counts
 
 
@@ -30,7 +30,18 @@ def margins(Z):
     >>> margins(np.array([[1, 2], [3, 6]]))
     (array([3., 9.]), array([4., 8.]))
     """
-    return sums(check_counts(Z))
+    Z = check_counts(Z)
+    if sp.issparse(Z):
+        Z = Z.astype(np.float64, copy=False)
+    with np.errstate(over="ignore"):
+        rows, columns = (Z.sum(axis=k, dtype=np.float64) for k in (1, 0))
+        total = rows.sum()
+    if not np.isfinite(total):
+        raise ValueError(
+            "the counts add up to more than a float64 can hold: divide them all by the "
+            "same number"
+        )
+    return rows, columns
 
 
 def estimate_bias(Z):
@@ -113,4 +124,8 @@ def drop_empty(Z):
     >>> drop_empty(np.array([[0, 0, 0], [1, 0, 2]]))
     (array([[1, 2]]), array([1]), array([0, 2]))
     """
-    return without_empty(check_counts(Z))
+    Z = check_counts(Z)
+    rows, columns = (np.flatnonzero(margin > 0) for margin in margins(Z))
+    if not rows.size:
+        raise ValueError("Z has no counts at all")
+    return Z[rows][:, columns], rows, columns

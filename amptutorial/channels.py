@@ -21,7 +21,7 @@ import scipy.stats
 from scipy.optimize import brentq
 from scipy.special import digamma, exprel
 
-from ._counts import sums
+from .bias import margins
 
 LEAST_DISPERSION = 1e-6  # of counts that vary no more than Poisson counts
 
@@ -125,7 +125,7 @@ class Bursts(Channel):
         Z : csr_array (m, n)
             Counts without empty rows or columns.
         """
-        rows, columns = sums(Z)
+        rows, columns = margins(Z)
         i, j = Z.tocoo().coords
         mean = rows[i] * columns[j] / rows.sum()
 

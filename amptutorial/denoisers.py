@@ -11,7 +11,6 @@ from numbers import Real
 
 import numpy as np
 
-from ._blocks import blocks
 from ._validation import (
     check_covariance,
     check_matrix,
@@ -22,6 +21,7 @@ from ._validation import (
     quiet,
 )
 from .lasso_rows import lasso_mean_jacobian, solve_lasso_rows
+from .score import blocks
 
 
 class Denoiser(ABC):

@@ -3,9 +3,7 @@
 import inspect
 import warnings
 from dataclasses import replace
-from itertools import islice
 from numbers import Integral
-from types import SimpleNamespace
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,7 +15,6 @@ from sklearn.base import (
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
-from ._counts import sums, without_empty
 from ._validation import (
     AMPWarning,
     check_choice,
@@ -27,28 +24,26 @@ from ._validation import (
     quiet,
     refuse_masked,
 )
-from .bias import bias_of_margins
+from .bias import bias_of_margins, drop_empty
 from .channels import CHANNELS, WithGaps
 from .denoisers import GaussianPosterior, Lasso, Ridge, as_pair
+from .heldout import Chosen
 from .poisson import biases_of_margins, margin_biases
 from .reexpansion import (
     balanced_sides,
-    columns_of,
-    expected_bursts,
-    iterated_sides,
-    leading_directions,
     new_side,
+    next_sides,
     posterior_covariances,
     prior_covariance,
-    same_pairs,
-    settle_rows,
+    sample_of,
     starting_sides,
 )
-from .stopping import VALIDATION, best_iterate, is_crowded, set_aside
+from .sampling import Sampler
+from .table import VALIDATION, Table
 
 AUTOMATIC = ("counts", "damped")
 REFINEMENTS = 5  # iterations with all counts, from the best estimate on
-# times the usual size of samples: while an estimate moves their errors average out
+# sample-size multipliers of the phases: while an estimate moves, errors average out
 MOVING, REFINING, SETTLING = 0.5, 1.5, 2
 
 LIBRARIES = "amptutorial.", "sklearn."  # whose lines no warning is about
@@ -59,24 +54,6 @@ DENOISERS = {
     "ridge": lambda variance: Ridge(1 / variance),
     "lasso": lambda variance: Lasso(np.sqrt(2 / variance)),  # of a Laplace prior
 }
-
-
-def rare_bursts(Z, channel):
-    """Return the bursts expected where they are rare, whatever the estimate."""
-    return same_pairs(Z, channel.bursts(Z.data, np.zeros(Z.nnz)))
-
-
-# what a fit does with the counts themselves; `amptutorial.cluster.embedding` has the
-# same functions for counts that are elsewhere
-IN_PROCESS = SimpleNamespace(
-    set_aside=set_aside,
-    rare_bursts=rare_bursts,
-    expected_bursts=expected_bursts,
-    leading_directions=leading_directions,
-    iterated_sides=iterated_sides,
-    best_iterate=best_iterate,
-    settle_rows=settle_rows,
-)
 
 
 class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -215,37 +192,36 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self._check_parameters()
         Z = self._check_counts(X, reset=True)
         shape = Z.shape
-        Z, row_index, column_index = without_empty(Z)
-        self._check_size(Z, shape)
-        best = self._fit(Z, row_index, column_index, shape, IN_PROCESS)
+        Z, row_index, column_index = drop_empty(Z)
+        best = self._fit(Table(Z), row_index, column_index, shape)
         self._warn_of_doubts(best)
         return self
 
-    def _fit(self, Z, row_index, column_index, shape, on):
-        """Fit to a table without empty rows or columns; return the best iterate.
-
-        `on` says who does the work that grows with the counts: see `IN_PROCESS`.
-        """
+    def _fit(self, table, row_index, column_index, shape):
+        """Fit to a table without empty rows or columns; return the best iterate."""
+        margins = table.margins()
+        self._check_size(table.shape, margins[0].sum(), shape)
         m, rng = len(row_index), self._generator()
-        best, self._channel, rows, columns = self._choose(Z, rng, on)
+        best, self._channel, rows, columns = self._choose(table, margins, rng)
         if best.k:
-            given = rows, columns, m, self._channel, rng, REFINING
-            iterates = on.iterated_sides(Z, *given)
-            *_, (rows, columns) = islice(iterates, REFINEMENTS)
+            rows, columns = self._refined(table, rows, columns, rng)
         rows, columns = balanced_sides(rows, columns)
-        N = on.expected_bursts(Z, self._channel, rows, columns, m)
-        sample = columns_of(columns, rows, m, rng, SETTLING)
-        r_v = margin_biases(N.sum(axis=0), columns.X, sample)
+        settling = Sampler(rng, SETTLING)
+        bursts = table.bursts(self._channel, rows, columns, m)
+        sample = sample_of(columns, rows, m, settling)
+        r_v = margin_biases(bursts.margins()[1], columns.X, sample)
         self._columns = replace(columns, X=columns.X.astype(np.float64), bias=r_v)
-        self._sample = columns_of(rows, self._columns, m, rng, SETTLING)
-        rows = self._settled(Z, rows, m, self._sample, on)
+        self._sample = sample_of(rows, self._columns, m, settling)
+        given = self._columns, m, self._channel, self._sample
+        rows = table.settled(rows, *given)
         self._rows = replace(rows, X=rows.X.astype(np.float64))
-        r_u, r_v = biases_of_margins(*sums(Z), rows.X, self._columns.X, rng=rng)
+        sampler = Sampler(rng)
+        r_u, r_v = biases_of_margins(*margins, rows.X, self._columns.X, sampler=sampler)
 
         self.heldout_gain_, self.heldout_error_ = best.gain, best.error
         self.n_iter_ = best.k
         self._row_index, self._column_index = row_index, column_index
-        self._mean_row = on.rare_bursts(Z, self._channel).sum() / m
+        self._mean_row = table.rare(self._channel).total() / m
         # sqrt(m) in the model counts all rows, in the fit those with counts
         self._unit = (shape[0] / m) ** 0.25
         self.embedding_ = _spread(self._unit * rows.X, row_index, shape[0])
@@ -275,17 +251,18 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             counts, more components than structure) the two may differ by more.
         """
         check_is_fitted(self)
-        Z = self._check_counts(X, reset=False)[:, self._column_index]
-        totals = rare_bursts(Z, self._channel).sum(axis=1)
+        table = Table(self._check_counts(X, reset=False)[:, self._column_index])
+        totals = table.rare(self._channel).totals
         some = np.flatnonzero(totals)
-        U = np.zeros((Z.shape[0], len(self.components_)))
+        U = np.zeros((len(totals), len(self.components_)))
         if some.size:
             rows = new_side(U[some], totals[some] / self._mean_row, self._rows.denoiser)
             m = len(self.embedding_) / self._unit**4  # of the rows with counts
             sample = self._sample.copy()  # what is drawn here stays here
-            rows = self._settled(Z[some], rows, m, sample)
+            given, table = (self._columns, m, self._channel, sample), table[some]
+            rows = table.settled(rows, *given)
             if sample.sampled:  # long rows have larger samples
-                rows = self._settled(Z[some], rows, m, sample)
+                rows = table.settled(rows, *given)
             U[some] = self._unit * rows.X
         return U
 
@@ -380,11 +357,6 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         variances /= len(self.embedding_)
         return np.sqrt(variances, out=variances)
 
-    def _settled(self, Z, rows, m, sample, on=IN_PROCESS):
-        """Return converged rows, given the fitted columns and what sums run over."""
-        given = self._columns, m, self._channel
-        return on.settle_rows(Z, rows, *given, columns=sample)
-
     @property
     def _n_features_out(self):
         return len(self.components_)
@@ -416,8 +388,7 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         check_non_negative(Z, "AMPEmbedding (counts are at least zero)")
         return sp.csr_array(check_counts(Z))
 
-    def _check_size(self, Z, shape):
-        kept, total = Z.shape, Z.sum()
+    def _check_size(self, kept, total, shape):
         if total < 1:
             raise ValueError(
                 f"the counts add up to {total:.1e}, less than one count: pass numbers "
@@ -447,39 +418,33 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         seed = check_random_state(self.random_state).randint(2**31)
         return np.random.default_rng(seed)
 
-    def _choose(self, Z, rng, on):
+    def _choose(self, table, margins, rng):
         """Return the best iterate of all channels asked for, its channel and sides.
 
         All of them start alike and are judged by the same hidden pairs.
         """
-        seen, held_out = on.set_aside(Z, rng)
+        seen, held_out = table.hide(rng)
         seed = int(rng.integers(2**31))
         names = AUTOMATIC if self.channel == "auto" else (self.channel,)
-        if Z.max() <= 1:  # without repetitions they are the same
+        if table.largest() <= 1:  # without repetitions they are the same
             names = names[:1]
-        found = [
-            self._iterate_until_best(
-                Z,
-                seen,
-                held_out,
-                CHANNELS[name].refit(Z),
-                np.random.default_rng(seed),
-                on,
-            )
-            for name in names
-        ]
+        found = []
+        for name in names:
+            channel = table.dispersed(CHANNELS[name])
+            rng = np.random.default_rng(seed)
+            found.append(self._until_best(table, seen, held_out, channel, rng))
         best = max(range(len(names)), key=lambda k: found[k][0].gain)
         self.channel_ = names[best]
         return found[best]
 
-    def _iterate_until_best(self, Z, seen, held_out, channel, rng, on):
+    def _until_best(self, table, seen, held_out, channel, rng):
         """Return the best iterate, the channel, and the sides to go on from."""
-        m, d = Z.shape[0], self.n_components
-        r_u, r_v = bias_of_margins(*sums(on.rare_bursts(Z, channel)))
-        gaps = WithGaps(channel) if is_crowded(Z) else channel
+        m, d = table.shape[0], self.n_components
+        r_u, r_v = bias_of_margins(*table.rare(channel).margins())
+        gaps = WithGaps(channel) if table.crowded else channel
         nothing = [new_side(np.zeros((len(r), d)), r, None) for r in (r_u, r_v)]
-        N = on.expected_bursts(seen, gaps, *nothing, m)
-        V, variance = on.leading_directions(N, d, rng)
+        bursts = seen.bursts(gaps, *nothing, m)
+        V, variance = bursts.leading_directions(d, rng)
         # of the entries of U and V, such that M_ij has the variance found
         variance = np.sqrt(variance * m / d)
         if self.init == "random":
@@ -489,10 +454,17 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             denoiser = DENOISERS[denoiser](variance)
         rows, columns = starting_sides(r_u, r_v, denoiser, V, variance)
 
+        moving, judging = Sampler(rng, MOVING), Sampler(rng)
+
+        def step(rows, columns, ahead, best):
+            bursts = seen.bursts(gaps, rows, columns, m)
+            sides = next_sides(bursts, rows, columns, ahead, m, moving)
+            last = best.judge(*sides[:2], held_out, judging)
+            return (*sides, best), last
+
         fewer = replace(columns, r=(1 - VALIDATION) * r_v)
-        iterates = on.iterated_sides(seen, rows, fewer, m, gaps, rng, MOVING)
-        some = islice(iterates, self.n_iter)
-        best = on.best_iterate(some, held_out, self.tol, rng)
+        start = rows, fewer, None, Chosen(held_out, self.tol)
+        *_, best = table.repeat(step, start, self.n_iter, rng)
         if best.k:
             rows, columns = best.sides
             columns = replace(columns, r=r_v)
@@ -500,8 +472,18 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             columns = replace(columns, X=np.zeros_like(columns.X))
         return best, channel, rows, columns
 
+    def _refined(self, table, rows, columns, rng):
+        """Return both sides after some iterations with all counts."""
+        m, channel, sampler = table.shape[0], self._channel, Sampler(rng, REFINING)
+
+        def step(rows, columns, ahead):
+            bursts = table.bursts(channel, rows, columns, m)
+            return next_sides(bursts, rows, columns, ahead, m, sampler), False
+
+        return table.repeat(step, (rows, columns, None), REFINEMENTS, rng)[:2]
+
     def _warn_of_doubts(self, best):
-        if best.improving:
+        if best.patience.progress:
             _warn(f"still improving after n_iter={self.n_iter} iterations: allow more")
         if not best.k:
             _warn(

@@ -4,23 +4,29 @@ Which counts are set aside decides what is judged. `split_counts` sends every co
 own way, which is right for Poisson counts. In text a word that occurs once tends to
 occur again in the same document, for reasons that no embedding knows: there
 `split_pairs` hides pairs of a row and a column whole.
+
+By hidden pairs a fit chooses its iterate (`Chosen`), and knows when to stop
+(`Patience`).
 """
 
 from dataclasses import dataclass
+from math import sqrt
 
 import numpy as np
 import scipy.sparse as sp
 
-from . import _counts
-from ._counts import sums, without_empty
 from ._validation import (
     check_counts,
     check_embedding,
+    check_finite,
     check_positive,
     check_rates,
     check_rng,
 )
-from .poisson import products_of_pairs, tilted_means
+from .bias import drop_empty, margins
+from .poisson import exact, fit_margins, products_of_pairs, tilted_means
+
+AT_LEAST = 10  # iterations that AMP gets before it may be stopped
 
 
 def split_counts(Z, fraction, rng):
@@ -56,7 +62,17 @@ def split_counts(Z, fraction, rng):
     array([[3., 0.],
            [1., 6.]])
     """
-    return _counts.split(*_checked_split(Z, fraction, rng))
+    Z, fraction, rng = _checked_split(Z, fraction, rng)
+    whole = np.floor(Z.data)
+    if whole.max(initial=0) >= 2**63:
+        raise ValueError(
+            f"Z holds counts of up to {whole.max():.1e}: only counts below 2^63 can be "
+            "split at random; divide Z by a constant"
+        )
+    taken = rng.binomial(whole.astype(np.int64), fraction)
+    rest = (Z.data - whole) * (rng.random(len(whole)) < fraction)
+    taken = taken + rest
+    return tuple(_with_values(Z, counts) for counts in (Z.data - taken, taken))
 
 
 def split_pairs(Z, fraction, rng):
@@ -99,14 +115,23 @@ def split_pairs(Z, fraction, rng):
            [0., 0.]]), array([[0., 0.],
            [1., 6.]]))
     """
-    return _counts.split_pairs(*_checked_split(Z, fraction, rng))
+    Z, fraction, rng = _checked_split(Z, fraction, rng)
+    hidden = rng.random(Z.nnz) < fraction
+    return tuple(_with_values(Z, Z.data * some) for some in (~hidden, hidden))
 
 
 def _checked_split(Z, fraction, rng):
     Z, rng = check_counts(Z), check_rng(rng)
     if check_positive(fraction, "fraction") >= 1:
         raise ValueError(f"fraction must be between 0 and 1, got {fraction}")
-    return Z, fraction, rng
+    return sp.csr_array(Z, dtype=np.float64), fraction, rng
+
+
+def _with_values(Z, values):
+    """Return a csr_array with the pairs of `Z` and these values; zeros are left out."""
+    X = sp.csr_array((values, Z.indices.copy(), Z.indptr.copy()), shape=Z.shape)
+    X.eliminate_zeros()
+    return X
 
 
 def hold_out(Z, fraction, rng, split=split_pairs):
@@ -143,7 +168,7 @@ def hold_out(Z, fraction, rng, split=split_pairs):
         raise ValueError(
             "no counts are kept: there are too few, or fraction is too large"
         )
-    kept, rows, columns = without_empty(kept)
+    kept, rows, columns = drop_empty(kept)
     return kept, held_out[rows][:, columns], rows, columns
 
 
@@ -171,21 +196,15 @@ class HeldOut:
     columns: np.ndarray
 
     @classmethod
-    def of(cls, kept, held_out):
-        """Return the `HeldOut` of counts (m, n) that have been checked.
+    def of(cls, rows, columns, held_out):
+        """Return the `HeldOut`, given the row and column sums of what was kept.
 
         Examples
         --------
-        >>> kept, held_out = np.array([[4, 2], [0, 0]]), np.array([[0, 1], [3, 0]])
-        >>> pairs = HeldOut.of(kept, held_out)
-        >>> pairs.z, pairs.rows, pairs.columns
-        (array([1.]), array([6., 0.]), array([4., 2.]))
+        >>> rows, columns = np.array([6.0, 0.0]), np.array([4.0, 2.0])
+        >>> HeldOut.of(rows, columns, np.array([[0, 1], [3, 0]])).z
+        array([1.])
         """
-        return cls.of_sums(*sums(kept), held_out)
-
-    @classmethod
-    def of_sums(cls, rows, columns, held_out):
-        """Return the `HeldOut`, given the row and column sums of what was kept."""
         held_out = sp.coo_array(held_out, dtype=np.float64)
         i, j = held_out.coords
         seen = (rows[i] > 0) & (columns[j] > 0) & (held_out.data > 0)
@@ -231,8 +250,7 @@ class HeldOut:
 
         Examples
         --------
-        >>> kept, held_out = np.ones((2, 2)), np.array([[1, 3], [0, 0]])
-        >>> pairs = HeldOut.of(kept, held_out)
+        >>> pairs = HeldOut.of(np.ones(2), np.ones(2), np.array([[1, 3], [0, 0]]))
         >>> values = np.array([0.0, 1.0])
         >>> pairs.mean(values), round(pairs.standard_error(values), 3)
         (0.75, 0.265)
@@ -287,7 +305,7 @@ def held_out_pairs(kept, held_out):
             f"kept and held_out must have the same shape, got {kept.shape} and "
             f"{held_out.shape}"
         )
-    pairs = HeldOut.of(kept, held_out)
+    pairs = HeldOut.of(*margins(kept), held_out)
     if not pairs.rows.any():
         raise ValueError("kept has no counts at all")
     return pairs
@@ -345,3 +363,103 @@ def heldout_gain(kept, held_out, U, V, r_u, r_v):
         rates = np.exp(log_sums + np.log(r_u[some]) - np.log(pairs.rows.sum()))
         excess = rates.sum() - 1
     return float(pairs.mean(log_ratios) - excess)
+
+
+class Patience:
+    """When to stop: after an iteration without progress, but not in the first ten.
+
+    An iteration makes progress if it lowers the held-out cross-entropy, entropy - gain,
+    below the lowest so far by more than the fraction `tol` of it.
+
+    Parameters
+    ----------
+    entropy : float
+        The held-out cross-entropy of independence, in nats per count.
+    tol : float
+
+    Attributes
+    ----------
+    k : int
+        The number of iterations so far.
+    highest : float
+        The highest gain so far.
+    progress : bool
+        Whether the last iteration made progress.
+
+    Examples
+    --------
+    >>> patience = Patience(entropy=5.0, tol=0.01)
+    >>> for gain in [1.0, 1.5, 1.51]:
+    ...     patience.record(gain)
+    >>> patience.k, patience.progress, patience.exhausted
+    (3, False, False)
+    """
+
+    def __init__(self, entropy, tol):
+        self.entropy, self.tol = entropy, tol
+        self.k, self.highest, self.progress = 0, -np.inf, False
+
+    def record(self, gain):
+        """Count one more iteration, with this held-out gain."""
+        self.k += 1
+        self.progress = gain > self.highest + self.tol * (self.entropy - gain)
+        self.highest = max(self.highest, gain)
+
+    @property
+    def exhausted(self):
+        """Whether to stop."""
+        return self.k >= AT_LEAST and not self.progress
+
+
+class Chosen:
+    """The iterate that predicts hidden pairs best, of all that have been judged.
+
+    Parameters
+    ----------
+    held_out : HeldOut
+        The hidden pairs, and the margins of the counts that were seen.
+    tol : float
+        For `Patience`, which says when to stop.
+
+    Attributes
+    ----------
+    patience : Patience
+        Which has counted the iterates judged so far.
+    r_v : array (n,)
+        Biases of the columns, refitted to the last iterate.
+    sides : pair of Side, or None
+        None if no iterate beats independence.
+    gain : float
+        In nats per held-out count; zero for independence.
+    error : float
+        The two-way standard error of the gain.
+    k : int
+        The number of the iterate, from 1 on; 0 for independence.
+    """
+
+    sides, gain, error, k = None, 0.0, 0.0, 0
+
+    def __init__(self, held_out, tol):
+        self.patience = Patience(held_out.entropy(), tol)
+        self.r_v = held_out.columns
+
+    def judge(self, rows, columns, held_out, sampler=exact):
+        """Judge one more iterate, two `Side`; return whether it is the last.
+
+        The biases are refitted to the counts seen, whatever the embedding is fitted to.
+
+        Raises
+        ------
+        FloatingPointError
+            If the gain is not finite.
+        """
+        margins, W = (held_out.rows, held_out.columns), columns.X / sqrt(len(rows.X))
+        r_u, self.r_v = fit_margins(*margins, rows.X, W, self.r_v, sampler)
+        log_ratios = held_out.log_ratios(rows.X, columns.X, r_u, self.r_v)
+        gain = held_out.mean(log_ratios)
+        check_finite(heldout_gain=gain)
+        self.patience.record(gain)
+        if gain > self.gain:
+            self.sides, self.gain, self.k = (rows, columns), gain, self.patience.k
+            self.error = held_out.standard_error(log_ratios)
+        return self.patience.exhausted

@@ -17,7 +17,7 @@ accumulates on the way.
 
 import numpy as np
 
-from ._blocks import blocks
+from .score import blocks
 
 _SWEEPS = 20  # of coordinate descent: cheap beside one round of solves
 # a walk takes a few; this many means that round-off leads it in circles

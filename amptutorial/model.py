@@ -3,7 +3,6 @@
 import numpy as np
 import scipy.sparse as sp
 
-from ._blocks import blocks
 from ._validation import (
     check_factors,
     check_integer,
@@ -14,6 +13,7 @@ from ._validation import (
     check_values,
 )
 from .laws import GaussianRows, ShiftedExponential
+from .score import blocks
 
 # sparse sampling holds two (PROPOSALS_AT_ONCE, d) arrays, whatever m and n
 PROPOSALS_AT_ONCE = 2**20

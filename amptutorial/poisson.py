@@ -6,6 +6,9 @@ W = V / sqrt(m), and form its exponential for a block of rows at a time, on all 
 never as an m x n array. They serve the rows as they stand, and the columns with the
 roles of U and W exchanged.
 
+`AllColumns` says over which columns the sums of rows run: over all of them. Those of
+`amptutorial.sampling.ColumnSample` run over samples.
+
 `refit_biases` checks its arguments. The other functions are called in every iteration,
 and take arrays as they are.
 """
@@ -16,15 +19,13 @@ import numpy as np
 from joblib import cpu_count
 from threadpoolctl import ThreadpoolController
 
-from ._blocks import blocks
-from ._validation import check_embedding, check_integer, check_positive, check_rng
+from ._validation import check_embedding, check_integer, check_positive
 from .bias import margins
-from .sampling import ALL_UP_TO, apply, columns_for
+from .score import blocks
 
 BLAS = ThreadpoolController().select(user_api="blas")
 BLOCK_ENTRIES = 2**19  # of the m x n matrix in memory at once, per thread
 SAMPLED_TOL = 0.01  # sampled sums differ by about as much
-ROWS_AT_ONCE = 2**12  # bounds the memory for their own columns
 PAIRS_AT_ONCE = 2**14  # whose embeddings stay near the processor
 
 
@@ -140,13 +141,15 @@ def tilted_covariances(U, W, r_v):
     return sums, covariances
 
 
-def largest_changes(step, W):
+def largest_changes(step, W, beyond=0.0):
     """Return max_j |step_i . w_j| for every i: how far a step of row i changes M.
 
     Parameters
     ----------
     step, W : arrays (m, d), (n, d)
         The steps of the rows of U, and W.
+    beyond : float
+        Where an upper bound is within it, the bound is returned: it costs less.
 
     Returns
     -------
@@ -154,16 +157,22 @@ def largest_changes(step, W):
 
     Examples
     --------
-    >>> largest_changes(np.array([[3.0]]), np.array([[1.0], [-2.0]]))
-    array([6.])
+    >>> step, W = np.array([[0.5, 0.0], [3.0, 0.0]]), np.array([[0.0, 1.0], [0.1, 0.0]])
+    >>> largest_changes(step, W), largest_changes(step, W, beyond=1.0)
+    (array([0.05, 0.3 ]), array([0.5, 0.3]))
     """
-    W = W.astype(step.dtype)
+    with np.errstate(over="ignore"):  # an infinite bound is far, and not kept
+        bound = np.linalg.norm(step, axis=1) * np.linalg.norm(W, axis=1).max()
+    far, W = bound > beyond, W.astype(step.dtype)
+    some = step[far]
 
     def block(rows):
-        change = step[rows] @ W.T
+        change = some[rows] @ W.T
         return (np.maximum(change.max(axis=1), -change.min(axis=1)),)
 
-    return _map_blocks(block, len(step), len(W))[0]
+    if far.any():
+        bound[far] = _map_blocks(block, len(some), len(W))[0]
+    return bound
 
 
 def products_of_pairs(U, W, i, j):
@@ -190,81 +199,6 @@ def products_of_pairs(U, W, i, j):
         pairs = U.take(i[some], axis=0), W.take(j[some], axis=0)
         products[some] = np.einsum("kd,kd->k", *pairs)
     return products
-
-
-def own_sums(N, U, W, parts):
-    """Return what sampled sums of each row miss at the columns where it has counts.
-
-    With them added, the terms of these columns are exact where M_ij > 0, but for the
-    lowest powers of M_ij, whose sums over all columns are calibrated. As the sample
-    does not know the counts, the expectation of the sums stays the same.
-
-    Parameters
-    ----------
-    N : csr_array (m, n)
-        Whose stored pairs say where the rows have counts.
-    U, W : arrays (m, d), (n, d)
-        M = U W^T.
-    parts : list of Part
-        The samples of the rows, as from `amptutorial.sampling.Columns.parts`.
-
-    Returns
-    -------
-    sums : array (m,)
-        Of missed_j (exp(x) - 1 - x - x^2 / 2) over the j with a stored N_ij, where x =
-        max(M_ij, 0).
-    moments : array (m, d)
-        Of missed_j (exp(x) - 1 - x) w_j.
-
-    Examples
-    --------
-    >>> import scipy.sparse as sp
-    >>> from amptutorial.sampling import Part
-    >>> N, W = sp.csr_array([[0, 3]]), np.array([[1.0], [2.0]])
-    >>> part = Part(slice(None), W[:1], np.array([5.0]), missed=np.array([-4.0, 1.0]))
-    >>> sums, moments = own_sums(N, np.ones((1, 1)), W, [part])
-    >>> sums.round(2), moments.round(2)  # of e^2 - 5, and of e^2 - 3, where w is 2
-    (array([2.39]), array([[8.78]]))
-    """
-    sums, moments = np.zeros(len(U)), np.zeros(U.shape)
-    for part in parts:
-        if part.missed is None:
-            continue
-        rows = np.arange(len(U))[part.rows]
-        for some in blocks(len(rows), ROWS_AT_ONCE):
-            index = rows[some]
-            own = N[index]
-            i = np.repeat(index, np.diff(own.indptr))
-            x = np.maximum(products_of_pairs(U, W, i, own.indices), 0)
-            missed = part.missed[own.indices]
-            own.data = missed * (np.expm1(x) - x)
-            moments[index] = own @ W
-            own.data -= missed * (x**2 / 2)
-            sums[index] = own.sum(axis=1)
-    return sums, moments
-
-
-def with_own_sums(log_sums, means, own):
-    """Return the results of `tilted_means` with `own_sums` added to the sums.
-
-    Parameters
-    ----------
-    log_sums, means : arrays (m,), (m, d)
-    own : tuple
-        As from `own_sums`.
-
-    Examples
-    --------
-    >>> own = np.array([1.0]), np.array([[2.0]])  # beside a sum of 5, with the mean 1
-    >>> log_sums, means = with_own_sums(np.log([5.0]), np.ones((1, 1)), own)
-    >>> np.exp(log_sums).round(9), means.round(9)
-    (array([6.]), array([[1.16666667]]))
-    """
-    sums, moments = own
-    scale = np.exp(-log_sums.astype(np.float64))
-    grown = 1 + sums * scale
-    means = (means + moments * scale[:, None]) / grown[:, None]
-    return log_sums + np.log(grown), means
 
 
 def log_partition(U, W, r_v):
@@ -295,7 +229,50 @@ def log_partition(U, W, r_v):
     return _map_blocks(block, len(U), len(W))[0].astype(np.float64)
 
 
-def margin_biases(totals, U, columns):
+class AllColumns:
+    """The sums of rows over all columns: `W` (n, d) and the bias factors `r_v` (n,).
+
+    Examples
+    --------
+    >>> AllColumns(np.ones((3, 1)), np.ones(3)).log_partition(np.zeros((2, 1))).round(2)
+    array([1.1, 1.1])
+    """
+
+    sampled, sizes = False, None
+    sample = property(lambda self: self)
+    parts = property(lambda self: [(slice(None), self)])  # one for all rows
+
+    def __init__(self, W, r_v):
+        self.W, self.r_v = W, r_v
+
+    def for_rows(self, *rows):
+        """Return itself: the sums are the same for all rows."""
+        return self
+
+    of_sizes = copy = for_rows
+
+    def own_sums(self, *rows):
+        """Return None: the sums miss nothing where rows have counts."""
+
+    def tilted_means(self, U, own=None):
+        """Return the `tilted_means` of rows `U`."""
+        return tilted_means(U, self.W, self.r_v)
+
+    def log_partition(self, U):
+        """Return the `log_partition` of rows `U`."""
+        return log_partition(U, self.W, self.r_v)
+
+    def reach(self, step, beyond=0.0):
+        """Return the `largest_changes` by steps of rows."""
+        return largest_changes(step, self.W, beyond)
+
+
+def exact(U, weights, W, r_v):
+    """Return what sums of rows `U` run over where nothing is sampled: `AllColumns`."""
+    return AllColumns(W, r_v)
+
+
+def margin_biases(totals, U, sample):
     """Return the biases of the rows with which the rates of row i add up to a total.
 
     Parameters
@@ -303,7 +280,7 @@ def margin_biases(totals, U, columns):
     totals : array (m,)
         What the rates r_u_i r_v_j exp(M_ij) of each row add up to.
     U : array (m, d)
-    columns : Columns
+    sample : AllColumns or amptutorial.sampling.ColumnSample
         The w_j and the r_v_j.
 
     Returns
@@ -318,13 +295,12 @@ def margin_biases(totals, U, columns):
 
     Examples
     --------
-    >>> from amptutorial.sampling import Columns
-    >>> columns = Columns(np.zeros((2, 1)), np.array([1.0, 2.0]))
+    >>> columns = AllColumns(np.zeros((2, 1)), np.array([1.0, 2.0]))
     >>> margin_biases(np.array([6.0]), np.zeros((1, 1)), columns).round(9)
     array([2.])
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        log_sums = apply(log_partition, columns.parts(U, totals), U)
+        log_sums = sample.for_rows(U, totals).log_partition(U)
         biases = totals * np.exp(-log_sums)
     return _finite(biases)
 
@@ -337,7 +313,7 @@ def _finite(biases):
     return biases
 
 
-def fit_margins(rows, columns, U, W, r_v, rng=None):
+def fit_margins(rows, columns, U, W, r_v, sampler=exact):
     """Return biases of rows, then of columns, with which the rates have these margins.
 
     One sweep of iterative proportional fitting. The column sums of the rates are exact,
@@ -349,8 +325,7 @@ def fit_margins(rows, columns, U, W, r_v, rng=None):
         The sums wanted.
     U, W, r_v
         As for `tilted_means`.
-    rng : numpy.random.Generator, optional
-        As for `amptutorial.sampling.Columns`.
+    sampler : exact or amptutorial.sampling.Sampler
 
     Returns
     -------
@@ -361,11 +336,11 @@ def fit_margins(rows, columns, U, W, r_v, rng=None):
     FloatingPointError
         As `margin_biases`.
     """
-    r_u = margin_biases(rows, U, columns_for(U, rows, W, r_v, rng))
-    return r_u, margin_biases(columns, W, columns_for(W, columns, U, r_u, rng))
+    r_u = margin_biases(rows, U, sampler(U, rows, W, r_v))
+    return r_u, margin_biases(columns, W, sampler(W, columns, U, r_u))
 
 
-def refit_biases(Z, U, V, *, n_sweeps=20, tol=1e-6, rng=None):
+def refit_biases(Z, U, V, *, n_sweeps=20, tol=1e-6, sampler=exact):
     """Refit the biases given the embedding, by iterative proportional fitting.
 
     r_u_i = row_i / sum_j r_v_j exp(M_ij), then the same for the columns, in turn: each
@@ -383,9 +358,8 @@ def refit_biases(Z, U, V, *, n_sweeps=20, tol=1e-6, rng=None):
         The largest number of sweeps over rows and columns.
     tol : float
         Stop when a sweep changes the r_v by no more than this fraction of their sum.
-    rng : numpy.random.Generator, optional
-        With it, sums over more than `amptutorial.sampling.ALL_UP_TO` rows or columns
-        are estimated from samples, and `tol` is at least 0.01.
+    sampler : exact or amptutorial.sampling.Sampler
+        Where it samples sums over many rows or columns, `tol` is at least 0.01.
 
     Returns
     -------
@@ -410,19 +384,18 @@ def refit_biases(Z, U, V, *, n_sweeps=20, tol=1e-6, rng=None):
     U, V = check_embedding(U, V, len(rows), len(columns))
     n_sweeps = check_integer(n_sweeps, "n_sweeps", minimum=1)
     tol = check_positive(tol, "tol", zero=True)
-    rng = None if rng is None else check_rng(rng)
-    return biases_of_margins(rows, columns, U, V, n_sweeps, tol, rng)
+    return biases_of_margins(rows, columns, U, V, n_sweeps, tol, sampler)
 
 
-def biases_of_margins(rows, columns, U, V, n_sweeps=20, tol=1e-6, rng=None):
+def biases_of_margins(rows, columns, U, V, n_sweeps=20, tol=1e-6, sampler=exact):
     """Return the biases of `refit_biases`, from the sums of the rows and columns."""
     W, r_v = V / np.sqrt(len(U)), columns
-    if rng is not None and max(len(U), len(V)) > ALL_UP_TO:
+    if sampler is not exact and sampler.samples(max(len(U), len(V))):
         tol = max(tol, SAMPLED_TOL)
     for _ in range(n_sweeps):
-        before, (_, r_v) = r_v, fit_margins(rows, columns, U, W, r_v, rng)
+        before, (_, r_v) = r_v, fit_margins(rows, columns, U, W, r_v, sampler)
         if np.abs(r_v - before).sum() <= tol * r_v.sum():
             break
-    r_u = margin_biases(rows, U, columns_for(U, rows, W, r_v, rng))
+    r_u = margin_biases(rows, U, sampler(U, rows, W, r_v))
     with np.errstate(over="ignore", invalid="ignore"):
         return _finite(r_u / r_u.mean()), _finite(r_v * r_u.mean())

@@ -13,7 +13,7 @@ below the noise.
   so that the sums over the sample of r_v_j, of r_v_j w_j, and of r_v_j w_j w_j^T in the
   leading directions are those over all columns. To second order in M, S_i is exact.
 - Where a row has counts, its terms are not estimated but computed, in the place of
-  those that the sample has there (`amptutorial.poisson.own_sums`). They are few, and
+  those that the sample has there (`_Drawn.own_sums`). They are few, and
   among them are its largest ones.
 - Rows with many counts and long rows have larger samples. The Poisson noise of a row's
   score, T counts, has the covariance T C, with C that of the w_j under their weights; a
@@ -27,42 +27,71 @@ errs. So every half-step draws anew.
 """
 
 import copy
-from typing import NamedTuple
 
 import numpy as np
 
 from ._validation import check_finite
+from .poisson import AllColumns, products_of_pairs
+from .score import blocks
 
 ALL_UP_TO = 8192  # columns: where there are no more, sums run over all of them
 FEWEST = 2000  # columns in a sample
 PER_COUNT = 4  # columns in the sample of a row, for each of its counts
-LONGEST = 6.0  # of a squared length, in units of the rows: exp(6) is long enough
+LONGEST = 6.0  # cap on the exponent of the proposal weights
 UNTILTED = 0.3  # of a column's weight in the draw, whatever its length
 LEADING = 10  # directions whose products are calibrated, if the sample is large enough
 DRAWN_PER_SUM = 5  # how many columns must be drawn for each sum that is calibrated
+ROWS_AT_ONCE = 2**12  # bounds the memory for their own columns
 
 
-class Part(NamedTuple):
-    """Some rows, and the columns that their sums run over.
+class Sampler:
+    """Draws what sums run over: a `ColumnSample` where there are many columns.
 
-    Attributes
+    Parameters
     ----------
-    rows : slice or array of int
-    W, r_v : arrays (K, d), (K,)
-        The columns and their weights.
-    missed : array (n,), or None
-        r_v_j less the weight of column j in the sample, for all columns; None if sums
-        run over all of them.
+    rng : numpy.random.Generator
+    times : float
+        How many times the usual size samples have.
+
+    Examples
+    --------
+    >>> sampler = Sampler(np.random.default_rng(0))
+    >>> sampler(np.ones((2, 1)), np.ones(2), np.eye(1), np.ones(1)).sampled
+    False
+    >>> sampler(np.ones((2, 1)), np.ones(2), np.ones((9000, 1)), np.ones(9000)).sampled
+    True
     """
 
-    rows: slice | np.ndarray
-    W: np.ndarray
-    r_v: np.ndarray
-    missed: np.ndarray | None = None
+    def __init__(self, rng, times=1):
+        self.rng, self.times = rng, times
+
+    def samples(self, n):
+        """Return whether sums over n columns are sampled."""
+        return n > ALL_UP_TO
+
+    def __call__(self, U, weights, W, r_v):
+        """Return what sums of rows `U` (m, d) run over, which count with these weights.
+
+        Raises
+        ------
+        FloatingPointError
+            If sums are to be sampled, and the squares of `U` overflow.
+        """
+        if not self.samples(len(W)):
+            return AllColumns(W, r_v)
+        share = (weights / weights.sum())[:, None]
+        with np.errstate(over="ignore", invalid="ignore"):
+            second_moment = (U * share).T @ U
+        check_finite(second_moment=second_moment)
+        seed = int(self.rng.integers(2**63))
+        return ColumnSample(W, r_v, second_moment, seed, self.times)
 
 
-class Columns:
-    """The columns that the sums of rows run over: all of them, or samples.
+class ColumnSample:
+    """Samples of the columns, one of each size that rows ask for.
+
+    A sample of each size has a seed of its own: which columns it holds does not depend
+    on what was asked before.
 
     Parameters
     ----------
@@ -70,33 +99,20 @@ class Columns:
         M = U W^T.
     r_v : array (n,)
         Bias factors of the columns.
-    second_moment : array (d, d), optional
+    second_moment : array (d, d)
         The mean of u u^T over the counts. Columns that are long in its units are drawn
         first.
-    rng : numpy.random.Generator, optional
-        Without it, sums run over all columns. With it, a sample of each size has a seed
-        of its own: which columns it holds does not depend on what was asked before.
+    seed : int
     times : float
         How many times the usual size samples have.
-
-    Examples
-    --------
-    >>> columns = Columns(np.ones((3, 1)), np.ones(3))
-    >>> (part,) = columns.parts(np.ones((5, 1)), np.ones(5))
-    >>> part.rows, part.W.shape
-    (slice(None, None, None), (3, 1))
     """
 
-    def __init__(self, W, r_v, second_moment=None, rng=None, times=1):
-        self.W, self.r_v, self.times = W, r_v, times
-        self.second_moment = second_moment
-        self.seed = None if rng is None else int(rng.integers(2**63))
-        self._drawn = {len(W): (W, r_v, None)}
+    sampled = True
 
-    @property
-    def sampled(self):
-        """Whether sums run over samples."""
-        return self.seed is not None
+    def __init__(self, W, r_v, second_moment, seed, times=1):
+        self.W, self.r_v, self.times = W, r_v, times
+        self.second_moment, self.seed = second_moment, seed
+        self._drawn = {len(W): AllColumns(W, r_v)}
 
     def copy(self):
         """Return a copy that keeps to itself what is drawn for it from now on."""
@@ -104,27 +120,19 @@ class Columns:
         other._drawn = dict(self._drawn)
         return other
 
-    def parts(self, U, totals):
-        """Return which rows use which columns: a list of `Part`.
-
-        Parameters
-        ----------
-        U : array (m, d)
-        totals : array (m,)
-            The counts of the rows.
-        """
-        if not self.sampled:
-            return [Part(slice(None), self.W, self.r_v)]
+    def for_rows(self, U, totals):
+        """Return the sums for rows `U` (m, d) with so many counts: `RowSums`."""
         sizes = self.times * sample_sizes(U, totals, self.W, self.r_v)
         largest = len(self.W) / 2  # beyond it, a sample does not pay
-        sizes = np.where(sizes > largest, len(self.W), sizes).astype(int)
-        # without rows there is one part too, for `apply`
+        return self.of_sizes(np.where(sizes > largest, len(self.W), sizes).astype(int))
+
+    def of_sizes(self, sizes):
+        """Return the sums for rows with samples of these sizes (m,): `RowSums`."""
+        # without rows there is one part too
         different = np.unique(sizes) if len(sizes) else [len(self.W)]
         self._draw([size for size in different if size not in self._drawn])
-        return [
-            Part(np.flatnonzero(sizes == size), *self._drawn[size])
-            for size in different
-        ]
+        parts = [(np.flatnonzero(sizes == k), self._drawn[k]) for k in different]
+        return RowSums(self, sizes, parts)
 
     def _draw(self, sizes):
         """Draw the samples of these sizes, which serve from then on."""
@@ -137,69 +145,111 @@ class Columns:
             rng = np.random.default_rng([self.seed, int(size)])
             drawn = systematic_sample(pi, rng)
             weights = calibrated_weights(Z, self.r_v, pi, drawn)
-            missed = self.r_v.copy()
-            missed[drawn] -= weights
-            self._drawn[size] = self.W[drawn], weights, missed
+            self._drawn[size] = _Drawn(self.W, self.r_v, drawn, weights)
 
 
-def columns_for(U, weights, W, r_v, rng=None, times=1):
-    """Return the `Columns` for rows `U` (m, d), such as they count with these weights.
+class _Drawn(AllColumns):
+    """The sums of rows over one sample of the columns."""
 
-    Sums are sampled if there is a generator, and there are more than `ALL_UP_TO`
-    columns.
+    def __init__(self, W, r_v, drawn, weights):
+        super().__init__(W, r_v)
+        self._sample = AllColumns(W[drawn], weights)
+        self._missed = r_v.copy()  # by the sample, of the bias of each column
+        self._missed[drawn] -= weights
+
+    def own_sums(self, U, N, columns=slice(None)):
+        """Return what the sums miss at columns where rows have counts.
+
+        They are the sums over the j with a stored N_ij of missed_j (exp(x) - 1 - x -
+        x^2 / 2), and of missed_j (exp(x) - 1 - x) w_j, where x = max(M_ij, 0). With
+        them added, the terms of these columns are exact where M_ij > 0, but for the
+        lowest powers of M_ij, whose sums over all columns are calibrated. As the sample
+        does not know the counts, the expectation of the sums stays the same. Those over
+        disjoint sets of columns, which `N` then has alone, add up.
+        """
+        W, missing = self.W[columns], self._missed[columns]
+        sums, moments = _zeros(U)
+        for rows in blocks(len(U), ROWS_AT_ONCE):
+            own = N[rows]
+            i = np.repeat(np.arange(rows.start, rows.stop), np.diff(own.indptr))
+            x = np.maximum(products_of_pairs(U, W, i, own.indices), 0)
+            missed = missing[own.indices]
+            own.data = missed * (np.expm1(x) - x)
+            moments[rows] = own @ W
+            own.data -= missed * (x**2 / 2)
+            sums[rows] = own.sum(axis=1)
+        return sums, moments
+
+    def tilted_means(self, U, own=None):
+        """Return the `tilted_means` over the sample, with own sums added to them."""
+        log_sums, means = self._sample.tilted_means(U)
+        sums, moments = own or _zeros(U)
+        scale = np.exp(-log_sums.astype(np.float64))
+        grown = 1 + sums * scale
+        means = (means + moments * scale[:, None]) / grown[:, None]
+        return log_sums + np.log(grown), means
+
+    def log_partition(self, U):
+        return self._sample.log_partition(U)
+
+    def reach(self, step, beyond=0.0):
+        return self._sample.reach(step, beyond)
+
+
+class RowSums:
+    """The sums of some rows, those of each over the sample of its size.
 
     Parameters
     ----------
-    U : array (m, d)
-    weights : array (m,)
-        Zero or more.
-    W, r_v, rng, times
-        As for `Columns`.
-
-    Raises
-    ------
-    FloatingPointError
-        If sums are to be sampled, and the squares of `U` overflow.
-
-    Examples
-    --------
-    >>> columns_for(np.ones((2, 1)), np.ones(2), np.eye(1), np.ones(1)).sampled
-    False
+    sample : ColumnSample
+    sizes : array of int (m,)
+    parts : list of (array of int, AllColumns)
+        Which rows have which sums.
     """
-    if rng is None or len(W) <= ALL_UP_TO:
-        return Columns(W, r_v)
-    share = (weights / weights.sum())[:, None]
-    with np.errstate(over="ignore", invalid="ignore"):
-        second_moment = (U * share).T @ U
-    check_finite(second_moment=second_moment)
-    return Columns(W, r_v, second_moment, rng, times)
+
+    sampled = True
+
+    def __init__(self, sample, sizes, parts):
+        self.sample, self.sizes, self.parts = sample, sizes, parts
+        self.W = sample.W
+
+    def own_sums(self, U, N, columns=slice(None)):
+        """Return what the sums miss where rows have counts, for `tilted_means`.
+
+        `N` (csr_array) stores the pairs that have counts; where it has but some of the
+        columns, the sums of all add up.
+        """
+
+        def of(part, rows):
+            return part.own_sums(U[rows], N[rows], columns) or _zeros(U[rows])
+
+        return self._in_order(of)
+
+    def tilted_means(self, U, own=None):
+        """Return the `tilted_means` of rows `U`, with their own sums added to them."""
+
+        def of(part, rows):
+            return part.tilted_means(U[rows], own and tuple(each[rows] for each in own))
+
+        return self._in_order(of)
+
+    def log_partition(self, U):
+        """Return the `log_partition` of rows `U`."""
+        return self._in_order(lambda part, rows: (part.log_partition(U[rows]),))[0]
+
+    def reach(self, step, beyond=0.0):
+        """Return the `largest_changes` by steps of rows."""
+        return self._in_order(lambda part, rows: (part.reach(step[rows], beyond),))[0]
+
+    def _in_order(self, function):
+        """Return arrays with all rows in order, from those of each part."""
+        found = [function(part, rows) for rows, part in self.parts]
+        order = np.argsort(np.concatenate([rows for rows, _ in self.parts]))
+        return tuple(np.concatenate(each)[order] for each in zip(*found, strict=True))
 
 
-def apply(function, parts, X):
-    """Return ``function(X, W, r_v)``, each row of `X` with the columns that it uses.
-
-    Parameters
-    ----------
-    function : callable
-        Returns an array with the rows of its first argument, or a tuple of them.
-    parts : list of Part
-    X : array (m, d)
-
-    Examples
-    --------
-    >>> one = Part(np.array([1]), np.array([[1.0]]), np.ones(1))
-    >>> two = Part(np.array([0]), np.array([[2.0]]), np.ones(1))
-    >>> apply(lambda X, W, r_v: X @ W.T, [one, two], np.array([[1.0], [5.0]]))
-    array([[2.],
-           [5.]])
-    """
-    results = [function(X[part.rows], part.W, part.r_v) for part in parts]
-    if len(parts) == 1:
-        return results[0]
-    order = np.argsort(np.concatenate([part.rows for part in parts]))
-    if isinstance(results[0], tuple):
-        return tuple(np.concatenate(some)[order] for some in zip(*results, strict=True))
-    return np.concatenate(results)[order]
+def _zeros(U):
+    return np.zeros(len(U)), np.zeros(U.shape)
 
 
 def sample_sizes(U, totals, W, r_v):

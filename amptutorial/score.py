@@ -5,13 +5,30 @@ import scipy.sparse as sp
 from scipy.linalg import get_blas_funcs
 from scipy.sparse.linalg import LinearOperator
 
-from ._blocks import blocks
 from ._validation import check_counts, check_rates, check_result, quiet
 
 # Rows of a tall matrix that fit into a cache. There a product with a CSC array, which
 # adds to another row each time, is the faster one; beyond it, waiting for memory
 # decides, and a CSR array finishes one row after another.
 CACHED = 2**15
+
+
+def blocks(n, size):
+    """Yield slices of at most `size` rows, and of at least one, that cover `n` rows.
+
+    `sklearn.utils.gen_batches` does the same, but importing scikit-learn takes longer
+    than importing everything else that the algorithm needs.
+
+    Examples
+    --------
+    >>> list(blocks(5, 2))
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    >>> list(blocks(2, 0))
+    [slice(0, 1, None), slice(1, 2, None)]
+    """
+    size = max(1, size)
+    for start in range(0, n, size):
+        yield slice(start, min(start + size, n))
 
 
 class FisherScore(LinearOperator):

@@ -80,7 +80,7 @@ CASES = {
     "overlaps": "theta:T m:I3 n:I4",
     "random_start": "n:I3 d:I2 rng:G",
     "rate_coordinates": "U:Amd V:And r_u:Rm r_v:Rn",
-    "refit_biases": "Z:Zmn U:Amd V:And n_sweeps:I3 tol:N0.01 rng:G",
+    "refit_biases": "Z:Zmn U:Amd V:And n_sweeps:I3 tol:N0.01",
     "row_errors": "X:Amd X_hat:Amd",
     "scaled_rows": "d:I2 rows_u:L rows_v:L bias_u:L bias_v:L",
     "shrink": "sigma:T m:I3 n:I4",

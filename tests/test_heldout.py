@@ -13,6 +13,7 @@ from amptutorial import poisson
 from amptutorial.bias import drop_empty
 from amptutorial.heldout import (
     HeldOut,
+    held_out_pairs,
     heldout_gain,
     hold_out,
     split_counts,
@@ -175,10 +176,11 @@ def test_log_ratios_are_those_of_the_rates_and_of_independence(example, monkeypa
     independent = np.outer(kept.sum(axis=1), kept.sum(axis=0)) / kept.sum()
     for size in (poisson.PAIRS_AT_ONCE, 7):  # a block more or less makes no difference
         monkeypatch.setattr(poisson, "PAIRS_AT_ONCE", size)
-        pairs = HeldOut.of(kept, held_out)
-        log_ratios = pairs.log_ratios(U, V, r_u, r_v)
+        pairs = held_out_pairs(kept, held_out)
         assert np.array_equal(pairs.z, held_out[i, j])
-        assert np.allclose(log_ratios, np.log(rates[i, j] / independent[i, j]), rtol=1e-12, atol=1e-14)
+        assert np.allclose(
+            pairs.log_ratios(U, V, r_u, r_v), np.log(rates[i, j] / independent[i, j]), rtol=1e-12, atol=1e-14
+        )
 
 
 FORMS = [pd.DataFrame, np.ndarray.tolist, sp.csr_array, sp.csc_matrix, sp.coo_array, sp.lil_array]
@@ -189,6 +191,7 @@ def test_every_form_of_the_counts_is_judged_alike(example, make):
     kept, held_out, *model = example
     expected = heldout_gain(*example)
     assert heldout_gain(make(kept), make(held_out), *model) == pytest.approx(expected, rel=1e-12)
+    assert held_out_pairs(make(kept), make(held_out)).entropy() == held_out_pairs(kept, held_out).entropy()
     for a, b in zip(refit_biases(make(kept), *model[:2]), model[2:], strict=True):
         assert np.allclose(a, b, rtol=1e-12)
 
@@ -258,13 +261,13 @@ def test_rates_that_overflow_are_an_error_and_rates_of_zero_gain_minus_infinity(
 
 def test_without_held_out_counts_every_mean_is_zero(example):
     kept, held_out, U, V, r_u, r_v = example
-    assert HeldOut.of(kept, 0 * held_out).mean(np.zeros(0)) == 0
-    assert HeldOut.of(kept, 0 * held_out).entropy() == 0
+    pairs = held_out_pairs(kept, 0 * held_out)
+    assert pairs.mean(np.zeros(0)) == 0 and pairs.entropy() == 0
     assert heldout_gain(kept, 0 * held_out, U, V, r_u, r_v) == pytest.approx(0, abs=1e-6)  # the tolerance of the refit
 
 
 def test_a_mean_is_one_over_counts_even_if_they_are_less_than_one():
-    pairs = HeldOut.of(np.ones((1, 2)), np.array([[0.1, 0.3]]))
+    pairs = HeldOut.of(np.ones(1), np.ones(2), np.array([[0.1, 0.3]]))
     assert pairs.mean(np.array([1.0, 2.0])) == pytest.approx(0.7 / 0.4)
 
 
@@ -273,7 +276,7 @@ def test_the_entropy_bounds_the_gain():
     Z = np.kron(np.eye(2), np.full((2, 2), 5))
     signs = 6 * np.array([[1.0], [1.0], [-1.0], [-1.0]])
     gain = heldout_gain(Z, Z, signs, signs, *refit_biases(Z, signs, signs))
-    assert np.isclose(HeldOut.of(Z, Z).entropy(), np.log(4))
+    assert np.isclose(held_out_pairs(Z, Z).entropy(), np.log(4))
     assert np.isclose(gain, np.log(2), atol=2 * np.exp(-2 * 36 / np.sqrt(4)))
 
 
@@ -328,6 +331,6 @@ def test_the_standard_error_covers_what_rows_and_columns_share(rng):
 
 def test_the_standard_error_weighs_pairs_by_their_counts():
     """By hand: mean 0.75, deviations -0.25 * (-0.75), 0.75 * 0.25 in one row; two columns."""
-    pairs = HeldOut.of(np.ones((2, 2)), np.array([[1, 3], [0, 0]]))
+    pairs = HeldOut.of(np.ones(2), np.ones(2), np.array([[1, 3], [0, 0]]))
     a, b = 0.25 * -0.75, 0.75 * 0.25
     assert pairs.standard_error(np.array([0.0, 1.0])) == pytest.approx(np.sqrt(max((a + b) ** 2, a**2 + b**2)))

@@ -8,7 +8,7 @@ from scipy import stats
 from scipy.special import digamma
 
 from amptutorial.bias import drop_empty, estimate_bias
-from amptutorial.heldout import HeldOut, heldout_gain, split_counts
+from amptutorial.heldout import held_out_pairs, heldout_gain, split_counts
 from amptutorial.paper import minimisers, rates, topic_models
 from amptutorial.paper import rivals as methods
 from amptutorial.paper.minimisers import lbfgs_path, sampled_factors
@@ -281,7 +281,7 @@ def test_the_gain_is_the_mean_of_the_log_ratios(rng):
     """Rates that are too large everywhere are seen in every log-ratio."""
     kept, held_out, U, V = kept_and_held_out(rng)
     r_u, r_v = refit_biases(kept, U, V)
-    pairs = HeldOut.of(kept, held_out)
+    pairs = held_out_pairs(kept, held_out)
     right, doubled = (Exponential(U, V, r_u, k * r_v) for k in (1, 2))
     assert np.allclose(doubled.log_ratios(pairs) - right.log_ratios(pairs), np.log(2) - 1)
     assert right.gain(kept, held_out) == pytest.approx(pairs.mean(right.log_ratios(pairs)))

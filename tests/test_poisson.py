@@ -11,8 +11,7 @@ from hypothesis.extra.numpy import arrays
 
 from amptutorial import poisson
 from amptutorial.bias import estimate_bias
-from amptutorial.poisson import largest_changes, log_partition, margin_biases, refit_biases, tilted_means
-from amptutorial.sampling import Columns
+from amptutorial.poisson import AllColumns, largest_changes, log_partition, margin_biases, refit_biases, tilted_means
 
 counts = arrays(np.int64, st.tuples(st.integers(1, 6), st.integers(1, 6)), elements=st.integers(1, 50))
 
@@ -73,10 +72,28 @@ def test_largest_changes(instance):
     assert np.allclose(largest_changes(U, W), np.abs(U @ W.T).max(axis=1))
 
 
+def test_largest_changes_are_exact_where_it_matters():
+    """The largest change of an M_ij, or |step| times the largest |w| where even that is not beyond the limit."""
+    W = np.array([[0.0, 2.0], [0.3, 0.0], [-0.4, 0.0]])
+    step = np.array([[0.1, 0.0], [0.0, 0.5], [0.6, 0.0], [10.0, 0.0], [0.0, -3.0], [0.0, 0.0]])
+    #                bound 0.2    bound 1.0    bound 1.2: 0.24 is exact
+    assert np.allclose(largest_changes(step, W, beyond=1.0), [0.2, 1.0, 0.24, 4.0, 6.0, 0.0])
+    assert np.allclose(AllColumns(W, np.ones(3)).reach(step, 1.0), largest_changes(step, W, 1.0), rtol=1e-15)
+
+
+def test_exact_changes_are_computed_for_far_steps_alone(monkeypatch):
+    asked, compute = [], poisson._map_blocks
+    monkeypatch.setattr(poisson, "_map_blocks", lambda block, m, n: asked.append(m) or compute(block, m, n))
+    largest_changes(np.array([[0.5], [1.0]]), np.ones((1, 1)), beyond=1.0)
+    assert not asked
+    largest_changes(np.array([[0.5], [1.5]]), np.ones((1, 1)), beyond=1.0)
+    assert asked == [1]
+
+
 def test_margin_biases_reproduce_the_row_sums(instance):
     U, W, r_v, rates = instance
     totals = np.arange(1.0, len(U) + 1)
-    assert np.allclose(margin_biases(totals, U, Columns(W, r_v)) * rates.sum(axis=1), totals)
+    assert np.allclose(margin_biases(totals, U, AllColumns(W, r_v)) * rates.sum(axis=1), totals)
 
 
 def test_the_margins_are_right_at_convergence(rng):
@@ -182,7 +199,7 @@ def test_a_looser_tolerance_stops_earlier(rng, monkeypatch):
 
 def test_one_bias_that_overflows_is_enough():
     with pytest.raises(FloatingPointError, match="biases overflow"):
-        margin_biases(np.ones(2), np.array([[0.0], [-1e4]]), Columns(np.ones((1, 1)), np.ones(1)))
+        margin_biases(np.ones(2), np.array([[0.0], [-1e4]]), AllColumns(np.ones((1, 1)), np.ones(1)))
 
 
 @pytest.mark.parametrize("tol", [0.1, 1e-2, 1e-3, 1e-4])

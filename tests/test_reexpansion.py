@@ -1,33 +1,31 @@
 """AMP on the re-expanded likelihood: where it starts, where it ends, and what it must not depend on."""
 
 from dataclasses import replace
-from itertools import islice
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from amptutorial import reexpansion, sampling
+from amptutorial import poisson, reexpansion, sampling
 from amptutorial.amp import half_step
 from amptutorial.bias import estimate_bias
 from amptutorial.channels import Presence
 from amptutorial.denoisers import GaussianPosterior, Lasso, Ridge
 from amptutorial.laws import ConstantBias, GaussianRows
 from amptutorial.model import draw_embedding
-from amptutorial.poisson import refit_biases
+from amptutorial.poisson import exact, refit_biases
 from amptutorial.reexpansion import (
     balanced_sides,
-    expected_bursts,
-    iterated_sides,
-    leading_directions,
     new_side,
-    reach_of,
+    next_sides,
     reexpanded_half_step,
     settle_rows,
     starting_sides,
 )
+from amptutorial.sampling import Sampler
 from amptutorial.score import FisherScore
 from amptutorial.spectrum import shrink
+from amptutorial.table import Table, expected_bursts
 
 
 @pytest.fixture
@@ -36,6 +34,16 @@ def counts(rng):
     rows = GaussianRows(np.sqrt(60 / 2))
     model = draw_embedding(60, 40, 2, rows_u=rows, rows_v=rows, bias_u=ConstantBias(), bias_v=ConstantBias(), rng=rng)
     return sp.csr_array(rng.poisson(5 * model.rates() / model.rates().mean() + 0.1))
+
+
+def iterated(Z, rows, columns, m, number, channel=reexpansion.COUNTS, sampler=exact):
+    """Return both sides after each of so many iterations."""
+    table, ahead, found = Table(Z), None, []
+    for _ in range(number):
+        bursts = table.bursts(channel, rows, columns, m)
+        rows, columns, ahead = next_sides(bursts, rows, columns, ahead, m, sampler)
+        found.append((rows, columns))
+    return found
 
 
 def in_double(side):
@@ -51,7 +59,7 @@ def score(Z, U, V, r_u, r_v):
 @pytest.fixture
 def columns(counts, rng):
     return in_double(
-        starting_sides(*estimate_bias(counts), Ridge(1.0), leading_directions(counts, 2, rng)[0], np.sqrt(30))[1]
+        starting_sides(*estimate_bias(counts), Ridge(1.0), Table(counts).leading_directions(2, rng)[0], np.sqrt(30))[1]
     )
 
 
@@ -61,7 +69,7 @@ def test_the_first_half_step_is_that_of_the_plain_score(counts, columns, monkeyp
     m, denoiser = counts.shape[0], GaussianPosterior(0.7)
     r_u, r_v = estimate_bias(counts)
     rows = new_side(np.zeros((m, 2)), r_u, denoiser)
-    updated = reexpanded_half_step(counts, rows, columns, m)
+    updated = reexpanded_half_step(Table(counts), rows, columns, m)
 
     B = np.sqrt(r_v)[:, None] * columns.X
     plain = half_step(FisherScore(counts, r_u, r_v) @ B / np.sqrt(m), r_u, B.T @ B / m, np.zeros((2, 2)), denoiser)
@@ -80,7 +88,7 @@ def test_a_half_step_is_that_of_the_score_less_its_excess_at_the_estimate(counts
     rates = r_u[:, None] * r_v
     # rows that add up as the rates do keep the biases
     Z = counts.toarray() * ((rates * np.exp(M)).sum(axis=1) / counts.sum(axis=1))[:, None]
-    updated = reexpanded_half_step(Z, rows, replace(columns, Gamma=Gamma), m)
+    updated = reexpanded_half_step(Table(sp.csr_array(Z)), rows, replace(columns, Gamma=Gamma), m)
     assert np.allclose(updated.bias, r_u, rtol=1e-12)
 
     A, B = np.sqrt(r_u)[:, None] * rows.X, np.sqrt(r_v)[:, None] * columns.X
@@ -95,7 +103,8 @@ def test_the_onsager_term_of_the_columns_is_a_sum_over_them_divided_by_m(counts,
     monkeypatch.setattr(reexpansion, "REACH", 1e9)
     (r_u, r_v), m = estimate_bias(counts), 60
     rows = new_side(0.1 * rng.standard_normal((60, 2)), r_u, GaussianPosterior(1.0))
-    updated = reexpanded_half_step(counts.T.tocsr(), new_side(np.zeros((40, 2)), r_v, GaussianPosterior(0.7)), rows, m)
+    columns = new_side(np.zeros((40, 2)), r_v, GaussianPosterior(0.7))
+    updated = reexpanded_half_step(Table(counts).T, columns, rows, m)
     Q = (rows.X * r_u[:, None]).T @ rows.X / m
     assert np.allclose(updated.Gamma, sum(np.linalg.inv(Q + np.eye(2) / (0.7 * r)) for r in r_v) / m, rtol=1e-12)
 
@@ -104,26 +113,8 @@ def test_no_step_changes_m_by_more_than_the_reach(counts, columns):
     m = counts.shape[0]
     rows = new_side(np.zeros((m, 2)), estimate_bias(counts)[0], GaussianPosterior(1e6))
     far = replace(columns, X=100 * columns.X)
-    updated = reexpanded_half_step(counts, rows, far, m)
+    updated = reexpanded_half_step(Table(counts), rows, far, m)
     assert np.abs(updated.X @ far.X.T / np.sqrt(m)).max() <= reexpansion.REACH * (1 + 1e-12)
-
-
-def test_the_reach_of_a_step_is_exact_where_it_matters():
-    """The largest change of an M_ij, or |step| times the largest |w| where even that is within `REACH`."""
-    W = np.array([[0.0, 2.0], [0.3, 0.0], [-0.4, 0.0]])
-    step = np.array([[0.1, 0.0], [0.0, 0.5], [0.6, 0.0], [10.0, 0.0], [0.0, -3.0], [0.0, 0.0]])
-    #                bound 0.2    bound 1.0    bound 1.2: 0.24 is exact
-    assert np.allclose(reach_of(step, W), [0.2, 1.0, 0.24, 4.0, 6.0, 0.0])
-
-
-def test_the_exact_reach_is_computed_for_far_steps_alone(monkeypatch):
-    asked = []
-    exact = reexpansion.largest_changes
-    monkeypatch.setattr(reexpansion, "largest_changes", lambda step, W: asked.append(step) or exact(step, W))
-    reach_of(np.array([[0.5], [1.0]]), np.ones((1, 1)))
-    assert not asked
-    reach_of(np.array([[0.5], [1.5]]), np.ones((1, 1)))
-    assert len(asked) == 1 and asked[0].tolist() == [[1.5]]
 
 
 @pytest.mark.parametrize("gamma", [0.0, 0.1])
@@ -133,7 +124,7 @@ def test_settled_rows_are_stationary_points_of_the_ridge_penalised_likelihood(co
     m, strength = counts.shape[0], 0.3
     B = np.sqrt(columns.r)[:, None] * columns.X
     columns = replace(columns, Gamma=gamma * B.T @ B / m)
-    rows = settle_rows(counts, new_side(np.zeros((m, 2)), estimate_bias(counts)[0], Ridge(strength)), columns, m)
+    rows = settle_rows(Table(counts), new_side(np.zeros((m, 2)), estimate_bias(counts)[0], Ridge(strength)), columns, m)
     gradient = score(counts.toarray(), rows.X, columns.X, rows.bias, columns.bias)
     assert np.allclose(gradient, strength * rows.X, atol=1e-7)
 
@@ -142,7 +133,7 @@ def test_settled_rows_are_minimisers_for_the_absolute_norm(counts, columns, monk
     """The optimality conditions of the lasso: |score| <= strength, with equality and the sign where u is not zero."""
     monkeypatch.setattr(reexpansion, "SETTLED", 1e-11)
     m, strength = counts.shape[0], 2.0
-    rows = settle_rows(counts, new_side(np.zeros((m, 2)), estimate_bias(counts)[0], Lasso(strength)), columns, m)
+    rows = settle_rows(Table(counts), new_side(np.zeros((m, 2)), estimate_bias(counts)[0], Lasso(strength)), columns, m)
     gradient = score(counts.toarray(), rows.X, columns.X, rows.bias, columns.bias)
     active = rows.X != 0
     assert 0 < active.mean() < 1
@@ -156,7 +147,7 @@ def test_settled_posterior_means_balance_score_prior_and_onsager_term(counts, co
     m, C, Gamma = counts.shape[0], np.array([[2.0, 0.5], [0.5, 1.0]]), np.diag([0.3, 0.1])
     r_u = estimate_bias(counts)[0]
     columns = replace(columns, Gamma=Gamma)
-    rows = settle_rows(counts, new_side(np.zeros((m, 2)), r_u, GaussianPosterior(C)), columns, m)
+    rows = settle_rows(Table(counts), new_side(np.zeros((m, 2)), r_u, GaussianPosterior(C)), columns, m)
     gradient = score(counts.toarray(), rows.X, columns.X, rows.bias, columns.bias)
     assert np.allclose(gradient, rows.X @ np.linalg.inv(C) + r_u[:, None] * rows.X @ Gamma, atol=1e-7)
 
@@ -193,9 +184,9 @@ def test_bursts_follow_the_estimate_until_both_agree(counts, columns, which, mon
     columns = replace(columns, r=estimate_bias(Z)[1], bias=estimate_bias(Z)[1], denoiser=Ridge(strength))
     rows = new_side(np.zeros((m, 2)), r_u, Ridge(strength))
     if which == "rows":
-        rows = settle_rows(Z, rows, columns, m, Presence(), max_iter=2000)
+        rows = settle_rows(Table(Z), rows, columns, m, Presence(), max_iter=2000)
     else:
-        *_, (rows, columns) = islice(iterated_sides(Z, rows, columns, m, Presence()), 400)
+        rows, columns = iterated(Z, rows, columns, m, 400, Presence())[-1]
     N, rates = presence(Z.toarray(), rows.X, columns.X, rows.bias, columns.bias)
     assert np.allclose(rates.sum(axis=1), N.sum(axis=1), rtol=1e-7)
     assert np.allclose((N - rates) @ columns.X / np.sqrt(m), strength * rows.X, atol=1e-6)
@@ -207,14 +198,14 @@ def test_bursts_follow_the_estimate_until_both_agree(counts, columns, which, mon
 def test_settled_rows_do_not_depend_on_each_other(counts, columns):
     m = counts.shape[0]
     rows = new_side(np.zeros((m, 2)), estimate_bias(counts)[0], GaussianPosterior(1.0))
-    together, some = settle_rows(counts, rows, columns, m), np.arange(0, m, 7)
-    alone = settle_rows(counts[some], rows.take(some), columns, m)
+    together, some = settle_rows(Table(counts), rows, columns, m), np.arange(0, m, 7)
+    alone = settle_rows(Table(counts[some]), rows.take(some), columns, m)
     assert np.allclose(alone.X, together.X[some], rtol=1e-9, atol=1e-12)
 
 
 def test_the_margins_of_settled_rows_are_right(counts, columns):
     m = counts.shape[0]
-    rows = settle_rows(counts, new_side(np.zeros((m, 2)), estimate_bias(counts)[0], Ridge(1.0)), columns, m)
+    rows = settle_rows(Table(counts), new_side(np.zeros((m, 2)), estimate_bias(counts)[0], Ridge(1.0)), columns, m)
     rates = rows.bias[:, None] * columns.bias * np.exp(rows.X @ columns.X.T / np.sqrt(m))
     assert np.allclose(rates.sum(axis=1), counts.sum(axis=1), rtol=1e-12)
 
@@ -225,14 +216,14 @@ def test_iterations_stay_in_the_precision_of_their_start(largest, counts, rng, m
     monkeypatch.setattr(sampling, "ALL_UP_TO", largest)
     monkeypatch.setattr(sampling, "FEWEST", 8)
     monkeypatch.setattr(sampling, "PER_COUNT", 0.1)
-    computed, tilted = set(), reexpansion.tilted_means
+    computed, tilted = set(), poisson.tilted_means
     monkeypatch.setattr(
-        reexpansion, "tilted_means", lambda U, W, r_v: computed.add((U.dtype, W.dtype)) or tilted(U, W, r_v)
+        poisson, "tilted_means", lambda U, W, r_v: computed.add((U.dtype, W.dtype)) or tilted(U, W, r_v)
     )
-    directions = leading_directions(counts, 2, rng)[0]
+    directions = Table(counts).leading_directions(2, rng)[0]
     sides = starting_sides(*estimate_bias(counts), GaussianPosterior(1.0, learn=True), directions, 5.0)
     m, single = counts.shape[0], np.dtype(np.float32)
-    for rows, columns in islice(iterated_sides(counts, *sides, m, rng=rng), 3):
+    for rows, columns in iterated(counts, *sides, m, 3, sampler=Sampler(rng)):
         for side in (rows, columns):
             assert {getattr(side, name).dtype for name in ("X", "step", "length", "reach")} == {single}
     assert computed == {(single, single)}
@@ -241,16 +232,16 @@ def test_iterations_stay_in_the_precision_of_their_start(largest, counts, rng, m
 def test_balancing_changes_coordinates_only(counts, rng):
     m = counts.shape[0]
     learned = GaussianPosterior(1.0, learn=True)
-    sides = starting_sides(*estimate_bias(counts), learned, leading_directions(counts, 2, rng)[0], 5.0)
-    *_, (rows, columns) = islice(iterated_sides(counts, *(in_double(side) for side in sides), m), 5)
+    sides = starting_sides(*estimate_bias(counts), learned, Table(counts).leading_directions(2, rng)[0], 5.0)
+    rows, columns = iterated(counts, *(in_double(side) for side in sides), m, 5)[-1]
     new_rows, new_columns = balanced_sides(rows, columns)
     assert np.allclose(new_rows.X @ new_columns.X.T, rows.X @ columns.X.T, atol=1e-9)
     grams = [(np.sqrt(s.r)[:, None] * s.X).T @ (np.sqrt(s.r)[:, None] * s.X) for s in (new_rows, new_columns)]
     assert np.allclose(grams[0], grams[1]) and np.allclose(grams[0], np.diag(np.sort(np.diag(grams[0]))[::-1]))
 
     bias = refit_biases(counts, rows.X, columns.X)[1]
-    before = settle_rows(counts, rows, replace(columns, bias=bias), m)
-    after = settle_rows(counts, new_rows, replace(new_columns, bias=bias), m)
+    before = settle_rows(Table(counts), rows, replace(columns, bias=bias), m)
+    after = settle_rows(Table(counts), new_rows, replace(new_columns, bias=bias), m)
     within = 10 * reexpansion.SETTLED * np.sqrt(m)
     assert np.allclose(after.X @ new_columns.X.T, before.X @ columns.X.T, atol=within)
 
@@ -295,7 +286,7 @@ def test_the_prior_of_unequal_sides_stays_symmetric(counts, rng):
     """A change of coordinates by 1e9 leaves round-off that a covariance must not have."""
     m, learned = counts.shape[0], GaussianPosterior(np.array([[1.0, 0.3], [0.3, 2.0]]))
     sides = starting_sides(*estimate_bias(counts), learned, rng.standard_normal((40, 2)) * [1.0, 1e9], 5.0)
-    rows, columns = next(iterated_sides(counts, *(in_double(side) for side in sides), m))
+    ((rows, columns),) = iterated(counts, *(in_double(side) for side in sides), m, 1)
     rows = replace(rows, X=rows.X * [1e9, 1e-9])
     covariance = balanced_sides(rows, columns)[0].denoiser.covariance
     assert np.array_equal(covariance, covariance.T)
@@ -315,7 +306,7 @@ def test_leading_directions_are_those_of_the_score(rng):
     U, V = rng.choice([-1.0, 1.0], (80, 1)), rng.choice([-1.0, 1.0], (120, 1))
     Z = rng.poisson(20 * np.exp(0.5 * U @ V.T))
     Z[:, 7] = 0
-    directions, variance = leading_directions(sp.csr_array(Z), 1, rng)
+    directions, variance = Table(sp.csr_array(Z)).leading_directions(1, rng)
     kept = np.delete(Z, 7, axis=1)
     Y = FisherScore(kept, *estimate_bias(kept)).toarray()
     sigma, right = np.linalg.svd(Y)[1:]
@@ -326,4 +317,4 @@ def test_leading_directions_are_those_of_the_score(rng):
 
 def test_without_a_signal_the_variance_is_the_largest_that_noise_can_hide(rng):
     Z = sp.csr_array(rng.poisson(5.0, (80, 120)))
-    assert leading_directions(Z, 3, rng)[1] == pytest.approx(3 * np.sqrt(80 * 120) / Z.sum())
+    assert Table(Z).leading_directions(3, rng)[1] == pytest.approx(3 * np.sqrt(80 * 120) / Z.sum())

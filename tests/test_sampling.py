@@ -10,13 +10,11 @@ import scipy.sparse as sp
 
 from amptutorial import AMPEmbedding, sampling
 from amptutorial.heldout import heldout_gain, hold_out
-from amptutorial.poisson import log_partition, margin_biases, own_sums, refit_biases, tilted_means, with_own_sums
+from amptutorial.poisson import AllColumns, exact, log_partition, margin_biases, refit_biases, tilted_means
 from amptutorial.sampling import (
-    Columns,
-    Part,
-    apply,
+    ColumnSample,
+    Sampler,
     calibrated_weights,
-    columns_for,
     inclusion_probabilities,
     sample_sizes,
     systematic_sample,
@@ -114,14 +112,13 @@ def test_columns_are_drawn_by_their_length_in_the_units_of_the_rows(table, few, 
     S = np.array([[0.5, 0.2, 0.1], [0.2, 1.5, 0.3], [0.1, 0.3, 0.8]])
     asked, inclusion = [], inclusion_probabilities
     monkeypatch.setattr(sampling, "inclusion_probabilities", lambda *args: (asked.append(args), inclusion(*args))[1])
-    columns = Columns(W, r_v, S, rng)
-    ((_, drawn, *_),) = columns.parts(np.zeros((1, D)), np.ones(1))
+    ((_, part),) = ColumnSample(W, r_v, S, 0).for_rows(np.zeros((1, D)), np.ones(1)).parts
     ((sizes, K),) = asked
     lengths = np.array([w @ S @ w for w in W])
     is_long = lengths > sampling.LONGEST
     assert 0 < is_long.sum() < N / 2
     expected = r_v * (sampling.UNTILTED + np.exp(np.where(is_long, sampling.LONGEST, lengths)))
-    assert np.allclose(sizes, expected, rtol=1e-10) and K == 300 and abs(len(drawn) - 300) <= 1
+    assert np.allclose(sizes, expected, rtol=1e-10) and K == 300 and abs(len(drawn(part)) - 300) <= 1
 
 
 def test_the_axes_of_a_second_moment_are_its_root_the_longest_first():
@@ -132,13 +129,16 @@ def test_the_axes_of_a_second_moment_are_its_root_the_longest_first():
         assert np.allclose(gram, np.diag(np.diag(gram)), atol=1e-7) and (np.diff(np.diag(gram)) < 1e-12).all()
 
 
-def estimates(function, U, W, r_v, totals, rng, runs):
-    """Return what `function` gives with fresh samples, again and again."""
-    found = []
-    for _ in range(runs):
-        columns = columns_for(U, totals, W, r_v, rng)
-        found.append(apply(function, columns.parts(U, totals), U))
-    return np.array(found)
+def drawn(part):
+    """Return the columns that the sums of a part run over."""
+    return getattr(part, "_sample", part).W
+
+
+def estimates(name, U, W, r_v, totals, rng, runs):
+    """Return what a method of the sums gives with fresh samples, again and again."""
+    sampler = Sampler(rng)
+    samples = (sampler(U, totals, W, r_v).for_rows(U, totals) for _ in range(runs))
+    return [getattr(sums, name)(U) for sums in samples]
 
 
 @pytest.mark.parametrize("calibrated", [False, True])
@@ -148,7 +148,7 @@ def test_sampled_sums_are_unbiased(table, few, rng, monkeypatch, calibrated):
     if not calibrated:
         monkeypatch.setattr(sampling, "calibrated_weights", lambda Z, r_v, pi, drawn: r_v[drawn] / pi[drawn])
     runs = 300
-    sums = np.exp(estimates(log_partition, U, W, r_v, np.full(len(U), 20.0), rng, runs))
+    sums = np.exp(estimates("log_partition", U, W, r_v, np.full(len(U), 20.0), rng, runs))
     noise = sums.std(axis=0, ddof=1)
     bias = np.abs(sums.mean(axis=0) - np.exp(log_partition(U, W, r_v)))
     assert (bias <= 4.5 * noise / np.sqrt(runs) + 0.4 * calibrated * noise + 1e-9).all()
@@ -158,7 +158,7 @@ def test_the_noise_is_a_fraction_of_the_poisson_noise(table, few, rng):
     """T^2 V against T C, in the units of C, however many counts a row has."""
     U, W, r_v = table
     totals = np.geomspace(20, 2000, len(U))
-    found = estimates(lambda *args: tilted_means(*args)[1], U, W, r_v, totals, rng, 60)
+    found = np.array([means for _, means in estimates("tilted_means", U, W, r_v, totals, rng, 60)])
     weights = r_v * np.exp(U @ W.T)
     weights /= weights.sum(axis=1, keepdims=True)
     means = weights @ W
@@ -174,27 +174,26 @@ def test_the_noise_is_a_fraction_of_the_poisson_noise(table, few, rng):
 def test_calibration_takes_most_of_the_noise_away(table, few, rng, monkeypatch):
     U, W, r_v = table
     totals = np.full(len(U), 20.0)
-    calibrated = estimates(log_partition, U, W, r_v, totals, rng, 60).var(axis=0).mean()
+    calibrated = np.var(estimates("log_partition", U, W, r_v, totals, rng, 60), axis=0).mean()
     monkeypatch.setattr(sampling, "calibrated_weights", lambda Z, r_v, pi, drawn: r_v[drawn] / pi[drawn])
-    assert calibrated < 0.2 * estimates(log_partition, U, W, r_v, totals, rng, 60).var(axis=0).mean()
+    assert calibrated < 0.2 * np.var(estimates("log_partition", U, W, r_v, totals, rng, 60), axis=0).mean()
 
 
 def with_and_without_own(Z, U, W, r_v, rng):
     """Return log sums and means of rows from one sample: as they are, and with the own columns of the rows."""
-    parts = Columns(W, r_v, U.T @ U / len(U), rng).parts(U, np.ones(len(U)))
-    assert all(len(part.W) <= N / 2 for part in parts)
-    plain = apply(tilted_means, parts, U)
-    return plain, with_own_sums(*plain, own_sums(Z, U, W, parts))
+    sums = ColumnSample(W, r_v, U.T @ U / len(U), int(rng.integers(2**63))).for_rows(U, np.ones(len(U)))
+    assert all(len(drawn(part)) <= N / 2 for _, part in sums.parts)
+    return sums.tilted_means(U), sums.tilted_means(U, sums.own_sums(U, Z))
 
 
 def test_where_a_row_has_counts_in_all_columns_only_the_lowest_powers_are_sampled(table, rng):
     """If all M_ij are positive; a row without counts keeps the sums of its sample."""
     U, W, r_v = np.abs(table[0]), np.abs(table[1]), table[2]
     weights = rng.permutation(r_v) * rng.gamma(1.0, size=N)  # of a sample that knows nothing of the columns
-    part = Part(np.arange(len(U)), W, weights, r_v - weights)
+    part = sampling._Drawn(W, r_v, np.arange(N), weights)
     Z = sp.csr_array(np.vstack([np.ones((len(U) - 1, N)), np.zeros((1, N))]))
     plain = tilted_means(U, W, weights)
-    logs, means = with_own_sums(*plain, own_sums(Z, U, W, [part]))
+    logs, means = part.tilted_means(U, part.own_sums(U, Z))
     M = U @ W.T
     sums = np.exp(M) @ r_v + (1 + M + M**2 / 2) @ (weights - r_v)
     moments = (np.exp(M) * r_v) @ W + ((1 + M) * (weights - r_v)) @ W
@@ -206,8 +205,8 @@ def test_where_a_row_has_counts_in_all_columns_only_the_lowest_powers_are_sample
 def test_own_terms_below_zero_are_left_to_the_sample(table, rng):
     """There exp(M) is below its lowest powers: a sum could turn negative."""
     U, W, r_v = np.abs(table[0]), -np.abs(table[1]), table[2]
-    part = Part(slice(None), W, r_v, rng.standard_normal(N))
-    sums, moments = own_sums(sp.csr_array(np.ones((len(U), N))), U, W, [part])
+    part = sampling._Drawn(W, r_v, np.arange(N), rng.standard_normal(N))
+    sums, moments = part.own_sums(U, sp.csr_array(np.ones((len(U), N))))
     assert not sums.any() and not moments.any()
 
 
@@ -256,48 +255,52 @@ def test_samples_beyond_half_of_the_columns_are_all_of_them_and_larger_ones_can_
     U, W, r_v = table
     wanted, totals = {"little": 300, "much": 1200, "too much": 3000}, np.array([1.0, 300, 600])
     assert list(sample_sizes(0 * U[:3], totals, W, r_v)) == [300, 1200, 2400]
-    for columns in (columns_for(U, np.ones(len(U)), W, r_v, rng), Columns(W, r_v, np.eye(D), rng)):
-        parts = columns.parts(0 * U[:3], totals)
-        assert [list(part.rows) for part in parts] == [[0], [1], [2]]
-        for part, size in zip(parts, wanted.values(), strict=True):
-            assert abs(len(part.W) - size) <= 1 and len(part.r_v) == len(part.W)
-        assert parts[2].W is W and parts[2].r_v is r_v and parts[2].missed is None
+    for sample in (Sampler(rng)(U, np.ones(len(U)), W, r_v), ColumnSample(W, r_v, np.eye(D), 0)):
+        parts = sample.for_rows(0 * U[:3], totals).parts
+        assert [list(rows) for rows, _ in parts] == [[0], [1], [2]]
+        for (_, part), size in zip(parts, wanted.values(), strict=True):
+            assert abs(len(drawn(part)) - size) <= 1
+        assert type(parts[2][1]) is AllColumns and parts[2][1].W is W and parts[2][1].r_v is r_v
     for times, size in ((2, 600), (5, 1500), (6, 3000)):
-        ((_, drawn, *_),) = columns_for(U, np.ones(len(U)), W, r_v, rng, times).parts(0 * U, np.ones(len(U)))
-        assert abs(len(drawn) - size) <= 1
+        ((_, part),) = Sampler(rng, times)(U, np.ones(len(U)), W, r_v).for_rows(0 * U, np.ones(len(U))).parts
+        assert abs(len(drawn(part)) - size) <= 1
 
 
 def test_without_a_generator_or_with_few_columns_sums_are_exact(table, rng, monkeypatch):
     U, W, r_v = table
     monkeypatch.setattr(sampling, "ALL_UP_TO", N)
-    for columns in (Columns(W, r_v), columns_for(U, np.ones(len(U)), W, r_v, rng)):
-        ((rows, all_columns, factors, missed),) = columns.parts(U, np.ones(len(U)))
-        assert rows == slice(None) and all_columns is W and factors is r_v and missed is None
+    for sampler in (exact, Sampler(rng)):
+        sample = sampler(U, np.ones(len(U)), W, r_v)
+        assert type(sample) is AllColumns and sample.W is W and sample.r_v is r_v and not sample.sampled
+        sums = sample.for_rows(U, np.ones(len(U)))
+        assert sums.own_sums(U, None) is None
+        assert np.array_equal(sums.log_partition(U), log_partition(U, W, r_v))
+        assert all(map(np.array_equal, sums.tilted_means(U), tilted_means(U, W, r_v)))
 
 
 def test_the_second_moment_is_the_mean_over_the_counts(table, few, rng):
     U, W, r_v = table
     counts = rng.integers(1, 5, len(U))
     rows = np.repeat(U, counts, axis=0)
-    assert np.allclose(columns_for(U, counts, W, r_v, rng).second_moment, rows.T @ rows / len(rows))
+    assert np.allclose(Sampler(rng)(U, counts, W, r_v).second_moment, rows.T @ rows / len(rows))
 
 
 def test_squares_that_overflow_are_named_where_they_are_needed(table, rng, monkeypatch):
     U, W, r_v = table
     U[0, 0] = 1e200
-    assert not columns_for(U, np.ones(len(U)), W, r_v, rng).sampled
+    assert not Sampler(rng)(U, np.ones(len(U)), W, r_v).sampled
     monkeypatch.setattr(sampling, "ALL_UP_TO", 100)
     with pytest.raises(FloatingPointError, match="second_moment"):
-        columns_for(U, np.ones(len(U)), W, r_v, rng)
+        Sampler(rng)(U, np.ones(len(U)), W, r_v)
 
 
 def test_a_sample_is_drawn_once_and_the_next_one_is_another(table, few, rng):
     U, W, r_v = table
-    columns = columns_for(U, np.ones(len(U)), W, r_v, rng)
-    once, again = (columns.parts(0 * U, np.ones(len(U)))[0][1] for _ in range(2))
-    assert once is again and len(once) < N
-    other = columns_for(U, np.ones(len(U)), W, r_v, rng).parts(0 * U, np.ones(len(U)))[0][1]
-    assert not np.array_equal(once, other)
+    sampler, ones = Sampler(rng), np.ones(len(U))
+    sample, other = sampler(U, ones, W, r_v), sampler(U, ones, W, r_v)
+    once, again, another = (each.for_rows(0 * U, ones).parts[0][1] for each in (sample, sample, other))
+    assert once is again and len(drawn(once)) < N
+    assert not np.array_equal(drawn(once), drawn(another))
 
 
 def test_samples_do_not_depend_on_the_order_in_which_their_sizes_are_asked_for(table, few):
@@ -305,19 +308,19 @@ def test_samples_do_not_depend_on_the_order_in_which_their_sizes_are_asked_for(t
     rows, totals = 0 * U[:2], np.array([1.0, 300])
     found = []
     for order in ([0, 1], [1, 0]):
-        columns = Columns(W, r_v, np.eye(D), np.random.default_rng(3))
-        parts = {k: columns.parts(rows[[k]], totals[[k]])[0] for k in order}
-        found.append([parts[k].W for k in range(2)])
+        sample = ColumnSample(W, r_v, np.eye(D), 3)
+        parts = {k: sample.for_rows(rows[[k]], totals[[k]]).parts[0][1] for k in order}
+        found.append([drawn(parts[k]) for k in range(2)])
     assert all(map(np.array_equal, *found)) and len(found[0][0]) < len(found[0][1]) < N
 
 
 def test_without_rows_there_is_nothing_to_sum(table, few, rng):
     U, W, r_v = table
-    columns = columns_for(U, np.ones(len(U)), W, r_v, rng)
-    assert columns.sampled
-    logs, means = apply(tilted_means, columns.parts(U[:0], np.zeros(0)), U[:0])
+    sample = Sampler(rng)(U, np.ones(len(U)), W, r_v)
+    assert sample.sampled
+    logs, means = sample.for_rows(U[:0], np.zeros(0)).tilted_means(U[:0])
     assert logs.shape == (0,) and means.shape == (0, D)
-    assert margin_biases(np.zeros(0), U[:0], columns).shape == (0,)
+    assert margin_biases(np.zeros(0), U[:0], sample).shape == (0,)
 
 
 @pytest.mark.slow
@@ -371,10 +374,10 @@ def test_rows_that_were_fitted_are_transformed_to_themselves_but_for_the_samplin
 
 def test_refitted_biases_meet_the_margins_about(counts, few, rng):
     U, V = (rng.standard_normal((k, 2)) for k in counts.shape)
-    exact, sampled = refit_biases(counts, U, V), refit_biases(counts, U, V, rng=rng)
-    for a, b in zip(exact, sampled, strict=True):
+    all_columns, sampled = refit_biases(counts, U, V), refit_biases(counts, U, V, sampler=Sampler(rng))
+    for a, b in zip(all_columns, sampled, strict=True):
         assert np.sqrt(np.mean((b / a - 1) ** 2)) < 0.03
-    assert not np.allclose(exact[0], sampled[0], rtol=1e-6)
+    assert not np.allclose(all_columns[0], sampled[0], rtol=1e-6)
 
 
 def test_a_row_or_column_without_counts_is_no_obstacle_to_sampling(counts, few):

@@ -12,11 +12,12 @@ import pytest
 from distributed import Client
 from sharded_samples import cluster, table
 
-from amptutorial import AMPEmbedding, Ridge, sampling, stopping
+from amptutorial import AMPEmbedding, Ridge, heldout, reexpansion, sampling
 from amptutorial.cluster import embedding as module
 from amptutorial.cluster.shards import write_shards
 from amptutorial.cluster.tasks import CHECKPOINT, Checkpoint
 from amptutorial.estimator import REFINEMENTS
+from amptutorial.table import Table, is_crowded
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:still improving", "ignore:no iterate predicts")]
 PARAMETERS = {"n_components": 2, "n_iter": 3, "random_state": 0}
@@ -43,14 +44,15 @@ def few_columns(monkeypatch):
 
 @pytest.fixture
 def half_steps(monkeypatch):
-    """Return a list with the class of each half-step that is taken."""
-    taken, call = [], module._RowStep.__call__
+    """Return a list with the class of the table of each half-step that the calling process takes."""
+    taken, half_step = [], reexpansion.reexpanded_half_step
 
-    def counted(self, *args):
-        taken.append(type(self))
-        return call(self, *args)
+    def counted(table, *args):
+        if not isinstance(table, Table):  # as those are on workers, where rows settle
+            taken.append(type(table))
+        return half_step(table, *args)
 
-    monkeypatch.setattr(module._RowStep, "__call__", counted)
+    monkeypatch.setattr(reexpansion, "reexpanded_half_step", counted)
     return taken
 
 
@@ -85,7 +87,7 @@ def test_a_fit_that_is_interrupted_after_every_iteration_is_the_same(
 ):
     """Each start makes one iteration, and repeats none: those of each channel, and the last ones."""
     counts, given = table(level), {"channel": channel}
-    assert stopping.is_crowded(counts) == (level == 0.3) and counts.max() > 1
+    assert is_crowded(counts.nnz, counts.shape) == (level == 0.3) and counts.max() > 1
     shards, reached, generators = write_shards(counts, tmp_path / "shards", rows=61), [], set()
     expected = fit(shards, client, **given)
     at_once = half_steps.copy()
@@ -94,8 +96,8 @@ def test_a_fit_that_is_interrupted_after_every_iteration_is_the_same(
 
     def interrupted(self, state):
         save(self, state)
-        reached.append((state["stage"], state["k"]))
-        generators.add(state["rng"]["state"]["state"])
+        reached.append((len(state) - 1, state[-1][0]))
+        generators.add(state[-1][2]["state"]["state"])
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Checkpoint, "save", interrupted)
@@ -110,7 +112,7 @@ def test_a_fit_that_is_interrupted_after_every_iteration_is_the_same(
         assert_equal(fit(shards, client, tmp_path / "run", **given), expected)
     assert half_steps == at_once
     size, (m, n) = (tmp_path / "run" / CHECKPOINT).stat().st_size, shards.shape
-    assert size < (8 * 2 + 24) * (4 * m + 3 * n) + 8 * 2 * n + 10_000  # and the biases of two judgements
+    assert size < (8 * 2 + 24) * (8 * m + 5 * n) + 8 * 2 * n + 10_000  # and the biases of two judgements
 
 
 @pytest.mark.usefixtures("few_columns")
@@ -119,14 +121,13 @@ def test_a_fit_that_is_interrupted_within_an_iteration_is_the_same(client, tmp_p
     shards, given = write_shards(table(0.3), tmp_path / "shards", rows=61), {"denoiser": (Ridge(1.0), Ridge(2.0))}
     expected, reached = fit(shards, client, **given), []
     places = [
-        (module._RowStep, "__call__", 1, None),  # nothing is stored yet
-        (module._RowStep, "__call__", 4, (0, 1)),  # the columns of the second iteration
-        (stopping, "fit_margins", 2, (0, 2)),
-        (stopping, "fit_margins", 2, (0, 3)),  # the first call judges what was stored
-        (module._RowStep, "__call__", 1, (0, 3)),  # the next channel
-        (stopping, "fit_margins", 4, (1, 3)),
-        (module._RowStep, "__call__", 6, (2, 2)),
-        (AMPEmbedding, "_settled", 1, (2, REFINEMENTS)),
+        (module.ShardedTable, "sums", 1, None),  # nothing is stored yet
+        (module.ShardedTable, "sums", 3, (0, 1)),  # the rows of the second iteration
+        (heldout, "fit_margins", 2, (0, 2)),
+        (module._Columns, "sums", 2, (0, 3)),  # the next channel
+        (heldout, "fit_margins", 3, (1, 2)),
+        (module.ShardedTable, "sums", 4, (2, 1)),
+        (module.ShardedTable, "settled", 1, (2, REFINEMENTS)),
     ]
     for owner, name, call, _ in places:
         with monkeypatch.context() as patch:
@@ -135,7 +136,7 @@ def test_a_fit_that_is_interrupted_within_an_iteration_is_the_same(client, tmp_p
                 fit(shards, client, tmp_path / "run", **given)
         path = tmp_path / "run" / CHECKPOINT
         state = pickle.loads(np.load(path)["state"]) if path.exists() else None
-        reached.append(state and (state["stage"], state["k"]))
+        reached.append(state and (len(state) - 1, state[-1][0]))
     assert reached == [place for *_, place in places]
     assert_equal(fit(shards, client, tmp_path / "run", **given), expected)
 
@@ -146,20 +147,20 @@ def test_a_fit_without_an_iterate_worth_keeping_goes_on(half_steps, client, tmp_
     shards, given = write_shards(counts, tmp_path / "shards", rows=61), {"n_iter": 1, "channel": "counts"}
     expected = fit(shards, client, **given)
     assert expected.n_iter_ == 0 and len(half_steps) == 3
-    interrupt(monkeypatch, stopping, "fit_margins", 1)
+    interrupt(monkeypatch, heldout, "fit_margins", 1)
     with pytest.raises(KeyboardInterrupt):
         fit(shards, client, tmp_path / "run", **given)
     assert_equal(fit(shards, client, tmp_path / "run", **given), expected)
-    assert len(half_steps) == 6
+    assert len(half_steps) == 9  # all of them again: an iteration ends with its judgement
 
 
 def test_a_checkpoint_of_another_fit_or_a_damaged_one_is_refused(client, tmp_path, monkeypatch):
     shards, folder = write_shards(table(0.3), tmp_path / "shards", rows=61), tmp_path / "run"
-    interrupt(monkeypatch, module._RowStep, "__call__", 4)
+    interrupt(monkeypatch, module.ShardedTable, "sums", 3)
     with pytest.raises(KeyboardInterrupt):
         fit(shards, client, folder)
     path, stored = folder / CHECKPOINT, (folder / CHECKPOINT).read_bytes()
-    monkeypatch.setattr(client, "submit", None)  # nothing is asked of the workers
+    monkeypatch.setattr(client, "map", None)  # nothing is asked of the workers
     other = write_shards(table(0.4), tmp_path / "other", rows=61)
     changes = {"n_components": 3, "denoiser": "ridge", "channel": "counts", "n_iter": 4, "tol": 1e-3}
     changes |= {"init": "random", "random_state": 1}
@@ -215,7 +216,7 @@ def test_a_caller_that_is_killed_leaves_a_fit_that_goes_on(half_steps, tmp_path)
         caller = subprocess.run(command, env=os.environ | {"PYTHONPATH": path}, timeout=120, check=False)
         assert caller.returncode == -signal.SIGKILL
         state = pickle.loads(np.load(tmp_path / "run" / CHECKPOINT)["state"])
-        assert (state["stage"], state["k"]) == (1, 2)
+        assert (len(state), state[-1][0]) == (2, 2)
         found = fit(shards, client, tmp_path / "run")
         left = len(half_steps)
         assert_equal(found, fit(shards, client))

@@ -3,6 +3,7 @@
 import warnings
 from dataclasses import replace
 
+import dask.array as da
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -10,10 +11,12 @@ from distributed import Client
 from sharded_denoisers import KillsOnce, ScalesOfRows
 from sharded_samples import cluster, table
 
-from amptutorial import AMPEmbedding, Ridge, estimator, reexpansion, sampling, stopping
+from amptutorial import AMPEmbedding, Ridge, estimator, reexpansion, sampling
 from amptutorial._validation import AMPWarning
+from amptutorial.cluster import embedding as module
 from amptutorial.cluster.embedding import sharded_embedding
 from amptutorial.cluster.shards import write_shards
+from amptutorial.table import Table
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:still improving", "ignore:no iterate predicts")]
 
@@ -86,17 +89,19 @@ def test_other_denoisers_give_the_fit_of_one_process(denoiser, tolerance, client
 
 
 @pytest.mark.usefixtures("in_double")
-def test_samples_of_columns_are_those_of_one_process(client, tmp_path, monkeypatch):
-    """Both draw the same samples, of several sizes, in the same order."""
+@pytest.mark.parametrize("here", [0, 2**22])
+def test_samples_of_columns_are_those_of_one_process(here, client, tmp_path, monkeypatch):
+    """Both draw the same samples, of several sizes, in the same order, wherever exponentials are computed."""
     monkeypatch.setattr(sampling, "ALL_UP_TO", 30)
     monkeypatch.setattr(sampling, "FEWEST", 8)
-    drawn, draw = [], sampling.Columns._draw
+    drawn, draw = [], sampling.ColumnSample._draw
 
     def recorded(self, sizes):
         drawn.extend((len(self.W), size) for size in sizes)
         return draw(self, sizes)
 
-    monkeypatch.setattr(sampling.Columns, "_draw", recorded)
+    monkeypatch.setattr(sampling.ColumnSample, "_draw", recorded)
+    monkeypatch.setattr(module, "HERE", here)
     counts = table(0.1)
     shards = write_shards(counts, tmp_path, rows=37)
     parameters = {"n_iter": 4, "channel": "counts", "random_state": 0}
@@ -114,11 +119,40 @@ def test_a_shard_that_is_hidden_whole_is_left_out_of_the_start(client, tmp_path)
     ones = np.eye(12, some.shape[1])
     counts = sp.csr_array(np.vstack([some, ones]))
     parameters = {"n_components": 2, "n_iter": 2, "channel": "counts", "random_state": 0}
-    seen, _ = stopping.set_aside(counts, AMPEmbedding(random_state=0)._generator())
-    assert (seen[-12:].sum(axis=1) == 0).any()
+    seen, _ = Table(counts).hide(AMPEmbedding(random_state=0)._generator())
+    assert (seen.totals[-12:] == 0).any()
     shards = write_shards([some, *(ones[[k]] for k in range(12))], tmp_path)
     found = sharded_embedding(shards, AMPEmbedding(**parameters), client=client)
     assert_same(found, AMPEmbedding(**parameters).fit(counts), counts, 1e-6)
+
+
+@pytest.mark.usefixtures("in_double")
+@pytest.mark.parametrize("form", [sp.csr_array, np.asarray])
+def test_an_array_of_dask_gives_the_fit_of_one_process(form, client, monkeypatch):
+    monkeypatch.setattr(module, "HERE", 0)
+    counts, parameters = table(0.1), {"n_components": 2, "n_iter": 3, "random_state": 0}
+    array = da.from_array(counts.toarray(), chunks=(50, 40)).map_blocks(form)
+    found = sharded_embedding(array, AMPEmbedding(**parameters), client=client)
+    assert_same(found, AMPEmbedding(**parameters).fit(counts), counts, 1e-9)
+
+
+def test_an_iteration_takes_at_most_ten_tasks_a_shard(client, tmp_path, monkeypatch):
+    """Where pairs are marked, the expected counts too are formed in each iteration, and here exponentials as well."""
+    monkeypatch.setattr(module, "HERE", 0)
+    shards, numbers = write_shards(table(0.3), tmp_path, rows=30), []
+    for name in ("submit", "map"):
+        function = getattr(client, name)
+
+        def counted(task, *arguments, name=name, function=function, **where):
+            numbers[-1] += len(arguments[0]) if name == "map" else 1
+            return function(task, *arguments, **where)
+
+        monkeypatch.setattr(client, name, counted)
+    for n_iter in (2, 3):
+        numbers.append(0)
+        model = AMPEmbedding(2, channel="counts", n_iter=n_iter, random_state=0)
+        assert sharded_embedding(shards, model, client=client).n_iter_ > 0
+    assert numbers[1] - numbers[0] <= 10 * len(shards.files)
 
 
 def test_a_worker_that_is_lost_loses_nothing(tmp_path):

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from amptutorial.bias import estimate_bias
 from amptutorial.denoisers import Ridge
 from amptutorial.reexpansion import REACH, new_side, reexpanded_half_step
+from amptutorial.table import Table
 
 
 @pytest.fixture
@@ -17,7 +18,7 @@ def sides(rng):
     Z = sp.csr_array(rng.integers(1, 9, (8, 6)))
     r_u, r_v = estimate_bias(Z)
     columns = new_side(0.1 * rng.standard_normal((6, 2)), r_v, Ridge(1.0))
-    return Z, new_side(np.zeros((8, 2)), r_u, Ridge(1.0)), columns
+    return Table(Z), new_side(np.zeros((8, 2)), r_u, Ridge(1.0)), columns
 
 
 @pytest.mark.parametrize(("length", "longer"), [(0.25, 0.375), (0.5, 0.75), (0.8, 1.0), (1.0, 1.0)])

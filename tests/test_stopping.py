@@ -1,13 +1,15 @@
 """When AMPEmbedding stops, and which iterate it keeps."""
 
+import pickle
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from amptutorial import stopping
-from amptutorial.stopping import Patience, best_iterate, set_aside
+from amptutorial import heldout
+from amptutorial.heldout import Chosen, Patience
+from amptutorial.table import Table
 
 
 def test_patience_ends_with_the_first_iteration_without_progress():
@@ -65,17 +67,26 @@ class Gains:
 @pytest.fixture(autouse=True)
 def biases(monkeypatch):
     """Of these iterates nothing is refitted."""
-    monkeypatch.setattr(stopping, "fit_margins", lambda *_: (np.ones(100), np.ones(100)))
+    monkeypatch.setattr(heldout, "fit_margins", lambda *_: (np.ones(100), np.ones(100)))
 
 
 def sides(gain):
     return SimpleNamespace(X=np.full((100, 1), gain)), SimpleNamespace(X=np.zeros((100, 1)))
 
 
+def judged(iterates, best=None):
+    """Return what is chosen of iterates, which end after the last one."""
+    best = best or Chosen(Gains(), 1e-4)
+    for rows, columns in iterates:
+        if best.judge(rows, columns, Gains()):
+            break
+    return best
+
+
 def test_the_best_iterate_is_kept_with_its_gain_and_error():
     gains = [0.1, 0.5, 0.3, *[0.2] * 7]
-    best = best_iterate(iter([sides(gain) for gain in gains]), Gains(), 1e-4)
-    assert best.sides[0].X[0, 0] == 0.5 and best.k == 2 and not best.improving
+    best = judged(sides(gain) for gain in gains)
+    assert best.sides[0].X[0, 0] == 0.5 and best.k == 2 and not best.patience.progress
     assert best.gain == pytest.approx(0.5) and best.error == pytest.approx(3.5)
 
 
@@ -87,66 +98,66 @@ def test_the_biases_are_refitted_to_rows_and_columns_whose_products_are_those_of
         calls.append(arguments)
         return np.ones(100), np.full(100, 7.0)
 
-    monkeypatch.setattr(stopping, "fit_margins", fit)
+    monkeypatch.setattr(heldout, "fit_margins", fit)
     rows, columns = (SimpleNamespace(X=np.full((100, 1), value)) for value in (0.5, 2.0))
-    best_iterate(iter([(rows, columns)] * 2), Gains(), 1e-4)
+    judged([(rows, columns)] * 2)
     assert all(np.allclose(U @ W.T, 0.1) for _, _, U, W, *_ in calls)
     assert [before[0] for *_, before, _ in calls] == [1, 7]
 
 
-@pytest.mark.parametrize("judged", [1, 2, 9, 10])
-def test_a_judgement_goes_on_where_it_was(judged, monkeypatch):
-    """The first iterates are passed over. The column biases of the last one judged are where the next refit starts."""
-    monkeypatch.setattr(stopping, "fit_margins", lambda _, __, U, ___, r_v, ____: (r_v, r_v + U[0]))
+@pytest.mark.parametrize("number", [1, 2, 9, 10])
+def test_a_judgement_goes_on_where_it_was(number, monkeypatch):
+    """Stored and loaded, it knows the column biases of the last one judged, where the next refit starts."""
+    monkeypatch.setattr(heldout, "fit_margins", lambda _, __, U, ___, r_v, ____: (r_v, r_v + U[0]))
     iterates = [sides(gain) for gain in [0.1, 0.5, 0.3, *[0.2] * 17]]
-    expected = best_iterate(iter(iterates), Gains(), 1e-4)
-    best = best_iterate(iter(iterates[:judged]), Gains(), 1e-4)
-    unseen = [None] * judged + iterates[judged:]
-    found = best_iterate(iter(unseen[:10]), Gains(), 1e-4, best=best)
-    assert found is best and found.patience.k == expected.patience.k == 10
-    assert found.sides[0] is expected.sides[0] is iterates[1][0] and np.array_equal(found.r_v, expected.r_v)
+    expected, best = judged(iterates), pickle.loads(pickle.dumps(judged(iterates[:number])))
+    found = judged(iterates[number:10], best)
+    assert found.patience.k == expected.patience.k == 10 and found.k == expected.k == 2
+    assert np.array_equal(found.sides[0].X, iterates[1][0].X) and np.array_equal(found.r_v, expected.r_v)
     assert vars(found.patience) == vars(expected.patience)
 
 
 def test_independence_is_kept_where_no_iterate_beats_it():
-    best = best_iterate(iter([sides(gain) for gain in [-0.1] * 10]), Gains(), 1e-4)
-    assert best.sides is None and (best.gain, best.error, best.k, best.improving) == (0.0, 0.0, 0, False)
+    best = judged([sides(-0.1)] * 10)
+    assert best.sides is None and (best.gain, best.error, best.k, best.patience.progress) == (0.0, 0.0, 0, False)
 
 
-def test_no_iterate_is_asked_for_after_the_end():
+def test_the_last_iterate_is_announced():
     iterates = iter([sides(1.0)] * 20)
-    best = best_iterate(iterates, Gains(), 1e-4)
-    assert best.k == 1 and not best.improving  # all are equally good: the first one is kept
+    best = judged(iterates)
+    assert best.k == 1 and not best.patience.progress  # all are equally good: the first one is kept
     assert len(list(iterates)) == 10
 
 
 def test_iterates_that_run_out_while_improving_are_reported():
-    best = best_iterate(iter([sides(0.1), sides(0.2)]), Gains(), 1e-4)
-    assert best.k == 2 and best.improving
+    best = judged([sides(0.1), sides(0.2)])
+    assert best.k == 2 and best.patience.progress
 
 
 @pytest.mark.parametrize("gain", [np.nan, -np.inf])
 def test_a_gain_that_is_not_finite_is_an_error(gain):
     with pytest.raises(FloatingPointError, match="heldout_gain is not finite"):
-        best_iterate(iter([sides(gain)]), Gains(), 1e-4)
+        judged([sides(gain)])
 
 
 def test_hidden_pairs_of_a_sparse_table_look_empty(rng):
     Z = sp.csr_array(rng.poisson(0.05, (200, 100)).astype(float))
-    seen, held_out = set_aside(Z, np.random.default_rng(0))
+    seen, held_out = Table(Z).hide(np.random.default_rng(0))
+    seen = seen.Z
     rest = sp.coo_array((held_out.z, (held_out.i, held_out.j)), shape=Z.shape)
     assert seen.data.min() > 0 and not (seen.multiply(rest)).nnz
     assert rest.sum() <= (Z - seen).sum() < 0.2 * Z.sum()
 
 
 def test_a_table_with_counts_in_a_tenth_of_its_pairs_is_sparse():
-    seen, _ = set_aside(sp.csr_array(np.eye(10)), np.random.default_rng(0))
-    assert seen.data.min() > 0
+    seen, _ = Table(sp.csr_array(np.eye(10))).hide(np.random.default_rng(0))
+    assert seen.Z.data.min() > 0
 
 
 def test_hidden_pairs_of_a_full_table_are_marked_whether_they_have_counts_or_not(rng):
     Z = rng.poisson(1.0, (200, 100)).astype(float)
-    seen, held_out = set_aside(sp.csr_array(Z), np.random.default_rng(0))
+    seen, held_out = Table(sp.csr_array(Z)).hide(np.random.default_rng(0))
+    seen = seen.Z
     hidden = seen.toarray() == -1
     assert abs(hidden.mean() - 0.1) < 4 * np.sqrt(0.09 / Z.size)
     assert abs((Z[hidden] == 0).mean() - np.exp(-1)) < 4 * np.sqrt(0.25 / hidden.sum())
@@ -159,4 +170,4 @@ def test_hidden_pairs_of_a_full_table_are_marked_whether_they_have_counts_or_not
 def test_a_table_that_a_split_leaves_without_counts_is_an_error():
     with pytest.raises(ValueError, match="none is left when a tenth is set aside"):
         for seed in range(100):
-            set_aside(sp.csr_array(np.array([[1.0]])), np.random.default_rng(seed))
+            Table(sp.csr_array(np.array([[1.0]]))).hide(np.random.default_rng(seed))

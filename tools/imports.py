@@ -18,8 +18,8 @@ def modules_of(source):
     """Return the files of the package that a source, perhaps a notebook's, imports by itself and through others.
 
     >>> found = modules_of("from amptutorial.bias import drop_empty")
-    >>> [name for name in ("__init__.py", "bias.py", "_counts.py", "estimator.py") if ROOT / PACKAGE / name in found]
-    ['__init__.py', 'bias.py', '_counts.py']
+    >>> [name for name in ("__init__.py", "bias.py", "score.py", "estimator.py") if ROOT / PACKAGE / name in found]
+    ['__init__.py', 'bias.py', 'score.py']
     >>> ROOT / PACKAGE / "estimator.py" in modules_of("import amptutorial as amp; amp.AMPEmbedding()")
     True
     """

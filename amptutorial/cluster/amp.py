@@ -25,7 +25,7 @@ from ..bias import bias_of_margins
 from ..denoisers import as_pair
 from ..score import FisherScore
 from .blocks import Blocks
-from .tasks import Checkpoint, pickled
+from .tasks import Checkpoint, add, pickled
 
 
 class ShardedScore(LinearOperator):
@@ -37,7 +37,7 @@ class ShardedScore(LinearOperator):
     Parameters
     ----------
     counts, client
-        As for `amptutorial.cluster.blocks.Blocks`.
+        As for `amptutorial.cluster.blocks.Blocks`, which may take their place.
 
     Attributes
     ----------
@@ -52,26 +52,25 @@ class ShardedScore(LinearOperator):
         As there, and for a row or column without counts.
     """
 
-    def __init__(self, counts, client):
+    def __init__(self, counts, client=None):
         blocks = counts if isinstance(counts, Blocks) else Blocks(counts, client)
-        self.r_u, self.r_v = bias_of_margins(*blocks.margins)
+        self.r_u, self.r_v = bias_of_margins(*blocks.margins())
         self.tasks, self.slices = blocks.tasks, blocks.slices
-        biases = [self.r_u[part] for part in self.slices]
-        r_v = self.tasks.share(self.r_v)
-        each = ((Z, r_u, r_v) for Z, r_u in zip(blocks.parts, biases, strict=True))
-        self.parts = self.tasks.spread(FisherScore, each)
+        r_u = [self.r_u[rows] for rows in self.slices]
+        r_v = self.tasks.share(self.r_v, len(r_u))
+        self.parts = self.tasks.map(FisherScore, blocks.parts, r_u, r_v)
         super().__init__(np.dtype(np.float64), blocks.shape)
 
     def _matmat(self, X):
         """Return Y X, each block where it is."""
-        X = self.tasks.share(X)
-        products = self.tasks.spread(matmul, ((Y, X) for Y in self.parts))
-        return np.concatenate(self.tasks.client.gather(products))
+        X = self.tasks.share(X, len(self.parts))
+        return np.concatenate(self.tasks.gather(self.tasks.map(matmul, self.parts, X)))
 
     def _rmatmat(self, X):
         """Return Y^T X, added up in a tree."""
-        each = zip(self.parts, (X[part] for part in self.slices), strict=True)
-        return self.tasks.total(self.tasks.spread(_transposed_times, each)).result()[0]
+        X = [X[rows] for rows in self.slices]
+        products = self.tasks.map(_transposed_times, self.parts, X)
+        return add(self.tasks.gather(self.tasks.summed(products)))[0]
 
 
 def sharded_amp(
@@ -110,7 +109,7 @@ def sharded_amp(
         If F had to be floored in the last iteration.
     """
     blocks, n_iter = Blocks(counts, client), check_integer(n_iter, "n_iter", minimum=1)
-    (m, n), (r_u, r_v) = blocks.shape, bias_of_margins(*blocks.margins)
+    (m, n), (r_u, r_v) = blocks.shape, bias_of_margins(*blocks.margins())
     B0, denoiser = check_start(B0, m, n), as_pair(denoiser)
     damping = check_damping(damping)
     as_bytes = pickled(denoiser) if checkpoints else b""

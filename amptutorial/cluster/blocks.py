@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from .._validation import check_counts
 from ..bias import margins
 from .shards import Shards, load_counts, open_shards
-from .tasks import Tasks, check_client, check_cluster
+from .tasks import Tasks, add, check_client, check_cluster
 
 
 class Blocks:
@@ -30,13 +30,13 @@ class Blocks:
     shape : (int, int)
     slices : list of slice
         The rows of each block.
-    margins : pair of arrays (m,), (n,)
-        The sums of the rows and of the columns.
+    pairs : list of int
+        How many pairs of a row and a column each block stores.
     fingerprint : bytes
         Of the counts.
     tasks : Tasks
     parts : list of distributed.Future
-        The blocks, csr_arrays; workers load them when they are first asked for.
+        The blocks, csr_arrays; workers load files when they are first asked for.
 
     Raises
     ------
@@ -54,45 +54,67 @@ class Blocks:
         check_client(client)
         from dask.array import Array
 
-        self.tasks = Tasks(client)
+        self.tasks, self._files = Tasks(client), None
         if isinstance(counts, Array):
-            self._files = None
             check_cluster(client, __name__)
-            self.parts = self.tasks.spread(_whole_rows, _pieces(counts, client))
-            found = [self.tasks.submit(margins, part) for part in self.parts]
-            rows, columns = zip(*client.gather(found), strict=True)
-            self.margins = np.concatenate(rows), sum(columns)
+            self.parts = self.tasks.place(_whole_rows, *_pieces(counts, client))
+            rows, columns = self.tasks.gather(self._sums())
+            self._margins = np.concatenate(rows), *add(columns)
             sizes = list(map(len, rows))
-            self.fingerprint = sha256(b"".join(map(bytes, self.margins))).digest()
+            self.pairs = self.tasks.gather(self.tasks.map(_pairs, self.parts))
+            self.fingerprint = sha256(b"".join(map(bytes, self._margins))).digest()
         else:
             files = counts if isinstance(counts, Shards) else open_shards(counts)
-            self._files, self.margins = files, (files.rows, files.columns)
+            self._files, self._margins = files, (files.rows, files.columns)
             sizes = [file["shape"][0] for file in files.files]
+            self.pairs = [file["pairs"] for file in files.files]
             self.fingerprint = files.checksum.encode()
-        ends = list(accumulate(sizes))
-        self.slices = [slice(*each) for each in zip([0, *ends], ends, strict=False)]
-        self.shape = tuple(map(len, self.margins))
+        ends = list(accumulate(sizes, initial=0))
+        self.slices = [slice(*each) for each in zip(ends, ends[1:], strict=False)]
+        self.shape = tuple(map(len, self._margins))
 
     @cached_property
     def parts(self):  # noqa: D102
         check_cluster(self.tasks.client, __name__, self._files.files)
-        folder = str(self._files.folder)
-        files = ((folder, file) for file in self._files.files)
-        return self.tasks.spread(load_counts, files)
+        files = self._files.files
+        folders = [str(self._files.folder)] * len(files)
+        return self.tasks.place(load_counts, folders, files)
+
+    def margins(self):
+        """Return the sums of the rows (m,) and of the columns (n,)."""
+        if self._margins is None:
+            rows, columns = self.tasks.gather(self._sums())
+            self._margins = np.concatenate(rows), *add(columns)
+        return self._margins
+
+    def _sums(self):
+        """Return futures of the sums of rows, and of parts of those of columns."""
+        columns = self.tasks.map(_column_sums, self.parts)
+        return self.tasks.map(_row_sums, self.parts), self.tasks.summed(columns)
 
 
 def _pieces(array, client):
-    """Return for each block of rows its number and the futures of its pieces."""
-    grid = array.to_delayed()
-    futures = np.empty(grid.shape, dtype=object)
-    futures.ravel()[:] = client.compute(grid.ravel().tolist())
-    return ((k, *pieces) for k, pieces in enumerate(futures))
+    """Return the numbers of the blocks of rows, and the futures of their pieces."""
+    grid = array.to_delayed().tolist()
+    return range(len(grid)), [client.compute(pieces) for pieces in grid]
 
 
 # What workers do
 
 
-def _whole_rows(k, *pieces):
+def _whole_rows(k, pieces):
     """Return a block of rows, whose `pieces` are dense or sparse."""
     whole = sp.hstack([sp.csr_array(piece) for piece in pieces], format="csr")
     return sp.csr_array(check_counts(whole, name=f"block {k} of the counts"))
+
+
+def _row_sums(Z):
+    return margins(Z)[0]
+
+
+def _column_sums(Z):
+    return (margins(Z)[1],)
+
+
+def _pairs(Z):
+    return Z.nnz

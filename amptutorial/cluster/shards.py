@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from .._blocks import blocks
 from .._files import write_atomically
 from .._validation import check_counts, check_integer
 from ..bias import margins
+from ..score import blocks
 
 MANIFEST, MARGINS = "manifest.json", "margins.npz"
 PAIR_BYTES = 48  # of a shard while its score is formed: three copies, indices of int64

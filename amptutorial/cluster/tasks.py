@@ -4,17 +4,17 @@ import pickle
 import warnings
 from hashlib import sha256
 from io import BytesIO
-from operator import itemgetter
 from pathlib import Path
 from zipfile import BadZipFile
 
 import numpy as np
 
-from .._blocks import blocks
+from ..score import blocks
 from .shards import bytes_to_load, write_arrays
 
 CHECKPOINT = "checkpoint.npz"
 FAN_IN = 8  # sums that one task adds up
+SMALL = 2**16  # bytes that are sent with every task, not once to each worker
 
 
 def check_client(client):
@@ -131,72 +131,58 @@ class Tasks:
     """The tasks of one run on a cluster."""
 
     def __init__(self, client):
-        self.client, self.workers = client, []
+        self.client = client
 
-    def submit(self, task, *args, **where):
-        """Return the future of a task, which holds its arguments and can be repeated.
+    def map(self, task, *arguments, **where):
+        """Return the futures of a task for each block.
 
-        Dask would warn of large ones, and ask for `scatter`, which is lost with a
-        worker.
+        Each argument is a list with one entry for each block. A future holds them, and
+        can be repeated. Dask would warn of large ones, and ask for `scatter`, which is
+        lost with a worker.
         """
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Sending large graph")
-            return self.client.submit(task, *args, pure=False, **where)
+            return self.client.map(task, *arguments, pure=False, **where)
 
-    def spread(self, task, arguments):
-        """Return the futures of a task for each shard, always on the same workers.
+    def place(self, task, *arguments):
+        """Return what `map` does, the same number of neighbours on each worker.
 
-        Neighbours are on one worker, so that few sums leave it, and what belongs to a
-        shard stays where the shard is. If a worker is lost, others take its place.
+        Tasks on these blocks then run where they are, and few sums leave a worker. If a
+        worker is lost, others take its place.
         """
-        if not self.workers:
-            known = self.client.scheduler_info(n_workers=-1)["workers"]
-            self.workers = sorted(known)
-        arguments, k = list(arguments), len(self.workers)
-        places = [i * k // len(arguments) for i in range(len(arguments))]
-        return [
-            self.submit(
-                task, *each, workers=self.workers[i : i + 1], allow_other_workers=True
-            )
-            for each, i in zip(arguments, places, strict=True)
-        ]
+        workers, futures = sorted(self.client.scheduler_info(-1)["workers"]), []
+        cuts = list(blocks(len(arguments[0]), -(-len(arguments[0]) // len(workers))))
+        for cut, worker in zip(cuts, workers, strict=False):
+            where = {"workers": [worker], "allow_other_workers": True}
+            futures += self.map(task, *(each[cut] for each in arguments), **where)
+        return futures
 
-    def share(self, value):
-        """Return the future of a value, which workers hand on to each other."""
-        return self.submit(_given, value)
+    def share(self, value, number):
+        """Return a list with a value for each of a `number` of tasks.
 
-    def total(self, parts):
-        """Return the sum over the shards, added up in a tree.
-
-        Parts are tuples of what is added up, or None.
+        Large ones are sent once: workers hand them on to each other.
         """
-        while len(parts) > 1:
-            parts = self._added(parts, _add)
-        return parts[0]
+        buffers = []
+        size = len(pickle.dumps(value, protocol=5, buffer_callback=buffers.append))
+        if size + sum(each.raw().nbytes for each in buffers) > SMALL:
+            (value,) = self.map(_given, [value])
+        return [value] * number
 
-    def _added(self, parts, task):
-        groups = blocks(len(parts), FAN_IN)
-        return self.spread(task, ((parts[group],) for group in groups))
+    def summed(self, parts):
+        """Return at most `FAN_IN` futures whose tuples `add` up to those of `parts`."""
+        while len(parts) > FAN_IN:
+            parts = self.map(add, [parts[k] for k in blocks(len(parts), FAN_IN)])
+        return parts
 
-    def collect(self, found):
-        """Return what tasks found for their rows, and the sum of what adds up.
+    def gather(self, futures):
+        """Return the results of futures, in lists as they are."""
+        return self.client.gather(futures)
 
-        Each of them returns a pair: the rows, and a tuple of what adds up.
-        """
-        rows = self.spread(itemgetter(0), ((each,) for each in found))
-        total = self.total(self._added(found, _add_seconds))
-        total, *rows = self.client.gather([total, *rows])
-        return rows, total
+
+def add(parts):
+    """Return the sum of tuples, entry by entry."""
+    return tuple(map(sum, zip(*parts, strict=True)))
 
 
 def _given(value):
     return value
-
-
-def _add(parts):
-    parts = [part for part in parts if part is not None]
-    return tuple(map(sum, zip(*parts, strict=True))) if parts else None
-
-
-def _add_seconds(pairs):
-    return _add([second for _, second in pairs])

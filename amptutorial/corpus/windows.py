@@ -3,8 +3,8 @@
 import numpy as np
 import scipy.sparse as sp
 
-from .._counts import without_empty
 from .._validation import check_choice, check_integer
+from ..bias import drop_empty
 from .loaders import Corpus
 from .options import check_options, check_strings
 from .twins import distinct
@@ -97,7 +97,7 @@ def cooccurrence(
             "no pair of words is left: in each of the texts, at most one word is in the"
             " vocabulary. Give longer texts, lower min_df, or raise max_df"
         )
-    Z, rows, columns = without_empty(Z + Z.T if context == "both" else Z)
+    Z, rows, columns = drop_empty(Z + Z.T if context == "both" else Z)
     n_empty = int(np.sum(known.lengths < 2))
     vocabulary = np.array(known.vocabulary)
     names, vocabulary = vocabulary[rows], vocabulary[columns]

@@ -5,12 +5,12 @@ from functools import cache
 import numpy as np
 from scipy.optimize import minimize
 
-from .._blocks import blocks
-from .._counts import sums
-from ..bias import estimate_bias
+from ..bias import estimate_bias, margins
 from ..denoisers import GaussianPosterior
 from ..poisson import BLOCK_ENTRIES
-from ..reexpansion import leading_directions, starting_sides
+from ..reexpansion import starting_sides
+from ..score import blocks
+from ..table import Table
 from .rates import choose, fit_exponential
 
 # grids tuned for L-BFGS: prior standard deviation of M_ij (the ridge); iterations
@@ -24,7 +24,7 @@ GENSIM_WORDS = 10_000  # in one document; it leaves out what is beyond
 
 def embedding_start(table, d, rng):
     """Return U, which is zero, and V where `AMPEmbedding` starts, and its prior."""
-    directions, variance = leading_directions(table, d, rng)
+    directions, variance = Table(table).leading_directions(d, rng)
     size = np.sqrt(variance * table.shape[0] / d)
     posterior = GaussianPosterior(size, learn=True)
     sides = starting_sides(*estimate_bias(table), posterior, directions, size)
@@ -82,7 +82,7 @@ def lbfgs_path(table, X, Y, strength):
     strength : float
         Of the ridge, half of it times the squared norms of X and Y.
     """
-    rows, columns = sums(table)
+    rows, columns = margins(table)
     transposed, d = table.T.tocsr(), X.shape[1]
     cuts = np.cumsum([X.size, Y.size])
 

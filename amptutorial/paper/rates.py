@@ -13,7 +13,7 @@ from ..bias import estimate_bias, margins
 from ..channels import Damped
 from ..heldout import HeldOut, held_out_pairs, hold_out
 from ..poisson import log_partition, products_of_pairs, refit_biases
-from ..reexpansion import same_pairs
+from ..table import same_pairs
 
 TUNING_SHARE = 0.1  # of the kept pairs, held out to choose settings
 TUNING_ROWS = 7000  # at most, to choose settings
@@ -135,7 +135,7 @@ def choose(fit, settings, kept, rng):
     if kept.shape[0] > TUNING_ROWS:
         few = kept[rng.choice(kept.shape[0], TUNING_ROWS, replace=False)]
     training, validation, _, _ = hold_out(few, TUNING_SHARE, rng)
-    pairs, found = HeldOut.of(training, validation), {}
+    pairs, found = HeldOut.of(*margins(training), validation), {}
     for name, of in TABLES.items():
         rates = fit(training, of(training), 2)
         found[name] = climb(_gain_of(rates, pairs), settings)

@@ -8,9 +8,9 @@ from scipy.special import digamma
 from sklearn.decomposition import NMF, LatentDirichletAllocation
 from sklearn.exceptions import ConvergenceWarning
 
-from .._counts import sums
+from ..bias import margins
 from ..poisson import products_of_pairs
-from ..reexpansion import same_pairs
+from ..table import same_pairs
 from .rates import choose, mixture_of_topics
 
 # of independence in a mixture
@@ -84,7 +84,7 @@ def gamma_poisson(kept, d, rng):
     seed = int(rng.integers(2**31))
 
     def fit(counts, table, _):
-        rows, columns = sums(table)
+        rows, columns = margins(table)
 
         @cache
         def factors(shape):
@@ -111,7 +111,7 @@ def variational_factors(Z, d, shape, rng):
     shape : float
     rng : numpy.random.Generator
     """
-    rows, columns = sums(Z)
+    rows, columns = margins(Z)
     rows = rows / rows.sum()  # with the columns: the rates of independence
     Zt, rate = Z.T.tocsr(), shape * np.sqrt(d)
     theta, beta = (rng.gamma(100, 0.01, (size, d)) / np.sqrt(d) for size in Z.shape)

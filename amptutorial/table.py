@@ -1,0 +1,250 @@
+"""A table of counts, and the sums that a fit of `amptutorial.AMPEmbedding` asks it for.
+
+A fit never looks at the counts themselves. It asks a table for margins, for products
+with an embedding, and for the bursts expected at an estimate, which are a table too.
+So counts may lie elsewhere: `amptutorial.cluster.table.ShardedTable` answers the same
+questions for counts on the workers of a cluster.
+"""
+
+from functools import cached_property
+
+import numpy as np
+import scipy.sparse as sp
+
+from .bias import drop_empty, estimate_bias, margins
+from .heldout import HeldOut, split_pairs
+from .poisson import products_of_pairs
+from .reexpansion import directions_of_score, settle_rows
+from .score import FisherScore
+
+VALIDATION = 0.1  # the fraction of the pairs that decides when to stop
+LARGEST_LOG_RATE = 50.0  # log-rates are clipped here while iterating
+
+
+class Table:
+    """Counts, or expected bursts, that one process holds.
+
+    Parameters
+    ----------
+    Z : csr_array (m, n)
+        Counts that have been checked, without empty rows or columns; -1 stands for a
+        hidden pair.
+
+    Examples
+    --------
+    >>> table = Table(sp.csr_array([[1.0, 2.0], [3.0, 0.0]]))
+    >>> table.totals, table.T.totals
+    (array([3., 3.]), array([4., 2.]))
+    """
+
+    def __init__(self, Z):
+        self.Z, self.shape = Z, Z.shape
+        self._bursts = None, None  # a channel that does not follow the rate, and theirs
+
+    def __getitem__(self, rows):
+        """Return the table of some rows."""
+        return Table(self.Z[rows])
+
+    @cached_property
+    def T(self):
+        """The transpose."""
+        return Table(self.Z.T.tocsr())
+
+    @cached_property
+    def totals(self):
+        """The sums of the rows."""
+        return self.Z.sum(axis=1)
+
+    @property
+    def crowded(self):
+        """Whether a hidden zero of this table would be an outlier."""
+        return is_crowded(self.Z.nnz, self.shape)
+
+    def largest(self):
+        """Return the largest count."""
+        return self.Z.max()
+
+    def margins(self):
+        """Return the sums of the rows (m,) and of the columns (n,)."""
+        return margins(self.Z)
+
+    def dispersed(self, channel):
+        """Return the channel with its dispersion estimated from the counts."""
+        return channel.refit(self.Z)
+
+    def hide(self, rng):
+        """Hide a tenth of the pairs, and return what is seen and what is held out.
+
+        Where most pairs are empty, a hidden pair is left out of what is seen, and reads
+        as a pair without counts (`amptutorial.heldout.split_pairs`). Where more than a
+        tenth of the pairs have counts, a hidden zero would be an outlier: there all
+        pairs, empty ones too, are hidden by the same coin, and marked by -1: see
+        `amptutorial.channels.WithGaps`.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+
+        Returns
+        -------
+        seen : Table
+        held_out : HeldOut
+
+        Raises
+        ------
+        ValueError
+            If no count is left.
+        """
+        seen, kept, held_out = hide_pairs(self.Z, rng, self.crowded)
+        return Table(seen), checked_held_out(*margins(kept), held_out)
+
+    def total(self):
+        """Return the sum of all counts."""
+        return self.Z.sum()
+
+    def rare(self, channel):
+        """Return the table of the bursts expected where they are rare."""
+        return Table(rare_bursts(self.Z, channel))
+
+    def bursts(self, channel, rows, columns, m):
+        """Return the table of the bursts expected given the counts.
+
+        Parameters
+        ----------
+        channel : Channel
+        rows, columns : Side
+            Whose rates they are expected at.
+        m : int
+            Number of rows that M = U V^T / sqrt(m) refers to.
+
+        Returns
+        -------
+        Table
+            With the pairs of this one.
+        """
+        if channel.follows_rate:
+            return Table(expected_bursts(self.Z, channel, rows, columns, m))
+        if self._bursts[0] is not channel:
+            self._bursts = channel, self.rare(channel)
+        return self._bursts[1]
+
+    def sums(self, U, sums):
+        """Return what a half-step on rows `U` asks for.
+
+        Parameters
+        ----------
+        U : array (m, d)
+        sums : AllColumns or amptutorial.sampling.RowSums
+            With the w_j, as from their `for_rows`.
+
+        Returns
+        -------
+        product : array (m, d)
+            Z W.
+        log_sums, means : arrays (m,), (m, d)
+            As from `amptutorial.poisson.tilted_means`.
+        """
+        own = sums.own_sums(U, self.Z)
+        return self.Z @ sums.W, *sums.tilted_means(U, own)
+
+    def reach(self, step, sums, beyond):
+        """Return the `amptutorial.poisson.largest_changes` by steps of rows."""
+        return sums.reach(step, beyond)
+
+    def score(self):
+        """Return the score without empty rows and columns, and the columns it has."""
+        kept, _, columns = drop_empty(self.Z)
+        return FisherScore(kept, *estimate_bias(kept)), columns
+
+    def leading_directions(self, d, rng):
+        """Return leading right singular vectors of the score, and what they explain.
+
+        Parameters
+        ----------
+        d : int
+        rng : numpy.random.Generator
+
+        Returns
+        -------
+        V : array (n, d)
+            Orthonormal columns; zero where a column has no counts.
+        variance : float
+            The mean of M_ij^2 with the weights r_u_i r_v_j: the strength, as from
+            `amptutorial.reexpansion.directions_of_score`, divided by the total count.
+        """
+        Y, columns = self.score()
+        V = np.zeros((self.shape[1], d))
+        directions, strength = directions_of_score(Y, d, rng)
+        V[columns, : directions.shape[1]] = directions
+        return V, strength / float(self.total())
+
+    def settled(self, rows, columns, m, channel, sample):
+        """Return the rows settled: see `amptutorial.reexpansion.settle_rows`."""
+        return settle_rows(self, rows, columns, m, channel, sample=sample)
+
+    def repeat(self, step, state, number, rng):
+        """Return the state of a stage of the fit after its last step.
+
+        Parameters
+        ----------
+        step : callable
+            Returns the state after the next step, and whether that was the last.
+        state : tuple
+        number : int
+            The largest number of steps.
+        rng : numpy.random.Generator
+            All that `step` draws from.
+        """
+        for _ in range(number):
+            state, last = step(*state)
+            if last:
+                break
+        return state
+
+
+def is_crowded(n_pairs, shape):
+    """Return whether a hidden zero would be an outlier among so many pairs."""
+    return n_pairs > VALIDATION * np.prod(shape)
+
+
+def hide_pairs(Z, rng, marked):
+    """Hide a tenth of the pairs: of those with counts, or of all if they are `marked`.
+
+    Returns
+    -------
+    seen, kept, held_out : csr_arrays (m, n)
+        `seen` as from `Table.hide`; the others add up to `Z`.
+    """
+    if not marked:
+        kept, held_out = split_pairs(Z, VALIDATION, rng)
+        return kept, kept, held_out
+    dense, hidden = Z.toarray(), rng.random(Z.shape) < VALIDATION
+    tables = (-1.0, dense), (0, dense), (dense, 0)
+    return tuple(sp.csr_array(np.where(hidden, *table)) for table in tables)
+
+
+def checked_held_out(rows, columns, held_out):
+    """Return the `HeldOut`, if some counts were kept."""
+    if not rows.any():
+        raise ValueError("too few counts: none is left when a tenth is set aside")
+    return HeldOut.of(rows, columns, held_out)
+
+
+def expected_bursts(Z, channel, rows, columns, m):
+    """Return the bursts expected at the rates of both sides: see `Table.bursts`."""
+    i, j = Z.tocoo(copy=False).coords
+    log_rate = products_of_pairs(rows.X, columns.X, i, j) / np.sqrt(m)
+    with np.errstate(divide="ignore"):  # a row without counts has the rate 0
+        log_rate += np.log(rows.bias)[i] + np.log(columns.bias)[j]
+    rate = np.exp(np.minimum(log_rate, LARGEST_LOG_RATE))
+    return same_pairs(Z, channel.bursts(Z.data, rate))
+
+
+def rare_bursts(Z, channel):
+    """Return the bursts expected where they are rare, whatever the estimate."""
+    return same_pairs(Z, channel.bursts(Z.data, np.zeros(Z.nnz)))
+
+
+def same_pairs(Z, values):
+    """Return a csr_array that stores `values` for the pairs of `Z`."""
+    return sp.csr_array((values, Z.indices, Z.indptr), shape=Z.shape)
