@@ -191,13 +191,6 @@ def test_singular_values_have_the_scale_of_the_matrix(scale, rng):
     assert np.allclose(singular_values(scale * np.diag([3.0, 2.0, 1.0]), 2, rng=rng) / scale, [3, 2])
 
 
-def test_lists_and_whole_numbers_are_as_good_as_arrays(rng):
-    for Y in ([[3, 0, 0], [0, 2, 0], [0, 0, 1]], sp.coo_array(np.diag([3, 2, 1]))):
-        assert np.allclose(singular_values(Y, 2, rng=rng), [3, 2])
-        A, B = svd(Y, 1, rng=rng)
-        assert np.allclose(A @ B.T / np.sqrt(3), np.diag([3, 0, 0]))
-
-
 def test_least_squares_ends_when_the_last_loss_is_lower_by_less_than_a_fraction_of_itself(monkeypatch):
     loss = ridge_loss(np.eye(2), 1.0)
     losses = [100.0, 10.0, 9.5, 9.4]  # lower by 0.50 > 0.0525 * 9.5, then by 0.1

@@ -119,28 +119,6 @@ def test_threshold_of_the_posterior_mean(bias):
     assert weights @ r == pytest.approx(1)
 
 
-def test_unequal_frequencies_are_easier():
-    """At the same mean rate, two classes succeed where one rate fails."""
-    posterior = GaussianPosterior(1.0)
-    variance = 0.75  # detection_ratio: 0.84 for constant, 1.32 for two-class rates
-    errors = []
-    for bias in (ConstantBias(0.0), TWO_CLASS):
-        laws = scaled_rows(1, rows_u=GaussianRows(1), rows_v=GaussianRows(variance), bias_u=bias, bias_v=bias)
-        run = gaussian_state_evolution(
-            *laws,
-            (posterior, GaussianPosterior(variance)),
-            beta=BETA,
-            M0=[[0.1]],
-            Q0=[[0.1]],
-            n_iter=500,
-        )
-        errors.append(run.iterates[-1].nmse)
-    a = np.array([0.5, 1.5])
-    assert errors[0] > 0.9999
-    assert errors[1] == pytest.approx(two_class_recursion(a, variance * a, BETA, 5000, 0.1)[0][-1], rel=1e-6)
-    assert errors[1] < 0.99
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("denoiser", [Ridge(0.5), GaussianPosterior(1.0), GaussianPosterior([[1.0, 0.2], [0.2, 0.6]])])
 @pytest.mark.parametrize("bias", [TWO_CLASS, ShiftedExponential(0.2, 0.1), Zipf(0.3)], ids=repr)
