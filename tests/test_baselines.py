@@ -282,6 +282,7 @@ def test_a_step_of_gradient_descent_gains_half_of_what_the_slope_promises(rng):
         fit = minimise(loss, A0=A0, B0=B0, method="gradient_descent", n_iter=1)
     step = np.linalg.norm(fit.A - A0) / np.linalg.norm(by_A)
     assert np.allclose(fit.A, A0 - step * by_A) and np.allclose(fit.B, B0 - step * by_B)
+    assert np.log2(step) == pytest.approx(round(np.log2(step)), abs=1e-9)
     slope = (by_A**2).sum() + (by_B**2).sum()
     assert loss(A0, B0) - loss(fit.A, fit.B) >= step * slope / 2
     assert loss(A0, B0) - loss(A0 - 2 * step * by_A, B0 - 2 * step * by_B) < 2 * step * slope / 2

@@ -269,7 +269,7 @@ def report_of(wrong):
     """Return the report of a denoiser, of one with its belief, or of a class of which new instances are made."""
     if isinstance(wrong, type):
         return run_checks(
-            "new", [Trial(lambda: wrong(1.0), draw_problem(40, 3, np.random.default_rng(0)))], CHECKS.values()
+            "new", [Trial(lambda: wrong(1.0), draw_problem(40, 3, rng=np.random.default_rng(0)))], CHECKS.values()
         )
     denoiser, belief = wrong if isinstance(wrong, tuple) else (wrong, None)
     return check_denoiser(denoiser, belief=belief)
@@ -394,7 +394,7 @@ def test_few_rows_are_enough(n_rows):
 
 def test_an_estimate_that_moves_by_round_off_alone_does_not_jump():
     sign = type("Sign", (Ridge,), {"estimate": lambda self, P, r, F: np.sign(P) * (1 + 1e-15 * np.sin(1e9 * P))})
-    problem = draw_problem(2, 1, np.random.default_rng(0))
+    problem = draw_problem(2, 1, rng=np.random.default_rng(0))
     CHECKS["lipschitz"](Trial(lambda: sign(1.0), replace(problem, P=np.array([[1.0], [2.0]]))))
 
 

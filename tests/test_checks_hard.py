@@ -211,7 +211,7 @@ WRONG = {
 
 def report_of(methods):
     cls = type("Wrong", (Right,), methods)
-    trial = Trial(cls, draw_problem(40, 3, np.random.default_rng(0), SquaredNorm.rows), SquaredNorm())
+    trial = Trial(cls, draw_problem(40, 3, rng=np.random.default_rng(0), rows=SquaredNorm.rows), SquaredNorm())
     return run_checks("wrong", [trial], [check for name, check in CHECKS.items() if name != "state_evolution"])
 
 
@@ -234,7 +234,7 @@ def test_a_denoiser_that_has_no_penalty_is_told_so():
     class Silent(Denoiser):
         estimate, inverses = Right.estimate, Right.inverses
 
-    trial = Trial(Silent, draw_problem(40, 3, np.random.default_rng(0), SquaredNorm.rows), SquaredNorm())
+    trial = Trial(Silent, draw_problem(40, 3, rng=np.random.default_rng(0), rows=SquaredNorm.rows), SquaredNorm())
     with pytest.raises(AssertionError, match="penalty is inherited"):
         CHECKS["penalty"](trial)
 
@@ -261,7 +261,7 @@ def test_a_jacobian_is_inherited_if_one_of_the_denoisers_inherits_it():
         estimate = Right.estimate
         inverses = Right.inverses
 
-    problem = draw_problem(40, 3, np.random.default_rng(0))
+    problem = draw_problem(40, 3, rng=np.random.default_rng(0))
     for makers, inherited in [((Right, Plain), True), ((Right, Right), False)]:
         report = run_checks("both", [Trial(make, problem) for make in makers], [CHECKS["jacobian"]])
         assert report.results[0].passed, report
@@ -297,7 +297,7 @@ class TwoKinds(Denoiser):
 @pytest.mark.parametrize(("factor", "offset", "fails"), [(1, 0, 0), (1, 0.5, 0), (1.2, 0, 0), (1.2, 0.5, 1)])
 def test_estimates_at_different_f_come_from_one_prior(factor, offset, fails):
     """A wrong factor before what both kinds have in common changes nothing."""
-    trial = Trial(lambda: TwoKinds(factor, offset), draw_problem(40, 2, np.random.default_rng(0)))
+    trial = Trial(lambda: TwoKinds(factor, offset), draw_problem(40, 2, rng=np.random.default_rng(0)))
     with pytest.raises(AssertionError, match="the posterior mean of one prior") if fails else nullcontext():
         CHECKS["jacobian_symmetric"](trial)
 
@@ -314,7 +314,7 @@ class Signs(Denoiser):
 
 def test_an_estimate_that_does_not_depend_on_f_comes_from_one_prior():
     for seed in range(20):
-        CHECKS["jacobian_symmetric"](Trial(Signs, draw_problem(40, 1, np.random.default_rng(seed))))
+        CHECKS["jacobian_symmetric"](Trial(Signs, draw_problem(40, 1, rng=np.random.default_rng(seed))))
 
 
 def by_lines(name):
@@ -346,7 +346,7 @@ def by_lines(name):
 
     methods = {each.__name__: each for each in (paths, in_blocks, converging, looped, in_a_thread, by_a_library)}
     cls = type("Counted", (Right,), {"estimate": methods[name]})
-    return Trial(cls, draw_problem(40, 3, np.random.default_rng(0)))
+    return Trial(cls, draw_problem(40, 3, rng=np.random.default_rng(0)))
 
 
 @pytest.mark.parametrize("name", ["paths", "in_blocks", "converging"])

@@ -28,7 +28,7 @@ TWO_CLASS = DiscreteBias(np.log([0.5, 1.5]))
 def draw(laws, n, rng):
     """Return (r_u, A), (r_v, B), W, Y for the Gaussian channel eq:YGauss with m = beta n."""
     m = round(BETA * n)
-    (r_u, A), (r_v, B) = laws[0].draw(m, rng), laws[1].draw(n, rng)
+    (r_u, A), (r_v, B) = laws[0].draw(m, rng=rng), laws[1].draw(n, rng=rng)
     W = rng.standard_normal((m, n))
     return (r_u, A), (r_v, B), W, A @ B.T / np.sqrt(m) + W
 
@@ -117,6 +117,28 @@ def test_threshold_of_the_posterior_mean(bias):
     r, weights = bias.atoms()
     assert detection_ratio(r, r, 1.0, critical, BETA) == pytest.approx(1, rel=1e-4)
     assert weights @ r == pytest.approx(1)
+
+
+def test_unequal_frequencies_are_easier():
+    """At the same mean rate, two classes succeed where one rate fails."""
+    posterior = GaussianPosterior(1.0)
+    variance = 0.75  # detection_ratio: 0.84 for constant, 1.32 for two-class rates
+    errors = []
+    for bias in (ConstantBias(0.0), TWO_CLASS):
+        laws = scaled_rows(1, rows_u=GaussianRows(1), rows_v=GaussianRows(variance), bias_u=bias, bias_v=bias)
+        run = gaussian_state_evolution(
+            *laws,
+            (posterior, GaussianPosterior(variance)),
+            beta=BETA,
+            M0=[[0.1]],
+            Q0=[[0.1]],
+            n_iter=500,
+        )
+        errors.append(run.iterates[-1].nmse)
+    a = np.array([0.5, 1.5])
+    assert errors[0] > 0.9999
+    assert errors[1] == pytest.approx(two_class_recursion(a, variance * a, BETA, 5000, 0.1)[0][-1], rel=1e-6)
+    assert errors[1] < 0.99
 
 
 @pytest.mark.slow

@@ -103,9 +103,9 @@ def test_a_bug_inside_a_denoiser_is_not_answered_by_the_other_form():
 
     setting = replace(L2, m=30, n=45, d=2)
     rng = np.random.default_rng(0)
-    e = setting.draw(rng)
+    e = setting.draw(rng=rng)
     with pytest.raises(TypeError, match="a bug in the denoiser"):
-        predict(e, setting.scaled_rows(), Broken(1.0), random_start(45, 2, rng), 2, rng)
+        predict(e, setting.scaled_rows(), Broken(1.0), random_start(45, 2, rng), 2, rng=rng)
 
 
 def test_fresh_noise_is_white_and_orthogonal_to_what_is_known(rng):

@@ -261,7 +261,8 @@ def run_checks(title, trials, checks):
     >>> import numpy as np
     >>> from amptutorial.checks import draw_problem
     >>> from amptutorial.denoisers import Ridge
-    >>> trial = Trial(lambda: Ridge(1.0), draw_problem(40, 2, np.random.default_rng(0)))
+    >>> problem = draw_problem(40, 2, rng=np.random.default_rng(0))
+    >>> trial = Trial(lambda: Ridge(1.0), problem)
     >>> print(run_checks("ridge", [trial], [CHECKS["shapes"], CHECKS["deterministic"]]))
     ridge: 2 of 2 checks passed
     pass  shapes

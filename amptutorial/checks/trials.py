@@ -366,11 +366,11 @@ def _number(value, method):
 def trial_of(denoiser, *, belief=None, d=3, n_rows=40, rng=None):
     """Return a `Trial` of a denoiser that has been made, on random rows."""
     rng = np.random.default_rng(0) if rng is None else rng
-    problem = draw_problem(n_rows, d, rng, belief and belief.rows)
+    problem = draw_problem(n_rows, d, rng=rng, rows=belief and belief.rows)
     return Trial(lambda: denoiser, problem, belief)
 
 
-def draw_problem(n_rows, d, rng, rows=None):
+def draw_problem(n_rows, d, *, rng, rows=None):
     """Return a `Problem` with rows of the size that AMP would meet.
 
     F has the condition number 30, and the rates r spread over two decades.
@@ -384,18 +384,18 @@ def draw_problem(n_rows, d, rng, rows=None):
 
     Examples
     --------
-    >>> draw_problem(5, 2, np.random.default_rng(0)).P.shape
+    >>> draw_problem(5, 2, rng=np.random.default_rng(0)).P.shape
     (5, 2)
     """
     basis = np.linalg.qr(rng.standard_normal((d, d)))[0]
     F = (basis * np.geomspace(0.3, 9.0, d)) @ basis.T
     r = np.exp(rng.uniform(-2.3, 2.3, n_rows))
     size = (n_rows, d)
-    U = rng.standard_normal(size) if rows is None else rows.draw(size, rng)
-    return Problem(observe(U, r, F, rng)[1], r, (F + F.T) / 2)
+    U = rng.standard_normal(size) if rows is None else rows.draw(size, rng=rng)
+    return Problem(observe(U, r, F, rng=rng)[1], r, (F + F.T) / 2)
 
 
-def observe(U, r, F, rng):
+def observe(U, r, F, *, rng):
     """Return the rows x = sqrt(r) u, and a p = x F + N(0, F) for each.
 
     Parameters
@@ -408,7 +408,8 @@ def observe(U, r, F, rng):
     Examples
     --------
     >>> rng = np.random.default_rng(0)
-    >>> X, P = observe(np.ones((10_000, 1)), np.full(10_000, 4.0), 9 * np.eye(1), rng)
+    >>> U, r = np.ones((10_000, 1)), np.full(10_000, 4.0)
+    >>> X, P = observe(U, r, 9 * np.eye(1), rng=rng)
     >>> X.mean(), P.mean().round(), P.var().round()
     (np.float64(2.0), np.float64(18.0), np.float64(9.0))
     """

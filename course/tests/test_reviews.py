@@ -27,7 +27,7 @@ class Misjudged(GaussianPosterior):
 def test_what_learns_rows_of_another_length_is_found(times, scale, fails):
     # short rows are estimated worse by a wide prior, long ones by a narrow prior: the errors of those that fail are 1.6
     # and 2.9 times, of those that pass 1.47 and 1.43 times that of the Gaussian
-    problem = draw_problem(40, 3, np.random.default_rng(0), reviews.FewLongRows(5.0))
+    problem = draw_problem(40, 3, rng=np.random.default_rng(0), rows=reviews.FewLongRows(5.0))
     trial = Trial(lambda: Misjudged(times), problem)
     with pytest.raises(AssertionError, match="raise the likelihood") if fails else nullcontext():
         reviews._require_learned_scale(trial, scale)
@@ -38,7 +38,7 @@ def test_what_learns_from_the_first_rows_alone_is_found():
         def refit(self, P, r, F):
             return FromAHundred(super().refit(P[:100], r[:100], F).covariance, learn=True)
 
-    problem = draw_problem(40, 3, np.random.default_rng(0), reviews.FewLongRows(5.0))
+    problem = draw_problem(40, 3, rng=np.random.default_rng(0), rows=reviews.FewLongRows(5.0))
     with pytest.raises(AssertionError, match="raise the likelihood"):
         reviews._require_learned_scale(Trial(lambda: FromAHundred(1.0, learn=True), problem), 3.0)
 
@@ -51,6 +51,6 @@ def test_what_is_frozen_has_learned():
         def frozen(self):
             return GaussianPosterior(1.0)
 
-    problem = draw_problem(40, 3, np.random.default_rng(0), reviews.FewLongRows(5.0))
+    problem = draw_problem(40, 3, rng=np.random.default_rng(0), rows=reviews.FewLongRows(5.0))
     with pytest.raises(AssertionError, match="estimates otherwise"):
         reviews.promise_refit.measure(Trial(lambda: Forgets(1.0, learn=True), problem))
