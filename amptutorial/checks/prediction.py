@@ -39,10 +39,11 @@ def promise_state_evolution(trial):
 
     The error of the estimates is the predicted one as well.
     """
-    wanted, given = (trial.belief or trial.denoiser).precision, trial.denoiser.precision
+    wanted = (trial.belief or trial.denoiser).precision
+    stated = trial.denoiser.precision
     require(
-        given == wanted,
-        f'precision is "{given}" and should be "{wanted}": AMP would hand over the '
+        stated == wanted,
+        f'precision is "{stated}" and should be "{wanted}": AMP would hand over the '
         "wrong F",
     )
     d, (m, n), n_iter = trial.problem.P.shape[1], (2000, 500), 4

@@ -223,11 +223,11 @@ def ready_made(cls):
     """
     file = sys.modules.get(cls.__module__)
     names = {} if file is None else vars(file)
-    classes = {one for one in (*cls.__mro__, *names.values()) if isinstance(one, type)}
+    classes = {x for x in (*cls.__mro__, *names.values()) if isinstance(x, type)}
     return sorted(
-        one.__name__
-        for one in classes - {Denoiser}
-        if issubclass(one, Denoiser) and one.__module__ == Denoiser.__module__
+        x.__name__
+        for x in classes - {Denoiser}
+        if issubclass(x, Denoiser) and x.__module__ == Denoiser.__module__
     )
 
 
@@ -242,8 +242,8 @@ def is_own(denoiser, method):
     >>> is_own(Ridge(1.0), "penalty"), is_own(Ridge(1.0), "refit")
     (True, False)
     """
-    found = getattr(denoiser, method)
-    return getattr(found, "__func__", found) is not getattr(Denoiser, method)
+    bound = getattr(denoiser, method)
+    return getattr(bound, "__func__", bound) is not getattr(Denoiser, method)
 
 
 @dataclass(frozen=True)
@@ -342,15 +342,15 @@ class Trial:
 
         low, high = np.zeros(len(P)), np.ones(len(P))
         first = kind(low)
-        found = np.flatnonzero((kind(high) != first).any(axis=1))
-        for _ in range(30 if len(found) else 0):
+        changing = np.flatnonzero((kind(high) != first).any(axis=1))
+        for _ in range(30 if len(changing) else 0):
             middle = (low + high) / 2
             same = (kind(middle) == first).all(axis=1)
             low, high = np.where(same, middle, low), np.where(same, high, middle)
-        index = np.tile(found, 3)
-        t = high[index] + np.repeat([-1e-2, 1e-3, 1e-2], len(found))
+        index = np.tile(changing, 3)
+        t = high[index] + np.repeat([-1e-2, 1e-3, 1e-2], len(changing))
         rows = Problem(start[index] + t[:, None] * way[index], r[index], F)
-        return rows if len(found) else None
+        return rows if len(changing) else None
 
     def convexity(self, r):
         """Return the denoiser's convexity at the rates `r`, a number."""

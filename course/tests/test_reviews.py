@@ -31,26 +31,3 @@ def test_what_learns_rows_of_another_length_is_found(times, scale, fails):
     trial = Trial(lambda: Misjudged(times), problem)
     with pytest.raises(AssertionError, match="raise the likelihood") if fails else nullcontext():
         reviews._require_learned_scale(trial, scale)
-
-
-def test_what_learns_from_the_first_rows_alone_is_found():
-    class FromAHundred(GaussianPosterior):
-        def refit(self, P, r, F):
-            return FromAHundred(super().refit(P[:100], r[:100], F).covariance, learn=True)
-
-    problem = draw_problem(40, 3, rng=np.random.default_rng(0), rows=reviews.FewLongRows(5.0))
-    with pytest.raises(AssertionError, match="raise the likelihood"):
-        reviews._require_learned_scale(Trial(lambda: FromAHundred(1.0, learn=True), problem), 3.0)
-
-
-def test_what_is_frozen_has_learned():
-    class Forgets(GaussianPosterior):
-        def refit(self, P, r, F):
-            return Forgets(super().refit(P, r, F).covariance, learn=True)
-
-        def frozen(self):
-            return GaussianPosterior(1.0)
-
-    problem = draw_problem(40, 3, rng=np.random.default_rng(0), rows=reviews.FewLongRows(5.0))
-    with pytest.raises(AssertionError, match="estimates otherwise"):
-        reviews.promise_refit.measure(Trial(lambda: Forgets(1.0, learn=True), problem))
