@@ -30,14 +30,16 @@ from ._validation import (
 class RowLaw(Protocol):
     """What a law of unscaled rows u must have; `GaussianRows` is one."""
 
-    def draw(self, size: tuple[int, int], rng: np.random.Generator) -> np.ndarray:
+    def draw(self, size: tuple[int, int], *, rng: np.random.Generator) -> np.ndarray:
         """Return rows of shape `size` = (N, d)."""
 
 
 class ScaledRowLaw(Protocol):
     """What a law of scaled rows must have; `ScaledRows` and `EmpiricalRows` are two."""
 
-    def draw(self, N: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    def draw(
+        self, N: int, *, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return `(r, X)`: bias factors (N,) and scaled rows sqrt(r) u (N, d)."""
 
 
@@ -53,7 +55,7 @@ class BiasLaw(ABC):
     def isf(self, q):
         """Return the bias that is exceeded with probability `q` in (0, 1]."""
 
-    def draw(self, size, rng):
+    def draw(self, size, *, rng):
         """Return `size` independent biases s, drawn with the generator `rng`."""
         return self.isf(1.0 - check_rng(rng).random(_check_shape(size)))
 
@@ -107,7 +109,7 @@ class ConstantBias(BiasLaw):
 
     Examples
     --------
-    >>> ConstantBias(2.0).draw(3, np.random.default_rng(0))
+    >>> ConstantBias(2.0).draw(3, rng=np.random.default_rng(0))
     array([2., 2., 2.])
     """
 
@@ -138,7 +140,7 @@ class DiscreteBias(BiasLaw):
 
     Examples
     --------
-    >>> DiscreteBias([4.5, 5.5]).draw(4, np.random.default_rng(0))
+    >>> DiscreteBias([4.5, 5.5]).draw(4, rng=np.random.default_rng(0))
     array([5.5, 4.5, 4.5, 4.5])
     """
 
@@ -184,7 +186,7 @@ class ShiftedExponential(BiasLaw):
     Examples
     --------
     >>> law = ShiftedExponential(scale=0.25, shift=5)
-    >>> bool(law.draw(1000, np.random.default_rng(0)).min() >= 5)
+    >>> bool(law.draw(1000, rng=np.random.default_rng(0)).min() >= 5)
     True
     """
 
@@ -256,7 +258,7 @@ class GaussianRows:
 
     Examples
     --------
-    >>> GaussianRows(0.1).draw((2, 3), np.random.default_rng(0)).shape
+    >>> GaussianRows(0.1).draw((2, 3), rng=np.random.default_rng(0)).shape
     (2, 3)
     """
 
@@ -280,7 +282,7 @@ class GaussianRows:
             raise ValueError(f"covariance has shape {shape}, the rows have {d} entries")
         return np.array(self.covariance)
 
-    def draw(self, size, rng):
+    def draw(self, size, *, rng):
         """Return rows of shape `size` = (N, d)."""
         N, d = _check_rows_shape(size)
         w, V = np.linalg.eigh(self.second_moment(d))
@@ -313,7 +315,7 @@ class SparseGaussianRows:
     Examples
     --------
     >>> law = SparseGaussianRows(0.1, density=0.5)
-    >>> u = law.draw((100, 10), np.random.default_rng(0))
+    >>> u = law.draw((100, 10), rng=np.random.default_rng(0))
     >>> bool(((u != 0).sum(axis=1) == 5).all())
     True
     """
@@ -332,7 +334,7 @@ class SparseGaussianRows:
         """Return E(u u^T), shape (d, d)."""
         return self.density * self.variance * np.eye(d)
 
-    def draw(self, size, rng):
+    def draw(self, size, *, rng):
         """Return rows of shape `size` = (N, d)."""
         N, d = _check_rows_shape(size)
         n_kept = np.floor(self.density * d + check_rng(rng).random((N, 1)))
@@ -365,10 +367,10 @@ class ScaledRows:
         d = check_integer(self.d, "d", minimum=1)
         _keep(self, d=d, log_scale=check_number(self.log_scale, "log_scale"))
 
-    def draw(self, N, rng):
+    def draw(self, N, *, rng):
         """Return `(r, X)`: r of shape (N,), X of shape (N, d)."""
-        r = check_factors(self.bias.draw(N, rng) + self.log_scale, "s")
-        return r, np.sqrt(r)[:, None] * self.rows.draw((N, self.d), rng)
+        r = check_factors(self.bias.draw(N, rng=rng) + self.log_scale, "s")
+        return r, np.sqrt(r)[:, None] * self.rows.draw((N, self.d), rng=rng)
 
     def atoms(self):
         """Return `(r, weights)` for expectations over the bias alone."""
@@ -432,7 +434,7 @@ class EmpiricalRows:
     Examples
     --------
     >>> law = EmpiricalRows(np.ones(2), np.array([[0.0], [1.0]]))
-    >>> r, X = law.draw(5, np.random.default_rng(0))
+    >>> r, X = law.draw(5, rng=np.random.default_rng(0))
     >>> X.ravel()
     array([0., 1., 0., 1., 0.])
     """
@@ -443,7 +445,7 @@ class EmpiricalRows:
         if not self.X.size:
             raise ValueError(f"X must not be empty, got shape {self.X.shape}")
 
-    def draw(self, N, rng):
+    def draw(self, N, *, rng):
         """Return `(r, X)` of `N` rows."""
         whole, rest = divmod(check_integer(N, "N"), len(self.r))
         random = check_rng(rng).permutation(len(self.r))[:rest]

@@ -153,9 +153,9 @@ def draw_embedding(m, n, d, *, rows_u, rows_v, bias_u, bias_v, rng):
     ----------
     m, n, d : int
     rows_u, rows_v : RowLaw
-        With ``draw((N, d), rng)``, such as `amptutorial.laws.GaussianRows`.
+        With ``draw((N, d), rng=rng)``, such as `amptutorial.laws.GaussianRows`.
     bias_u, bias_v : BiasLaw
-        With ``draw(N, rng)``, such as `amptutorial.laws.ShiftedExponential`.
+        With ``draw(N, rng=rng)``, such as `amptutorial.laws.ShiftedExponential`.
     rng : numpy.random.Generator
 
     Returns
@@ -177,10 +177,10 @@ def draw_embedding(m, n, d, *, rows_u, rows_v, bias_u, bias_v, rng):
     for name, law in laws.items():
         check_methods(law, name, "draw")
     return PoissonEmbedding(
-        rows_u.draw((m, d), rng),
-        rows_v.draw((n, d), rng),
-        bias_u.draw(m, rng),
-        bias_v.draw(n, rng),
+        rows_u.draw((m, d), rng=rng),
+        rows_v.draw((n, d), rng=rng),
+        bias_u.draw(m, rng=rng),
+        bias_v.draw(n, rng=rng),
     )
 
 

@@ -138,7 +138,7 @@ class _SampledSide:
     """Random rows: expectations are averages over `n_samples` of them."""
 
     def __init__(self, law: ScaledRowLaw, denoiser, n_samples, rng):
-        self.r, self.X = law.draw(n_samples, rng)
+        self.r, self.X = law.draw(n_samples, rng=rng)
         self.X = check_matrix(self.X, "rows", shape=(n_samples, None))
         self.r = check_rates(self.r, n_samples, "r")
         self.S = self.X.T @ self.X / n_samples
@@ -310,7 +310,7 @@ def state_evolution(
     ----------
     law_u, law_v : ScaledRowLaw
         Laws of the bias factor and the *scaled* row sqrt(r) u, with
-        ``draw(N, rng) -> (r, X)``: `amptutorial.laws.ScaledRows` or `EmpiricalRows`.
+        ``draw(N, rng=rng) -> (r, X)``: `amptutorial.laws.ScaledRows`, `EmpiricalRows`.
     denoiser : Denoiser, or a pair of them
         As for AMP.
     beta : float

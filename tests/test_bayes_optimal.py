@@ -162,7 +162,7 @@ class DrawnSigns(Denoiser):
 
     precision = "posterior"
 
-    def draw(self, size, rng):
+    def draw(self, size, *, rng):
         return rng.choice([-1.0, 1.0], size)
 
     def estimate(self, P, r, F):

@@ -269,7 +269,7 @@ def report_of(wrong):
     """Return the report of a denoiser, of one with its belief, or of a class of which new instances are made."""
     if isinstance(wrong, type):
         return run_checks(
-            "new", [Trial(lambda: wrong(1.0), draw_problem(40, 3, np.random.default_rng(0)))], CHECKS.values()
+            "new", [Trial(lambda: wrong(1.0), draw_problem(40, 3, rng=np.random.default_rng(0)))], CHECKS.values()
         )
     denoiser, belief = wrong if isinstance(wrong, tuple) else (wrong, None)
     return check_denoiser(denoiser, belief=belief)
@@ -306,9 +306,17 @@ def test_right_denoisers_pass_in_every_dimension(denoiser, d):
     assert "tweedie" not in names  # nobody said which prior
 
 
-def test_a_transposed_jacobian_is_told_so():
-    message = {f.name: f.message for f in check_denoiser(Rotated()).failures}["jacobian"]
-    assert "its transpose fits: [k, l] is d estimate_l / d P_k" in message
+@pytest.mark.parametrize(
+    ("wrong", "text"),
+    [
+        (Rotated(), "its transpose fits: [k, l] is d estimate_l / d P_k"),
+        (WRONG["jacobian"][0], "the Jacobian is a mean over the rows, not a sum"),
+        (WRONG["jacobian"][4], "denoise(P, r, F)[1]["),
+    ],
+    ids=["transposed", "sum", "of denoise"],
+)
+def test_a_common_mistake_in_the_jacobian_is_told_so(wrong, text):
+    assert text in {failure.name: failure.message for failure in check_denoiser(wrong).failures}["jacobian"]
 
 
 class HalfWritten(Ridge):
@@ -386,7 +394,7 @@ def test_few_rows_are_enough(n_rows):
 
 def test_an_estimate_that_moves_by_round_off_alone_does_not_jump():
     sign = type("Sign", (Ridge,), {"estimate": lambda self, P, r, F: np.sign(P) * (1 + 1e-15 * np.sin(1e9 * P))})
-    problem = draw_problem(2, 1, np.random.default_rng(0))
+    problem = draw_problem(2, 1, rng=np.random.default_rng(0))
     CHECKS["lipschitz"](Trial(lambda: sign(1.0), replace(problem, P=np.array([[1.0], [2.0]]))))
 
 
@@ -394,21 +402,6 @@ def test_an_estimate_that_moves_by_round_off_alone_does_not_jump():
 def test_weak_rows_are_no_reason_to_fail_a_right_denoiser(d):
     report = check_denoiser(Lasso(1.0), belief=AbsoluteValue(), d=d)
     assert report.passed, str(report)
-
-
-def test_what_denoise_gives_to_amp_is_checked_by_name():
-    wrong = variant(
-        denoise=lambda self, P, r, F: (vectorised(self, P, r, F), 1.01 * jacobian_of_rows(self, P, r, F)), **APART
-    )
-    (failure,) = check_denoiser(wrong).failures
-    assert failure.name == "jacobian"
-    assert failure.message.startswith("denoise(P, r, F)[1][")
-
-
-def test_a_sum_instead_of_a_mean_is_told_so():
-    wrong = variant(mean_jacobian=lambda self, P, r, F: len(P) * jacobian(P, r, F))
-    message = {f.name: f.message for f in check_denoiser(wrong).failures}["jacobian"]
-    assert "the Jacobian is a mean over the rows, not a sum" in message
 
 
 def test_a_write_into_p_is_shown_and_rings_no_check_of_another_promise():

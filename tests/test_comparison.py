@@ -44,7 +44,7 @@ def test_largest_singular_values_leave_out_what_is_empty(rng):
 def test_the_control_has_the_frequencies_and_no_embedding(rng):
     corpus, _, _ = topics(rng, per_pair=4.0)
     Z = corpus.counts
-    control = without_embedding(Z, rng)
+    control = without_embedding(Z, rng=rng)
     for axis in (0, 1):
         sums = Z.sum(axis)
         assert np.mean((control.sum(axis) - sums) ** 2 / sums) == pytest.approx(1, abs=4 * np.sqrt(2 / len(sums)))
@@ -54,14 +54,14 @@ def test_the_control_has_the_frequencies_and_no_embedding(rng):
 
 def test_the_probe_knows_nothing_of_labels_at_random_and_all_of_a_feature(rng):
     features, labels = rng.standard_normal((2000, 3)), rng.integers(0, 2, 2000)
-    assert abs(probe_accuracy(features, labels, rng) - 0.5) < 4 * np.sqrt(0.25 / 2000)
-    assert probe_accuracy(features, (features[:, 1] > 0).astype(int), rng) > 0.97
+    assert abs(probe_accuracy(features, labels, rng=rng) - 0.5) < 4 * np.sqrt(0.25 / 2000)
+    assert probe_accuracy(features, (features[:, 1] > 0).astype(int), rng=rng) > 0.97
 
 
 def test_counts_in_bursts_have_the_frequencies_and_the_variance_of_the_negative_binomial(rng):
     """Per entry the variance is mu + mu^2 / shape; the standardised squares have a relative error by the kurtosis."""
     Z = drop_empty(sp.csr_array(rng.poisson(np.outer(rng.uniform(1, 5, 300), rng.uniform(0.5, 2, 400)))))[0]
-    drawn, mean = in_bursts(Z, 0.5, rng).toarray(), np.outer(*estimate_bias(Z))
+    drawn, mean = in_bursts(Z, 0.5, rng=rng).toarray(), np.outer(*estimate_bias(Z))
     squares = (drawn - mean) ** 2 / (mean + mean**2 / 0.5)
     assert squares.mean() == pytest.approx(1, abs=4 * squares.std() / np.sqrt(squares.size))
     assert np.allclose(drawn.sum(axis=1), Z.sum(axis=1), rtol=0.6)
@@ -73,7 +73,7 @@ def test_a_comparison_is_told_by_dimension_and_method_and_repeats_itself():
         corpus, _, _ = topics(rng)
         methods = {name: METHODS[name] for name in ("amp", "svd_pmi")}
         words = corpus.vocabulary[:2]
-        return compare_methods(corpus, rng, methods=methods, dimensions=(1, 2), words=words, split=split_counts)
+        return compare_methods(corpus, rng=rng, methods=methods, dimensions=(1, 2), words=words, split=split_counts)
 
     first, second = run(), run()
     assert [(one["d"], one["method"]) for one in first] == [(1, "amp"), (1, "svd_pmi"), (2, "amp"), (2, "svd_pmi")]
@@ -96,7 +96,7 @@ def test_docstrings_are_labelled_by_their_packages():
 
 def test_what_has_no_labels_is_compared_without_a_probe(rng):
     corpus, _, _ = topics(rng)
-    (only,) = compare_methods(replace(corpus, labels=None), rng, methods={"svd_pmi": METHODS["svd_pmi"]})
+    (only,) = compare_methods(replace(corpus, labels=None), rng=rng, methods={"svd_pmi": METHODS["svd_pmi"]})
     assert np.isnan(only["probe"]) and only["gain"] > 0
 
 

@@ -36,7 +36,7 @@ def test_all_checks_pass(denoiser):
 @given(seeds, dimensions)
 def test_gaussian_denoisers_equal_the_direct_inverse(seed, d):
     """p (F + C^-1 / r)^-1 and the mean of the inverses, row by row with numpy.linalg.inv."""
-    problem = draw_problem(7, d, np.random.default_rng(seed))
+    problem = draw_problem(7, d, rng=np.random.default_rng(seed))
     for denoiser, precision in gaussians(d):
         inverses = np.array([np.linalg.inv(problem.F + precision / r) for r in problem.r])
         X = denoiser.estimate(problem.P, problem.r, problem.F)
@@ -47,7 +47,7 @@ def test_gaussian_denoisers_equal_the_direct_inverse(seed, d):
 @given(seeds, dimensions)
 def test_ridge_is_stationary(seed, d):
     """The gradient F a - p + lambda a / r of eq:Gadef-row vanishes."""
-    problem = draw_problem(7, d, np.random.default_rng(seed))
+    problem = draw_problem(7, d, rng=np.random.default_rng(seed))
     X = Ridge(0.7).estimate(problem.P, problem.r, problem.F)
     gradient = X @ problem.F - problem.P + Ridge(0.7).penalty_gradient(X, problem.r)
     assert np.abs(gradient).max() < 1e-9 * np.abs(problem.P).max()
@@ -72,7 +72,7 @@ def test_lasso_meets_its_kkt_conditions(seed, d, strength, condition):
 
 def test_lasso_equals_scikit_learn(rng):
     """The paper's route: W = F^(1/2), q = W^-1 p, scikit-learn's Lasso with alpha = t / d."""
-    problem = draw_problem(12, 4, rng)
+    problem = draw_problem(12, 4, rng=rng)
     w, V = np.linalg.eigh(problem.F)
     W = (V * np.sqrt(w)) @ V.T
     X = Lasso(1.5).estimate(problem.P, problem.r, problem.F)
@@ -84,7 +84,7 @@ def test_lasso_equals_scikit_learn(rng):
 
 @pytest.mark.parametrize("denoiser", DENOISERS, ids=repr)
 def test_analytic_jacobian_equals_the_numerical_one_of_the_base_class(denoiser, rng):
-    problem = draw_problem(200, 3, rng)
+    problem = draw_problem(200, 3, rng=rng)
     arguments = problem.P, problem.r, problem.F
     # one of 600 entries of the Lasso may have its kink within the difference step: it adds at most 1 / 200 of F^-1
     kink = np.abs(np.linalg.inv(problem.F)).max() / 200 if isinstance(denoiser, Lasso) else 0
@@ -101,7 +101,7 @@ def test_numerical_jacobian_has_the_documented_orientation(rng):
         def estimate(self, P, r, F):
             return P @ G
 
-    problem = draw_problem(5, 3, rng)
+    problem = draw_problem(5, 3, rng=rng)
     assert np.allclose(Linear().mean_jacobian(problem.P, problem.r, problem.F), G)
 
 
@@ -210,7 +210,7 @@ def test_em_finds_the_covariance_and_raises_the_likelihood(rng):
 @given(seed=seeds)
 def test_rotating_the_problem_rotates_the_gaussian_estimates(denoiser, seed):
     rng = np.random.default_rng(seed)
-    problem = draw_problem(6, 3, rng)
+    problem = draw_problem(6, 3, rng=rng)
     R = np.linalg.qr(rng.standard_normal((3, 3)))[0]
     if isinstance(denoiser, GaussianPosterior) and np.ndim(denoiser.covariance):
         turned = GaussianPosterior(R.T @ denoiser.covariance @ R)
@@ -236,7 +236,7 @@ def test_penalties_are_the_regularisers():
 
 def test_limits(rng):
     """No penalty: the least-squares estimate p F^-1. An infinite one: zero."""
-    problem = draw_problem(5, 3, rng)
+    problem = draw_problem(5, 3, rng=rng)
     least_squares = np.linalg.solve(problem.F, problem.P.T).T
     for make in (Ridge, Lasso):
         assert np.allclose(make(1e-9).estimate(problem.P, problem.r, problem.F), least_squares, atol=1e-6)
@@ -254,7 +254,7 @@ def test_hard_inputs_stay_finite(denoiser):
 
 @pytest.mark.parametrize("denoiser", DENOISERS, ids=repr)
 def test_float32_stays_float32(denoiser, rng):
-    problem = draw_problem(4, 3, rng)
+    problem = draw_problem(4, 3, rng=rng)
     assert denoiser.estimate(problem.P.astype(np.float32), problem.r, problem.F).dtype == np.float32
 
 

@@ -142,15 +142,15 @@ def fit(**arguments):
 
 
 def bias_law(law):
-    return law.draw((2, 3), generator()), law.isf([0.25, 1.0]), law.atoms(), law.moment(0.5)
+    return law.draw((2, 3), rng=generator()), law.isf([0.25, 1.0]), law.atoms(), law.moment(0.5)
 
 
 def row_law(law):
-    return law.draw((4, 2), generator()), law.second_moment(2)
+    return law.draw((4, 2), rng=generator()), law.second_moment(2)
 
 
 def scaled_law(law):
-    return law.draw(4, generator()), law.atoms()
+    return law.draw(4, rng=generator()), law.atoms()
 
 
 def mixture(**arguments):
@@ -207,7 +207,7 @@ CALLS = {
     "AMPEmbedding": fit,
     "ConstantBias": lambda **a: bias_law(amp.ConstantBias(**a)),
     "DiscreteBias": lambda **a: bias_law(amp.DiscreteBias(**a)),
-    "EmpiricalRows": lambda N, **a: amp.EmpiricalRows(**a).draw(N, generator()),
+    "EmpiricalRows": lambda N, **a: amp.EmpiricalRows(**a).draw(N, rng=generator()),
     "FisherScore": lambda **a: score(amp.FisherScore(**a)),
     "GaussianMixture": mixture,
     "GaussianPosterior": lambda covariance, **a: denoised(amp.GaussianPosterior(covariance, learn=True), **a),

@@ -234,7 +234,7 @@ def test_erratum_21_the_experiments_are_not_bounded(rng):
     assert np.isinf(ShiftedExponential(4.0, 5).moment(1))
     largest = [np.exp(ShiftedExponential(0.25).isf(np.array(1 / m))) for m in (10**3, 10**6)]
     assert largest[1] == pytest.approx(largest[0] * 10 ** (3 / 4))  # exceeded with chance 1/m: grows like m^(1/4)
-    r = np.exp(ShiftedExponential(4.0).draw(10**6, rng))  # the largest is of order m^4, the mean of order m^3
+    r = np.exp(ShiftedExponential(4.0).draw(10**6, rng=rng))  # the largest is of order m^4, the mean of order m^3
     assert np.quantile(r / r.mean(), 0.99) < 1e-4
 
 

@@ -67,18 +67,18 @@ def test_the_weakest_direction_decides_on_the_reviews():
 def test_the_prediction_comes_before_the_noise(rng):
     """`predict` knows the truth and the start, not the observation: the order of the calls does not matter."""
     setting = replace(L2, m=80, n=120, d=2)
-    e, B0 = setting.draw(rng), rng.standard_normal((120, 2))
-    exact = predict(e, setting.scaled_rows(), L2.denoiser, B0, 5, np.random.default_rng(1))
-    again = predict(e, setting.scaled_rows(), L2.denoiser, B0, 5, np.random.default_rng(2))
+    e, B0 = setting.draw(rng=rng), rng.standard_normal((120, 2))
+    exact = predict(e, setting.scaled_rows(), L2.denoiser, B0, 5, rng=np.random.default_rng(1))
+    again = predict(e, setting.scaled_rows(), L2.denoiser, B0, 5, rng=np.random.default_rng(2))
     assert np.array_equal(exact["SE_mse"], again["SE_mse"])
     empirical = (EmpiricalRows(e.r_u, e.A), EmpiricalRows(e.r_v, e.B))
-    sampled = predict(e, empirical, L2.denoiser, B0, 5, np.random.default_rng(1))
+    sampled = predict(e, empirical, L2.denoiser, B0, 5, rng=np.random.default_rng(1))
     assert sampled["SE_mse"][-1] == pytest.approx(exact["SE_mse"][-1], rel=0.2)
 
 
 def test_channels_differ_in_what_they_should(rng):
-    e = replace(L2, m=200, n=300, d=2).draw(rng)
-    scores = {channel: observe_score(e, channel, rng) for channel in OBSERVATIONS}
+    e = replace(L2, m=200, n=300, d=2).draw(rng=rng)
+    scores = {channel: observe_score(e, channel, rng=rng) for channel in OBSERVATIONS}
     assert np.array_equal(scores["true"][1], e.r_u) and not np.array_equal(scores["counted"][1], e.r_u)
     signal = e.A @ e.B.T / np.sqrt(e.m)
     for channel in ("true", "gaussian"):
@@ -89,7 +89,7 @@ def test_channels_differ_in_what_they_should(rng):
 
 def test_loss_of_the_truth_is_one(rng):
     """The loss is divided by that of the truth; without noise AMP ends below it by its penalty alone."""
-    e = replace(L2, m=80, n=120, d=2).draw(rng)
+    e = replace(L2, m=80, n=120, d=2).draw(rng=rng)
     Y = e.A @ e.B.T / np.sqrt(80) + rng.standard_normal((80, 120))
     curves = amp_curves(e, (Y, e.r_u, e.r_v), L2.denoiser, e.B, 10)
     assert 0.9 < curves["loss"][-1] < 1 and curves["excess"][-1] < 0
@@ -115,10 +115,10 @@ def test_the_new_channel_raises_the_biases_to_a_mean_count(rng):
 
 def test_a_prediction_meets_the_instance_that_it_was_made_for(rng):
     """With the law of the instance's own rows the error is off by the noise's chi-squared, of d (m + n - d) degrees."""
-    e = replace(L2, m=200, n=600, d=2).draw(rng)
+    e = replace(L2, m=200, n=600, d=2).draw(rng=rng)
     laws, B0 = (EmpiricalRows(e.r_u, e.A), EmpiricalRows(e.r_v, e.B)), e.B
-    predicted = predict(e, laws, L2.denoiser, B0, 6, rng)
-    measured = amp_curves(e, observe_score(e, "gaussian", rng), L2.denoiser, B0, 6)
+    predicted = predict(e, laws, L2.denoiser, B0, 6, rng=rng)
+    measured = amp_curves(e, observe_score(e, "gaussian", rng=rng), L2.denoiser, B0, 6)
     spread = np.sqrt(2 / (2 * (200 + 600 - 2)))
     assert measured["mse"][-1] == pytest.approx(predicted["SE_mse"][-1], rel=4 * spread)
     assert measured["excess"][-1] == pytest.approx(predicted["SE_excess"][-1], rel=4 * spread)

@@ -23,7 +23,7 @@ BIASES = [ConstantBias(1.5), DiscreteBias([4.5, 5.5], [0.25, 0.75]), ShiftedExpo
 @pytest.mark.parametrize("law", BIASES, ids=repr)
 def test_draws_follow_the_inverse_survival_function(law, rng):
     """P(s > isf(q)) <= q <= P(s >= isf(q)), within 4 standard errors."""
-    draws = law.draw(40_000, rng)
+    draws = law.draw(40_000, rng=rng)
     for q in (0.03, 0.3, 0.8):
         s, error = law.isf(np.array(q)), 4 * np.sqrt(q * (1 - q) / 40_000)
         assert (draws > s + 1e-12).mean() <= q + error and (draws >= s - 1e-12).mean() >= q - error
@@ -71,13 +71,13 @@ def test_zipf_second_moment_does_not_converge_empirically():
 
 def test_gaussian_rows_have_their_covariance(rng):
     C = np.array([[2.0, 0.5], [0.5, 1.0]])
-    u = GaussianRows(C).draw((50_000, 2), rng)
+    u = GaussianRows(C).draw((50_000, 2), rng=rng)
     assert np.allclose(u.T @ u / len(u), C, atol=4 * 3 / np.sqrt(len(u)))
 
 
 @pytest.mark.parametrize(("density", "d"), [(0.5, 10), (0.1, 3), (0.0, 2), (1.0, 4)])
 def test_sparse_rows_keep_their_share(density, d, rng):
-    u = SparseGaussianRows(0.3, density).draw((20_000, d), rng)
+    u = SparseGaussianRows(0.3, density).draw((20_000, d), rng=rng)
     kept = (u != 0).sum(axis=1)
     assert set(np.unique(kept)) <= {int(density * d), int(np.ceil(density * d))}
     assert (u != 0).mean(axis=0) == pytest.approx(density, abs=4 * 0.5 / np.sqrt(20_000))
@@ -90,7 +90,7 @@ def test_scaled_rows_are_normalised(rng):
     law_u, law_v = scaled_rows(2, rows_u=GaussianRows(0.1), rows_v=GaussianRows(1), bias_u=bias_u, bias_v=bias_v)
     (r_u, w_u), (r_v, w_v) = law_u.atoms(), law_v.atoms()
     assert w_u @ r_u == pytest.approx(1) and w_v @ r_v == pytest.approx(bias_u.moment(1) * bias_v.moment(1))
-    r, X = law_u.draw(100_000, rng)
+    r, X = law_u.draw(100_000, rng=rng)
     assert r.mean() == pytest.approx(1, abs=0.01)
     assert X.T @ X / len(X) == pytest.approx(0.1 * np.eye(2), abs=0.005)
 
@@ -103,7 +103,7 @@ def test_scaled_rows_need_a_mean_rate_but_no_second_moment():
 
 def test_empirical_rows_repeat_the_instance(rng):
     r, X = np.array([1.0, 2.0, 3.0]), np.arange(6.0).reshape(3, 2)
-    drawn_r, drawn_X = EmpiricalRows(r, X).draw(7, rng)
+    drawn_r, drawn_X = EmpiricalRows(r, X).draw(7, rng=rng)
     counts = [(drawn_r == value).sum() for value in r]
     assert sorted(counts) == [2, 2, 3]
     assert all((X[list(r).index(a)] == b).all() for a, b in zip(drawn_r, drawn_X, strict=True))
@@ -114,7 +114,7 @@ def test_laws_keep_their_own_arrays(rng):
     rows, gaussian = EmpiricalRows(r, X), GaussianRows(C)
     for array in (r, X, C):
         array[:] = 7
-    assert (rows.draw(2, rng)[0] == 1).all() and (rows.draw(2, rng)[1] == 1).all()
+    assert (rows.draw(2, rng=rng)[0] == 1).all() and (rows.draw(2, rng=rng)[1] == 1).all()
     assert (gaussian.second_moment(2) == np.eye(2)).all()
 
 
@@ -140,7 +140,7 @@ def test_a_mean_rate_of_zero_is_none():
 
 
 def test_laws_may_have_no_variance_no_probability_and_rates_below_one(rng):
-    assert not GaussianRows(0.0).draw((3, 2), rng).any() and not SparseGaussianRows(0.0).draw((3, 2), rng).any()
+    assert not GaussianRows(0.0).draw((3, 2), rng=rng).any() and not SparseGaussianRows(0.0).draw((3, 2), rng=rng).any()
     assert DiscreteBias([1.0, 2.0], [1.0, 0.0]).moment(1) == np.e
     rare, rows = ConstantBias(-1.0), GaussianRows()
     assert scaled_rows(1, rows_u=rows, rows_v=rows, bias_u=rare, bias_v=rare)[0].log_scale == 1.0
@@ -159,7 +159,7 @@ def test_biases_whose_exponentials_are_not_floats_are_refused(s, rng):
     with pytest.raises(OverflowError, match=r"exp\(value\) is zero or infinite"):
         scaled_rows(2, bias_u=ConstantBias(s), bias_v=ConstantBias(), **rows)
     with pytest.raises(OverflowError, match=r"exp\(s\) is zero or infinite: the biases are too"):
-        ScaledRows(GaussianRows(), ConstantBias(s), 2).draw(3, rng)
+        ScaledRows(GaussianRows(), ConstantBias(s), 2).draw(3, rng=rng)
     message = r"exp\(s \+ log_scale\) must be positive and finite: .*\[0\] is"
     with np.errstate(over="ignore"), pytest.raises(ValueError, match=message):
         ScaledRows(GaussianRows(), ConstantBias(s / 2), 2, s / 2).atoms()
@@ -184,13 +184,13 @@ LAWS = {"rows_u": GaussianRows(), "rows_v": GaussianRows(), "bias_u": ConstantBi
         (lambda: DiscreteBias([[1.0, 2.0], [3.0, 4.0]]), "values must be a sequence"),
         (lambda: DiscreteBias([1.0, 2.0], [1.0]), "one for each value"),
         (lambda: DiscreteBias([]), "at least one bias"),
-        (lambda: GaussianRows(np.eye(2)).draw((5, 3), np.random.default_rng(0)), "the rows have 3 entries"),
+        (lambda: GaussianRows(np.eye(2)).draw((5, 3), rng=np.random.default_rng(0)), "the rows have 3 entries"),
         (lambda: scaled_rows(2, **LAWS | {"bias_u": Zipf(1.0)}), "bias_u = .* has no finite mean rate"),
         (lambda: scaled_rows(2, **LAWS | {"bias_v": Zipf(1.2)}), "bias_v = .* has no finite mean rate"),
         (lambda: Zipf().isf([0.5, 1.5]), "q must be above 0 and at most 1"),
         (lambda: Zipf().isf([0.5, 0.0]), "q must be above 0 and at most 1"),
-        (lambda: ConstantBias().draw((2, -1), np.random.default_rng(0)), "size must be at least 0"),
-        (lambda: SparseGaussianRows().draw(3, np.random.default_rng(0)), "size must be a pair"),
+        (lambda: ConstantBias().draw((2, -1), rng=np.random.default_rng(0)), "size must be at least 0"),
+        (lambda: SparseGaussianRows().draw(3, rng=np.random.default_rng(0)), "size must be a pair"),
         (lambda: EmpiricalRows([], np.ones((0, 2))), r"X must not be empty, got shape \(0, 2\)"),
     ],
 )
@@ -213,4 +213,4 @@ def test_without_parameters_the_other_laws_are_the_papers_and_the_standard_ones(
     assert (GaussianRows().second_moment(2) == np.eye(2)).all()
     assert (SparseGaussianRows().second_moment(2) == np.eye(2) / 2).all()
     law = ScaledRows(GaussianRows(), ConstantBias(), 1)
-    assert (law.draw(3, rng)[0] == 1).all() and (law.atoms()[0] == 1).all()
+    assert (law.draw(3, rng=rng)[0] == 1).all() and (law.atoms()[0] == 1).all()

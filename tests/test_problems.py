@@ -10,7 +10,7 @@ from amptutorial.checks.prediction import _number_of_rows
 from amptutorial.denoisers import Denoiser
 from amptutorial.laws import GaussianRows
 
-PROBLEM = draw_problem(400, 3, np.random.default_rng(0), GaussianRows(2.0))
+PROBLEM = draw_problem(400, 3, rng=np.random.default_rng(0), rows=GaussianRows(2.0))
 
 
 def eigenvalues(problem):

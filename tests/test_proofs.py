@@ -276,7 +276,7 @@ def test_parameters_and_rows_converge_together(rng):
     predicted = np.append(np.array(predicted).ravel(), np.mean(r * (A_hat**2).sum(axis=1)))
     measured = []
     for _ in range(6):
-        (r_u, A), (r_v, B) = laws[0].draw(m, rng), laws[1].draw(n, rng)
+        (r_u, A), (r_v, B) = laws[0].draw(m, rng=rng), laws[1].draw(n, rng=rng)
         Y = A @ B.T / np.sqrt(m) + rng.standard_normal((m, n))
         B0 = B + 2 * rng.standard_normal((n, 2))
         run = biased_low_rank_amp(Y, r_u, r_v, posterior, B0=B0, n_iter=k + 1)

@@ -18,7 +18,7 @@ def race():
 
 
 def test_every_program_reaches_the_minimum_that_scipy_finds(race):
-    problem = draw_race(*SMALL.values(), np.random.default_rng(0))
+    problem = draw_race(*SMALL.values(), rng=np.random.default_rng(0))
     m, n, d = SMALL.values()
     Y, r_u, r_v = problem["Y"].toarray(), problem["r_u"], problem["r_v"]
 
@@ -37,7 +37,7 @@ def test_every_program_reaches_the_minimum_that_scipy_finds(race):
 
 def test_the_iterations_are_the_first_within_the_accuracy(race):
     """A run that is stopped there has reached the target, and one that is stopped an iteration earlier has not."""
-    problem = draw_race(*SMALL.values(), np.random.default_rng(0))
+    problem = draw_race(*SMALL.values(), rng=np.random.default_rng(0))
     loss = QuadraticLoss(problem["Y"], problem["r_u"], problem["r_v"], Ridge(STRENGTH))
     target = min(race["loss"]) * (1 + race["accuracy"])
     for program, needed in zip(minimisers(problem).values(), race["iterations"], strict=True):
@@ -46,5 +46,5 @@ def test_the_iterations_are_the_first_within_the_accuracy(race):
 
 
 def test_each_program_is_timed(race):
-    assert race["programs"] == list(minimisers(draw_race(*SMALL.values(), np.random.default_rng(0))))
+    assert race["programs"] == list(minimisers(draw_race(*SMALL.values(), rng=np.random.default_rng(0))))
     assert len(race["milliseconds"]) == len(race["programs"]) == 4

@@ -28,7 +28,7 @@ TWO_CLASS = DiscreteBias(np.log([0.5, 1.5]))
 def draw(laws, n, rng):
     """Return (r_u, A), (r_v, B), W, Y for the Gaussian channel eq:YGauss with m = beta n."""
     m = round(BETA * n)
-    (r_u, A), (r_v, B) = laws[0].draw(m, rng), laws[1].draw(n, rng)
+    (r_u, A), (r_v, B) = laws[0].draw(m, rng=rng), laws[1].draw(n, rng=rng)
     W = rng.standard_normal((m, n))
     return (r_u, A), (r_v, B), W, A @ B.T / np.sqrt(m) + W
 

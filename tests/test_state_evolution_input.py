@@ -20,23 +20,16 @@ from amptutorial.state_evolution import (
 
 
 @pytest.mark.parametrize(
-    ("change", "error", "message"),
+    ("change", "message"),
     [
-        ({"M0": [[1.0]]}, ValueError, r"M0 must have shape \(2, 2\)"),
-        ({"Q0": np.triu(np.ones((2, 2)))}, ValueError, "Q0 must be symmetric"),
-        ({"M0": 9 * np.eye(2)}, ValueError, "no start has these M0 and Q0"),
-        ({"beta": 0.0}, ValueError, "beta must be positive"),
-        ({"n_iter": 0}, ValueError, "n_iter must be at least 1"),
-        ({"n_samples": 10}, ValueError, "n_samples must be at least 10 d = 20"),
-        ({"rng": 3}, TypeError, "numpy.random.Generator"),
+        ({"M0": 9 * np.eye(2)}, "no start has these M0 and Q0"),
+        ({"n_samples": 10}, "n_samples must be at least 10 d = 20"),
     ],
 )
-def test_bad_input_is_named(change, error, message, rng):
-    start = {"beta": BETA, "M0": np.eye(2), "Q0": 2 * np.eye(2), "n_iter": 2}
-    with pytest.raises(error, match=message):
-        state_evolution(
-            *constant_laws(2, 3.0), GaussianPosterior(1.0), **({"n_samples": 100, "rng": rng} | start | change)
-        )
+def test_bad_input_is_named(change, message, rng):
+    start = {"beta": BETA, "M0": np.eye(2), "Q0": 2 * np.eye(2), "n_iter": 2, "n_samples": 100, "rng": rng}
+    with pytest.raises(ValueError, match=message):
+        state_evolution(*constant_laws(2, 3.0), GaussianPosterior(1.0), **start | change)
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e10])
@@ -74,18 +67,6 @@ def test_a_signal_may_be_far_below_the_threshold():
     assert np.isfinite(run.iterates[0].nmse)
 
 
-def test_the_closed_form_says_when_it_does_not_apply():
-    sparse = constant_laws(1, 2.0, rows=SparseGaussianRows(1.0, 0.5))
-    gaussian = constant_laws(1, 2.0)
-    rest = {"beta": 1.0, "M0": [[1.0]], "Q0": [[1.0]], "n_iter": 1}
-    posterior, learner = GaussianPosterior(1.0), GaussianPosterior(1.0, learn=True)
-    with pytest.raises(TypeError, match="ScaledRows of GaussianRows.*use state_evolution"):
-        gaussian_state_evolution(*sparse, posterior, **rest)
-    for denoiser in (Lasso(1.0), learner):
-        with pytest.raises(TypeError, match="use state_evolution"):
-            gaussian_state_evolution(*gaussian, (posterior, denoiser), **rest)
-
-
 def test_rows_of_different_dimension_are_refused():
     rest = {"beta": 1.0, "M0": [[1.0]], "Q0": [[1.0]], "n_iter": 1}
     posterior = GaussianPosterior(1.0)
@@ -101,11 +82,6 @@ def test_rows_without_a_signal_are_refused(rng):
             zero, zero, posterior, beta=1.0, M0=[[0.0]], Q0=[[1.0]], n_iter=1,
             n_samples=50, rng=rng,
         )  # fmt: skip
-    with pytest.raises(TypeError, match=r"denoiser\[1\] must be an instance of Denoiser"):
-        state_evolution(
-            *constant_laws(1, 2.0), (posterior, "lasso"), beta=1.0, M0=[[0.5]], Q0=[[1.0]],
-            n_iter=1, n_samples=50, rng=rng,
-        )  # fmt: skip
 
 
 def test_the_closed_form_serves_gaussian_rows_with_fixed_linear_denoisers_only():
@@ -114,6 +90,8 @@ def test_the_closed_form_serves_gaussian_rows_with_fixed_linear_denoisers_only()
     assert not has_closed_form(*sparse, Ridge(1.0)) and not has_closed_form(gaussian[0], sparse[1], Ridge(1.0))
     assert not has_closed_form(*gaussian, (Ridge(1.0), Lasso(1.0)))
     assert not has_closed_form(*gaussian, GaussianPosterior(1.0, learn=True))
+    with pytest.raises(TypeError, match="ScaledRows of GaussianRows.*use state_evolution"):
+        gaussian_state_evolution(*sparse, Ridge(1.0), beta=1.0, M0=[[1.0]], Q0=[[1.0]], n_iter=1)
 
 
 def test_a_bug_inside_a_denoiser_is_not_answered_by_the_other_form():
@@ -125,9 +103,9 @@ def test_a_bug_inside_a_denoiser_is_not_answered_by_the_other_form():
 
     setting = replace(L2, m=30, n=45, d=2)
     rng = np.random.default_rng(0)
-    e = setting.draw(rng)
+    e = setting.draw(rng=rng)
     with pytest.raises(TypeError, match="a bug in the denoiser"):
-        predict(e, setting.scaled_rows(), Broken(1.0), random_start(45, 2, rng), 2, rng)
+        predict(e, setting.scaled_rows(), Broken(1.0), random_start(45, 2, rng), 2, rng=rng)
 
 
 def test_fresh_noise_is_white_and_orthogonal_to_what_is_known(rng):

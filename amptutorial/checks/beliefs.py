@@ -32,7 +32,7 @@ class Penalty(ABC):
     Attributes
     ----------
     rows : RowLaw
-        With ``draw((N, d), rng)``: rows for which this penalty is meant.
+        With ``draw((N, d), rng=rng)``: rows for which this penalty is meant.
     convex : bool
         Whether g is convex; a minimiser is then as regular as `eq:Gadef-row` promises.
     convexity : float or None
@@ -83,7 +83,7 @@ class Prior(ABC):
     Attributes
     ----------
     rows : RowLaw
-        With ``draw((N, d), rng)``: the prior itself.
+        With ``draw((N, d), rng=rng)``: the prior itself.
 
     Examples
     --------

@@ -255,11 +255,11 @@ def _require_answers_of_ones_own(trial):
         ("mean_jacobian", trial.mean_jacobian),
         ("denoise", lambda *problem: trial.denoise(*problem)[0]),
     ):
-        kept = answer()
-        before = kept.copy()
+        first = answer()
+        before = first.copy()
         answer(Problem(P[::-1] / 2, r[::-1], 2 * F))
         require(
-            np.array_equal(kept, before),
+            np.array_equal(first, before),
             f"what {method} has returned is overwritten by the next call of {method}: "
             "return a new array each time",
         )
@@ -269,9 +269,9 @@ def _require_any_layout(trial):
     """Raise unless arrays in another order, or with gaps, are understood."""
     for method, expected in zip(ROW_METHODS, trial.first, strict=True):
         for text, arrays in _layouts(trial.problem):
-            given = np.asarray(getattr(trial.denoiser, method)(*arrays))
+            answer = np.asarray(getattr(trial.denoiser, method)(*arrays))
             require_close(
-                given, expected, f"{method} gives another answer for arrays {text}"
+                answer, expected, f"{method} gives another answer for arrays {text}"
             )
 
 
@@ -321,13 +321,13 @@ def _require_few_among_many(trial):
     for index in (few, *np.array_split(alike, 20)):
         alone = trial.estimate(many.rows(index))
         for name, all_rows in (("estimate", among), ("denoise", among_denoised)):
-            found = all_rows[index]
-            apart = np.abs(found - alone).max(axis=1)
+            rows = all_rows[index]
+            apart = np.abs(rows - alone).max(axis=1)
             i = apart.argmax()
             require_close(
-                found,
+                rows,
                 alone,
-                f"{name}: row {index[i]} of {N} is estimated as {found[i].round(4)} "
+                f"{name}: row {index[i]} of {N} is estimated as {rows[i].round(4)} "
                 f"among all of them, and {apart[i]:.1e} away from that among "
                 f"{len(index)}",
             )
@@ -365,14 +365,14 @@ def promise_frequency_scaling(trial):
             _require_frequency_scaling(trial, problem.rows([i]))
 
 
-def _require_frequency_scaling(trial, one):
+def _require_frequency_scaling(trial, row):
     """Raise unless u = x / sqrt(r) of a single row is what it is at r = 1."""
-    root = np.sqrt(one.r)
-    direct, scaled = trial.estimate(one) / root, trial.estimate(one.at_one())
+    root = np.sqrt(row.r)
+    direct, scaled = trial.estimate(row) / root, trial.estimate(row.at_one())
     require_close(
         direct,
         scaled,
-        f"at r = {one.r[0]:.3g}, p = {short(one.P[0])}: estimate(p, r, F) = "
+        f"at r = {row.r[0]:.3g}, p = {short(row.P[0])}: estimate(p, r, F) = "
         f"{short((root * direct)[0])}, but sqrt(r) estimate(sqrt(r) p, 1, r F) = "
         f"{short((root * scaled)[0])}. The belief is about u = x / sqrt(r): is r where "
         "sqrt(r) should be, or the other way round?",

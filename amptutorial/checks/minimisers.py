@@ -405,30 +405,30 @@ def _require_mean_over_blocks(trial):
         )
 
 
-def _require_jacobian(name, given, fine, tolerance, N):
-    """Raise unless `given`, the answer of the method `name` for N rows, is `fine`."""
+def _require_jacobian(name, J, fine, tolerance, N):
+    """Raise unless `J`, the answer of the method `name` for N rows, is `fine`."""
     require(
-        given.shape == fine.shape,
-        f"{name} has shape {given.shape}, expected {fine.shape}",
+        J.shape == fine.shape,
+        f"{name} has shape {J.shape}, expected {fine.shape}",
     )
-    error = np.abs(given - fine)
+    error = np.abs(J - fine)
     largest = np.where(np.isfinite(error), error, np.inf).argmax()
-    entry = k, l = np.unravel_index(largest, given.shape)  # noqa: E741
+    entry = k, l = np.unravel_index(largest, J.shape)  # noqa: E741
     require(
         (error <= tolerance).all(),
-        f"{name}[{k}, {l}] is {given[entry]:.6g}, central differences of estimate give "
-        f"{fine[entry]:.6g}" + _hint(given, fine, tolerance, N),
+        f"{name}[{k}, {l}] is {J[entry]:.6g}, central differences of estimate give "
+        f"{fine[entry]:.6g}" + _hint(J, fine, tolerance, N),
     )
 
 
-def _hint(given, fine, tolerance, N):
+def _hint(J, fine, tolerance, N):
     """Return the common mistake that explains a wrong Jacobian, or an empty text."""
     hints = {
-        "its transpose fits: [k, l] is d estimate_l / d P_k": given.T,
-        "its negative fits": -given,
+        "its transpose fits: [k, l] is d estimate_l / d P_k": J.T,
+        "its negative fits": -J,
         "it fits after division by N: the Jacobian is a mean over the rows, not a sum":
-            given / N,
-        "it fits after multiplication by N: it was divided by N twice": given * N,
+            J / N,
+        "it fits after multiplication by N: it was divided by N twice": J * N,
     }  # fmt: skip
     for hint, value in hints.items():
         if (np.abs(value - fine) <= tolerance).all():

@@ -39,16 +39,17 @@ def promise_state_evolution(trial):
 
     The error of the estimates is the predicted one as well.
     """
-    wanted, given = (trial.belief or trial.denoiser).precision, trial.denoiser.precision
+    wanted = (trial.belief or trial.denoiser).precision
+    stated = trial.denoiser.precision
     require(
-        given == wanted,
-        f'precision is "{given}" and should be "{wanted}": AMP would hand over the '
+        stated == wanted,
+        f'precision is "{stated}" and should be "{wanted}": AMP would hand over the '
         "wrong F",
     )
     d, (m, n), n_iter = trial.problem.P.shape[1], (2000, 500), 4
     rng = np.random.default_rng(2)
     law_u, law_v = _laws_that_amp_can_find(trial, d)
-    (r_u, A), (r_v, B) = law_u.draw(m, rng), law_v.draw(n, rng)
+    (r_u, A), (r_v, B) = law_u.draw(m, rng=rng), law_v.draw(n, rng=rng)
     B0 = 0.5 * (B + B.std() * rng.standard_normal(B.shape))
     Y = A @ B.T / np.sqrt(m) + rng.standard_normal((m, n))
 
@@ -86,7 +87,7 @@ def _laws_that_amp_can_find(trial, d):
     chance: rows that are weak are made frequent.
     """
     rows = GaussianRows(4.0) if trial.belief is None else trial.belief.rows
-    strength = np.mean(rows.draw((4000, d), np.random.default_rng(3)) ** 2)
+    strength = np.mean(rows.draw((4000, d), rng=np.random.default_rng(3)) ** 2)
     level = max(0.0, np.log(2 / strength))
     bias = DiscreteBias([level - 0.5, level + 0.5])
     return scaled_rows(d, rows_u=rows, rows_v=rows, bias_u=bias, bias_v=bias)

@@ -121,7 +121,7 @@ def promise_nishimori(trial):
     rng = np.random.default_rng(1)
     r = np.exp(rng.uniform(-1.0, 1.0, 4000))
     F = trial.problem.F
-    X, P = observe(trial.belief.rows.draw((len(r), d), rng), r, F, rng)
+    X, P = observe(trial.belief.rows.draw((len(r), d), rng=rng), r, F, rng=rng)
     X_hat = trial.estimate(Problem(P, r, F))
     for name, value in (("estimate", X_hat), ("p", P)):
         products = np.einsum("ik,il->ikl", X - X_hat, value)

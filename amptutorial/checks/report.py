@@ -103,9 +103,9 @@ class CheckReport:
             result.passed,
             f"{result.message}\nThe promise: {result.contract}\nRead: {result.read}",
         )
-        opens = [each for each in gate if each in results]
+        opens = [key for key in gate if key in results]
         require(
-            not opens or any(results[each].passed for each in opens),
+            not opens or any(results[key].passed for key in opens),
             f"{name} passes, and counts as soon as one of these does: "
             f"{', '.join(opens)}",
         )
@@ -117,7 +117,7 @@ class CheckReport:
 
     def __str__(self):
         waiting, others = _waiting(self.results)
-        lines = [f"wait  {_waits(*each)}" for each in waiting.items()]
+        lines = [f"wait  {_waits(*item)}" for item in waiting.items()]
         return "\n".join([self._title(), *lines, *map(_text_lines, others)])
 
     __repr__ = __str__
@@ -128,7 +128,7 @@ class CheckReport:
             f'<th scope="col" style="{CELL}">{name}</th>' for name in columns
         )
         waiting, others = _waiting(self.results)
-        texts = (html.escape(_waits(*each)) for each in waiting.items())
+        texts = (html.escape(_waits(*item)) for item in waiting.items())
         rows = [_row("", "wait", text, "") for text in texts]
         rows += map(_table_row, others)
         return (
@@ -144,9 +144,9 @@ def _waiting(results):
     """
     waiting, others = {}, []
     for result in results:
-        found = re.search(r"raised NotImplementedError: (.*)", result.message)
-        if found and not result.passed:
-            waiting.setdefault(found[1], []).append(result.name)
+        unwritten = re.search(r"raised NotImplementedError: (.*)", result.message)
+        if unwritten and not result.passed:
+            waiting.setdefault(unwritten[1], []).append(result.name)
         else:
             others.append(result)
     return waiting, others
@@ -158,21 +158,21 @@ def _waits(what, names):
 
 
 def _text_lines(result):
-    found = f": {result.message}" if result.message else ""
+    message = f": {result.message}" if result.message else ""
     if result.passed:
-        return f"pass  {result.name}{found}"
+        return f"pass  {result.name}{message}"
     return (
-        f"FAIL  {result.name}{found}\n"
+        f"FAIL  {result.name}{message}\n"
         f"      the promise: {result.contract}\n      read: {result.read}"
     )
 
 
 def _table_row(result):
-    found = html.escape(result.message)
+    message = html.escape(result.message)
     if not result.passed:
-        found = f"<em>{html.escape(result.contract)}</em><br>{found}"
+        message = f"<em>{html.escape(result.contract)}</em><br>{message}"
     verdict = "pass" if result.passed else "<strong>FAIL</strong>"
-    return _row(result.name, verdict, found, _chapter_link(result.read))
+    return _row(result.name, verdict, message, _chapter_link(result.read))
 
 
 def _row(*cells):
@@ -261,7 +261,8 @@ def run_checks(title, trials, checks):
     >>> import numpy as np
     >>> from amptutorial.checks import draw_problem
     >>> from amptutorial.denoisers import Ridge
-    >>> trial = Trial(lambda: Ridge(1.0), draw_problem(40, 2, np.random.default_rng(0)))
+    >>> problem = draw_problem(40, 2, rng=np.random.default_rng(0))
+    >>> trial = Trial(lambda: Ridge(1.0), problem)
     >>> print(run_checks("ridge", [trial], [CHECKS["shapes"], CHECKS["deterministic"]]))
     ridge: 2 of 2 checks passed
     pass  shapes
@@ -269,8 +270,8 @@ def run_checks(title, trials, checks):
     """
     listed = list(checks)
     in_time = sorted(listed, key=lambda check: check.last)
-    found = {check.name: _run_check(check, trials) for check in in_time}
-    results = (found[check.name] for check in listed)
+    by_name = {check.name: _run_check(check, trials) for check in in_time}
+    results = (by_name[check.name] for check in listed)
     return CheckReport(title, tuple(result for result in results if result is not None))
 
 
@@ -347,7 +348,7 @@ def parametrize_with_denoiser_checks(denoisers):
     """
     import pytest
 
-    trials = [each if isinstance(each, Trial) else trial_of(each) for each in denoisers]
+    trials = [x if isinstance(x, Trial) else trial_of(x) for x in denoisers]
     return pytest.mark.parametrize(
         ("denoiser", "check"),
         [

@@ -223,11 +223,11 @@ def ready_made(cls):
     """
     file = sys.modules.get(cls.__module__)
     names = {} if file is None else vars(file)
-    classes = {one for one in (*cls.__mro__, *names.values()) if isinstance(one, type)}
+    classes = {x for x in (*cls.__mro__, *names.values()) if isinstance(x, type)}
     return sorted(
-        one.__name__
-        for one in classes - {Denoiser}
-        if issubclass(one, Denoiser) and one.__module__ == Denoiser.__module__
+        x.__name__
+        for x in classes - {Denoiser}
+        if issubclass(x, Denoiser) and x.__module__ == Denoiser.__module__
     )
 
 
@@ -242,8 +242,8 @@ def is_own(denoiser, method):
     >>> is_own(Ridge(1.0), "penalty"), is_own(Ridge(1.0), "refit")
     (True, False)
     """
-    found = getattr(denoiser, method)
-    return getattr(found, "__func__", found) is not getattr(Denoiser, method)
+    bound = getattr(denoiser, method)
+    return getattr(bound, "__func__", bound) is not getattr(Denoiser, method)
 
 
 @dataclass(frozen=True)
@@ -342,15 +342,15 @@ class Trial:
 
         low, high = np.zeros(len(P)), np.ones(len(P))
         first = kind(low)
-        found = np.flatnonzero((kind(high) != first).any(axis=1))
-        for _ in range(30 if len(found) else 0):
+        changing = np.flatnonzero((kind(high) != first).any(axis=1))
+        for _ in range(30 if len(changing) else 0):
             middle = (low + high) / 2
             same = (kind(middle) == first).all(axis=1)
             low, high = np.where(same, middle, low), np.where(same, high, middle)
-        index = np.tile(found, 3)
-        t = high[index] + np.repeat([-1e-2, 1e-3, 1e-2], len(found))
+        index = np.tile(changing, 3)
+        t = high[index] + np.repeat([-1e-2, 1e-3, 1e-2], len(changing))
         rows = Problem(start[index] + t[:, None] * way[index], r[index], F)
-        return rows if len(found) else None
+        return rows if len(changing) else None
 
     def convexity(self, r):
         """Return the denoiser's convexity at the rates `r`, a number."""
@@ -366,11 +366,11 @@ def _number(value, method):
 def trial_of(denoiser, *, belief=None, d=3, n_rows=40, rng=None):
     """Return a `Trial` of a denoiser that has been made, on random rows."""
     rng = np.random.default_rng(0) if rng is None else rng
-    problem = draw_problem(n_rows, d, rng, belief and belief.rows)
+    problem = draw_problem(n_rows, d, rng=rng, rows=belief and belief.rows)
     return Trial(lambda: denoiser, problem, belief)
 
 
-def draw_problem(n_rows, d, rng, rows=None):
+def draw_problem(n_rows, d, *, rng, rows=None):
     """Return a `Problem` with rows of the size that AMP would meet.
 
     F has the condition number 30, and the rates r spread over two decades.
@@ -384,18 +384,18 @@ def draw_problem(n_rows, d, rng, rows=None):
 
     Examples
     --------
-    >>> draw_problem(5, 2, np.random.default_rng(0)).P.shape
+    >>> draw_problem(5, 2, rng=np.random.default_rng(0)).P.shape
     (5, 2)
     """
     basis = np.linalg.qr(rng.standard_normal((d, d)))[0]
     F = (basis * np.geomspace(0.3, 9.0, d)) @ basis.T
     r = np.exp(rng.uniform(-2.3, 2.3, n_rows))
     size = (n_rows, d)
-    U = rng.standard_normal(size) if rows is None else rows.draw(size, rng)
-    return Problem(observe(U, r, F, rng)[1], r, (F + F.T) / 2)
+    U = rng.standard_normal(size) if rows is None else rows.draw(size, rng=rng)
+    return Problem(observe(U, r, F, rng=rng)[1], r, (F + F.T) / 2)
 
 
-def observe(U, r, F, rng):
+def observe(U, r, F, *, rng):
     """Return the rows x = sqrt(r) u, and a p = x F + N(0, F) for each.
 
     Parameters
@@ -408,7 +408,8 @@ def observe(U, r, F, rng):
     Examples
     --------
     >>> rng = np.random.default_rng(0)
-    >>> X, P = observe(np.ones((10_000, 1)), np.full(10_000, 4.0), 9 * np.eye(1), rng)
+    >>> U, r = np.ones((10_000, 1)), np.full(10_000, 4.0)
+    >>> X, P = observe(U, r, 9 * np.eye(1), rng=rng)
     >>> X.mean(), P.mean().round(), P.var().round()
     (np.float64(2.0), np.float64(18.0), np.float64(9.0))
     """

@@ -45,7 +45,7 @@ N_SINGULAR = 60
 ALL_REVIEWS = 49_000  # the labelled ones; near-twins are left out
 
 
-def probe_accuracy(features, labels, rng):
+def probe_accuracy(features, labels, *, rng):
     """Return the share of documents whose label a logistic regression finds.
 
     It sees the features of four fifths of the documents, and judges the others.
@@ -61,7 +61,7 @@ def probe_accuracy(features, labels, rng):
     --------
     >>> labels = np.tile([0, 1], 50)
     >>> features = labels[:, None] * [1.0, -1.0]
-    >>> probe_accuracy(features, labels, np.random.default_rng(0))
+    >>> probe_accuracy(features, labels, rng=np.random.default_rng(0))
     1.0
     """
     folds = StratifiedKFold(5, shuffle=True, random_state=int(rng.integers(2**31)))
@@ -110,7 +110,7 @@ def largest_singular_values(Z, k):
     return singular_values(Y, k, rng=np.random.default_rng(0))
 
 
-def without_embedding(Z, rng):
+def without_embedding(Z, *, rng):
     """Return Poisson counts, sparse (m, n), that share only their margins with `Z`.
 
     The margins of `Z` are their expectations.
@@ -120,7 +120,7 @@ def without_embedding(Z, rng):
     return PoissonEmbedding(U, V, *biases).sample(rng, sparse=True)
 
 
-def in_bursts(Z, shape, rng):
+def in_bursts(Z, shape, *, rng):
     """Return negative binomial counts that share only their margins with `Z`.
 
     The rate of each pair is multiplied by a gamma variable of its own, of mean 1 and
@@ -141,7 +141,7 @@ def in_bursts(Z, shape, rng):
     Examples
     --------
     >>> Z = sp.csr_array(np.ones((300, 400)))
-    >>> drawn = in_bursts(Z, 0.5, np.random.default_rng(0)).toarray()
+    >>> drawn = in_bursts(Z, 0.5, rng=np.random.default_rng(0)).toarray()
     >>> drawn.mean().round(1), drawn.var().round(1)  # 1 + 1 / shape
     (np.float64(1.0), np.float64(3.0))
     """
@@ -154,7 +154,7 @@ def in_bursts(Z, shape, rng):
 
 
 def compare_methods(
-    corpus, rng, *, methods=METHODS, dimensions=(10,), words=(), split=split_pairs
+    corpus, *, rng, methods=METHODS, dimensions=(10,), words=(), split=split_pairs
 ):
     """Fit every method to four fifths of the counts of a corpus.
 
@@ -214,7 +214,7 @@ def _probe(U, labels, rng):
     """Return the accuracy of embeddings in standardised coordinates; nan unlabelled."""
     if labels is None:
         return np.nan
-    return probe_accuracy(scale(U.astype(np.float64)), labels, rng)
+    return probe_accuracy(scale(U.astype(np.float64)), labels, rng=rng)
 
 
 def docstrings():
@@ -232,14 +232,14 @@ def words_in_context():
 def negative_binomial(index, shape):
     """Return counts with the margins of the docstrings' and no embedding."""
     corpus = docstrings()
-    counts = in_bursts(corpus.counts, shape, np.random.default_rng(index))
+    counts = in_bursts(corpus.counts, shape, rng=np.random.default_rng(index))
     return replace(corpus, counts=counts)
 
 
 def poisson(index):
     """Return Poisson counts with the margins of the docstrings' and no embedding."""
     corpus = docstrings()
-    counts = without_embedding(corpus.counts, np.random.default_rng(index))
+    counts = without_embedding(corpus.counts, rng=np.random.default_rng(index))
     return replace(corpus, counts=counts)
 
 
@@ -286,7 +286,7 @@ class Case:
         corpus = CORPORA[self.corpus](self.index)
         records = compare_methods(
             corpus,
-            np.random.default_rng([self.index, corpus.counts.shape[0]]),
+            rng=np.random.default_rng([self.index, corpus.counts.shape[0]]),
             methods={name: METHODS[name] for name in self.methods},
             dimensions=self.dimensions,
             words=WORDS if "reviews" in self.corpus else DOC_WORDS,
@@ -366,8 +366,8 @@ def spectrum_instance(index):
     Z = corpus.counts
     m, n = Z.shape
     rng = np.random.default_rng([index, m])
-    control = without_embedding(Z, rng)
-    results = {"all_words_probe": probe_accuracy(tf_idf(Z), corpus.labels, rng)}
+    control = without_embedding(Z, rng=rng)
+    results = {"all_words_probe": probe_accuracy(tf_idf(Z), corpus.labels, rng=rng)}
     for prefix, counts in (("", Z), ("control_", control)):
         results[f"{prefix}singular"] = largest_singular_values(counts, N_SINGULAR)
         moments = score_moments(drop_empty(counts)[0])

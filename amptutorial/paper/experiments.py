@@ -65,7 +65,7 @@ class Setting:
     d: int = 10
     n_iter: int = 15
 
-    def draw(self, rng):
+    def draw(self, *, rng):
         """Return a `PoissonEmbedding` of this setting."""
         return draw_embedding(self.m, self.n, self.d, **self._laws(), rng=rng)
 
@@ -88,14 +88,14 @@ SINGULAR = Setting(m=1000, n=2000)
 LOG_RATES = np.linspace(0.0, 16.0, 33)  # s_u + s_v of `fig:singular`
 
 
-def observe_score(embedding, channel, rng):
+def observe_score(embedding, channel, *, rng):
     """Return `(Y, r_u, r_v)`: the score through one of the `OBSERVATIONS`.
 
     Examples
     --------
     >>> rng = np.random.default_rng(0)
-    >>> e = replace(L2, m=20, n=30, d=2).draw(rng)
-    >>> Y, r_u, r_v = observe_score(e, "gaussian", rng)
+    >>> e = replace(L2, m=20, n=30, d=2).draw(rng=rng)
+    >>> Y, r_u, r_v = observe_score(e, "gaussian", rng=rng)
     >>> Y.shape, r_u.shape
     ((20, 30), (20,))
     """
@@ -135,8 +135,8 @@ def amp_curves(embedding, score, denoiser, B0, n_iter):
     Examples
     --------
     >>> rng = np.random.default_rng(0)
-    >>> e = replace(L2, m=60, n=90, d=2).draw(rng)
-    >>> score, B0 = observe_score(e, "true", rng), random_start(90, 2, rng)
+    >>> e = replace(L2, m=60, n=90, d=2).draw(rng=rng)
+    >>> score, B0 = observe_score(e, "true", rng=rng), random_start(90, 2, rng)
     >>> curves = amp_curves(e, score, Ridge(1e-3), B0, 8)
     >>> bool(curves["mse"][-1] < 0.05), curves["loss"].shape
     (True, (8,))
@@ -163,7 +163,7 @@ def se_curves(run):
     }
 
 
-def predict(embedding, laws, denoiser, B0, n_iter, rng, n_samples=20_000):
+def predict(embedding, laws, denoiser, B0, n_iter, *, rng, n_samples=20_000):
     """Return `se_curves` from the overlap that the start `B0` of this instance has.
 
     Exact where a closed form exists. Started from the limit of that overlap, zero, the
@@ -178,16 +178,16 @@ def predict(embedding, laws, denoiser, B0, n_iter, rng, n_samples=20_000):
     return se_curves(run)
 
 
-def compare(embedding, laws, denoiser, n_iter, rng):
+def compare(embedding, laws, denoiser, n_iter, *, rng):
     """Return `predict`, and AMP's curves by all `OBSERVATIONS` from one random start.
 
     The measured ones are named ``AMP_mse_counted`` and so on; see `amp_curves`.
     """
     B0 = random_start(embedding.n, embedding.d, rng)
-    result = predict(embedding, laws, denoiser, B0, n_iter, rng)
+    result = predict(embedding, laws, denoiser, B0, n_iter, rng=rng)
     for channel in OBSERVATIONS:
         curves = amp_curves(
-            embedding, observe_score(embedding, channel, rng), denoiser, B0, n_iter
+            embedding, observe_score(embedding, channel, rng=rng), denoiser, B0, n_iter
         )
         result |= {f"AMP_{name}_{channel}": curve for name, curve in curves.items()}
     return result
@@ -212,9 +212,11 @@ def l2_instance(index, setting=L2):
     True
     """
     rng = np.random.default_rng([index, setting.m])
-    e = setting.draw(rng)
-    result = compare(e, setting.scaled_rows(), setting.denoiser, setting.n_iter, rng)
-    loss = QuadraticLoss(*observe_score(e, "counted", rng), setting.denoiser)
+    e = setting.draw(rng=rng)
+    result = compare(
+        e, setting.scaled_rows(), setting.denoiser, setting.n_iter, rng=rng
+    )
+    loss = QuadraticLoss(*observe_score(e, "counted", rng=rng), setting.denoiser)
     fit = minimise(
         loss,
         A0=random_start(e.m, e.d, rng),
@@ -245,7 +247,11 @@ def l1_instance(index, setting=L1):
     """
     rng = np.random.default_rng([index, setting.m])
     return compare(
-        setting.draw(rng), setting.scaled_rows(), setting.denoiser, setting.n_iter, rng
+        setting.draw(rng=rng),
+        setting.scaled_rows(),
+        setting.denoiser,
+        setting.n_iter,
+        rng=rng,
     )
 
 
@@ -266,8 +272,8 @@ def fisher_instance(index, setting=L2, n_pairs=2000):
     True
     """
     rng = np.random.default_rng([index, setting.m])
-    e = setting.draw(rng)
-    Y, r_u, r_v = observe_score(e, "counted", rng)
+    e = setting.draw(rng=rng)
+    Y, r_u, r_v = observe_score(e, "counted", rng=rng)
     run = biased_low_rank_amp(
         Y,
         r_u,
@@ -309,8 +315,8 @@ def singular_instance(index, setting=SINGULAR):
     """
     rng = np.random.default_rng([index, setting.m])
     half = ConstantBias(LOG_RATES[index] / 2)
-    e = replace(setting, bias=half).draw(rng)
-    Y, _, _ = observe_score(e, "counted", rng)
+    e = replace(setting, bias=half).draw(rng=rng)
+    Y, _, _ = observe_score(e, "counted", rng=rng)
     s = singular_values(Y, e.d + 1, rng=rng)
     return {
         "delta": np.exp(-LOG_RATES[index]),
@@ -383,7 +389,7 @@ def real_instance(index, m=2000, n=3000, n_iter=15):
         signal_singular_values(e.A, e.B) / (m * n) ** 0.25,
         r_u[i].mean() * r_v[j].mean(),
     )
-    return compare(e, laws, Ridge(1e-3), n_iter, rng) | {
+    return compare(e, laws, Ridge(1e-3), n_iter, rng=rng) | {
         "strength": strength,
         "strength_text": strength
         * np.sqrt(mean_count_text / (e.r_u.mean() * e.r_v.mean())),

@@ -25,7 +25,7 @@ ACCURACY = 1e-8  # of the loss, relative to the best one found
 ENOUGH = 1000  # iterations, for every program
 
 
-def draw_race(m, n, d, rng):
+def draw_race(m, n, d, *, rng):
     """Return the score of counts with unequal frequencies, and a start of each side.
 
     Returns
@@ -93,7 +93,7 @@ def race_instance(index, m=400, n=600, d=3, repeats=30):
     >>> dict(zip(race["programs"], race["iterations"]))["AMP"] < max(race["iterations"])
     True
     """
-    problem = draw_race(m, n, d, np.random.default_rng(index))
+    problem = draw_race(m, n, d, rng=np.random.default_rng(index))
     loss = QuadraticLoss(
         *(problem[key] for key in ("Y", "r_u", "r_v")), Ridge(STRENGTH)
     )

@@ -114,7 +114,7 @@ class Experiment:
         """Return the number in question by state evolution."""
         rng = np.random.default_rng(0)
         law_u, law_v = self._synthetic().scaled_rows()
-        X = law_v.draw(200_000, rng)[1]
+        X = law_v.draw(200_000, rng=rng)[1]
         beta, S = self.m / self.n, X.T @ X / len(X)
         run = state_evolution(
             law_u,
@@ -134,10 +134,10 @@ class Experiment:
     def measure(self, denoiser, seed):
         """Return the number in question after AMP on counts drawn with this seed."""
         rng = np.random.default_rng([seed, 4])
-        e = self._synthetic().draw(rng)
+        e = self._synthetic().draw(rng=rng)
         noise = np.sqrt(np.mean(e.B**2)) * rng.standard_normal(e.B.shape)
         B0 = e.B + self.start_noise * noise
-        score = experiments.observe_score(e, "true", rng)
+        score = experiments.observe_score(e, "true", rng=rng)
         run = biased_low_rank_amp(*score, denoiser, B0=B0, n_iter=self.n_iter)
         if self.statistic is None:
             return normalised_mse(e.A, e.B, run.A, run.B)
@@ -247,7 +247,7 @@ class Assignment:
         law = None if setting.belief is None else setting.belief.rows
         return Trial(
             make_denoiser,
-            draw_problem(N_ROWS, setting.d, rng, law),
+            draw_problem(N_ROWS, setting.d, rng=rng, rows=law),
             setting.belief,
             setting.limits,
             setting.title,

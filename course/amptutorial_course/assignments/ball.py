@@ -17,7 +17,7 @@ class BallRows:
 
     Examples
     --------
-    >>> U = BallRows(2.0).draw((1000, 3), np.random.default_rng(0))
+    >>> U = BallRows(2.0).draw((1000, 3), rng=np.random.default_rng(0))
     >>> bool(1.9 < np.linalg.norm(U, axis=1).max() <= 2)
     True
     """
@@ -37,7 +37,8 @@ class CircleRows:
 
     Examples
     --------
-    >>> np.linalg.norm(CircleRows(2.0).draw((3, 2), np.random.default_rng(0)), axis=1)
+    >>> U = CircleRows(2.0).draw((3, 2), rng=np.random.default_rng(0))
+    >>> np.linalg.norm(U, axis=1)
     array([2., 2., 2.])
     """
 

@@ -24,7 +24,7 @@ class CentroidRows:
     Examples
     --------
     >>> law = CentroidRows([[0.0, 1.0], [2.0, 0.0]], [0.9, 0.1])
-    >>> law.draw((2, 2), np.random.default_rng(0))
+    >>> law.draw((2, 2), rng=np.random.default_rng(0))
     array([[0., 1.],
            [0., 1.]])
     """

@@ -22,7 +22,7 @@ class TopicRows:
 
     Examples
     --------
-    >>> TopicRows(1.0, density=0.5).draw((3, 3), np.random.default_rng(0)).round(2)
+    >>> TopicRows(1.0, density=0.5).draw((3, 3), rng=np.random.default_rng(0)).round(2)
     array([[0.  , 0.  , 0.64],
            [0.  , 0.54, 0.  ],
            [1.3 , 0.  , 0.  ]])

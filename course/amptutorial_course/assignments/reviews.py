@@ -41,7 +41,7 @@ class FewLongRows:
 
     Examples
     --------
-    >>> U = FewLongRows(6.0, share=0.5).draw((4, 2), np.random.default_rng(0))
+    >>> U = FewLongRows(6.0, share=0.5).draw((4, 2), rng=np.random.default_rng(0))
     >>> np.linalg.norm(U, axis=1).round(2)
     array([0.6, 0.6, 0.6, 6. ])
     """
@@ -92,7 +92,7 @@ def draw_table(rows, rng):
         Of both sides, in three dimensions.
     rng : numpy.random.Generator
     """
-    U, V = (rows.draw((size, 3), rng) for size in SHAPE)
+    U, V = (rows.draw((size, 3), rng=rng) for size in SHAPE)
     r_u, r_v = (np.exp(rng.choice([-1.0, 0.0, 1.0], size)) for size in SHAPE)
     rates = np.outer(r_u, r_v) * np.exp(U @ V.T)
     counts = rng.poisson(N_COUNTS * rates / rates.sum())
@@ -186,13 +186,13 @@ def _require_learned_scale(trial, scale):
     """Raise unless what has learned knows the scale of the rows it was given."""
     rows, (_, d) = FewLongRows(scale * 5.0), trial.problem.P.shape
     rng, F = np.random.default_rng(1), trial.problem.F
-    lessons = draw_problem(LEARNING_ROWS, d, rng, rows)
+    lessons = draw_problem(LEARNING_ROWS, d, rng=rng, rows=rows)
     # the long rows last, for those who look at the first rows only
     by_length = np.argsort(np.linalg.norm(lessons.P, axis=1) / np.sqrt(lessons.r))
     lessons = lessons.rows(by_length)
     learned = _learned(_learned(trial.make(), lessons), lessons)
     r = np.exp(rng.uniform(-1.0, 1.0, 2000))
-    X, P = observe(rows.draw((len(r), d), rng), r, F, rng)
+    X, P = observe(rows.draw((len(r), d), rng=rng), r, F, rng=rng)
     own, gaussian = (
         np.mean((np.asarray(one.estimate(P.copy(), r.copy(), F.copy())) - X) ** 2)
         for one in (learned, GaussianPosterior(rows.variance(d)))
@@ -245,7 +245,7 @@ class OpenProject(Assignment):
 
 def _after_learning(trial):
     d, rng = trial.problem.P.shape[1], np.random.default_rng(0)
-    lessons = draw_problem(LEARNING_ROWS, d, rng, trial.belief.rows)
+    lessons = draw_problem(LEARNING_ROWS, d, rng=rng, rows=trial.belief.rows)
 
     def make(**changes):
         return _learned(trial.make(**changes), lessons).frozen()
