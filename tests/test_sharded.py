@@ -17,11 +17,17 @@ from sharded_samples import assert_same, at_once, cluster, sample_counts, sample
 from amptutorial import FisherScore, GaussianPosterior, Lasso, Ridge, biased_low_rank_amp, estimate_bias
 from amptutorial.amp import IndefinitePrecisionWarning
 from amptutorial.cluster import amp as module
+from amptutorial.cluster import blocks
 from amptutorial.cluster.amp import ShardedScore, sharded_amp
 from amptutorial.cluster.shards import open_shards, write_shards
 from amptutorial.cluster.tasks import CHECKPOINT, FAN_IN
 
 pytestmark = pytest.mark.filterwarnings("ignore:F was not safely positive definite")
+
+
+@pytest.fixture(autouse=True)
+def each_file_by_itself(monkeypatch):
+    monkeypatch.setattr(blocks, "WORTHWHILE", 0)
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +82,18 @@ def test_shards_give_what_one_process_gives(denoiser, cut, counts, B0, client, t
     run = sharded_amp(shards, denoiser, B0=B0, n_iter=4, client=client)
     assert_same(run, at_once(counts, denoiser, B0=B0, n_iter=4))
     assert [iterate.k for iterate in run.iterates] == [3]
+
+
+def test_small_files_are_joined_to_a_block_for_each_worker(counts, client, tmp_path, monkeypatch):
+    monkeypatch.setattr(blocks, "WORTHWHILE", 10**9)
+    for rows, number in ((61, 1), (31, 2), (16, 2), (1, 3)):
+        table = blocks.Blocks(write_shards(counts, tmp_path, rows=rows), client)
+        assert len(table.parts) == len(table.slices) == number and sum(table.pairs) == counts.nnz
+        for part, where in zip(table.parts, table.slices, strict=True):
+            assert (part.result() != counts[where]).nnz == 0
+    monkeypatch.setattr(blocks, "WORTHWHILE", 100)
+    pairs = blocks.Blocks(write_shards(counts, tmp_path, rows=2), client).pairs
+    assert min(pairs[:-1]) >= 100 and max(pairs) < 100 + 2 * 40
 
 
 def test_what_is_left_out_is_as_for_one_process(counts, shards, B0, client):

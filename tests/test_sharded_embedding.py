@@ -13,12 +13,18 @@ from sharded_samples import cluster, table
 
 from amptutorial import AMPEmbedding, Ridge, estimator, reexpansion, sampling
 from amptutorial._validation import AMPWarning
+from amptutorial.cluster import blocks
 from amptutorial.cluster import embedding as module
 from amptutorial.cluster.embedding import sharded_embedding
 from amptutorial.cluster.shards import write_shards
 from amptutorial.table import Table
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:still improving", "ignore:no iterate predicts")]
+
+
+@pytest.fixture(autouse=True)
+def each_file_by_itself(monkeypatch):
+    monkeypatch.setattr(blocks, "WORTHWHILE", 0)
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,8 @@ from ..bias import margins
 from .shards import Shards, load_counts, open_shards
 from .tasks import Tasks, add, check_client, check_cluster
 
+WORTHWHILE = 2**19  # pairs of a block: where there are fewer, messages take longer
+
 
 class Blocks:
     """A matrix of counts whose blocks of rows stay with workers.
@@ -21,7 +23,7 @@ class Blocks:
     counts : Shards, path, or dask.array.Array (m, n)
         Files of `amptutorial.cluster.shards.write_shards`, which all workers see by the
         same path, or an array of Dask: its blocks, which are dense or sparse, are
-        joined to whole rows.
+        joined to whole rows. Small files that are neighbours are joined too.
     client : distributed.Client
         Of the cluster. Its workers and its scheduler have this package.
 
@@ -54,7 +56,7 @@ class Blocks:
         check_client(client)
         from dask.array import Array
 
-        self.tasks, self._files = Tasks(client), None
+        self.tasks = Tasks(client)
         if isinstance(counts, Array):
             check_cluster(client, __name__)
             self.parts = self.tasks.place(_whole_rows, *_pieces(counts, client))
@@ -64,21 +66,21 @@ class Blocks:
             self.pairs = self.tasks.gather(self.tasks.map(_pairs, self.parts))
             self.fingerprint = sha256(b"".join(map(bytes, self._margins))).digest()
         else:
-            files = counts if isinstance(counts, Shards) else open_shards(counts)
-            self._files, self._margins = files, (files.rows, files.columns)
-            sizes = [file["shape"][0] for file in files.files]
-            self.pairs = [file["pairs"] for file in files.files]
-            self.fingerprint = files.checksum.encode()
+            shards = counts if isinstance(counts, Shards) else open_shards(counts)
+            self._shards, self._margins = shards, (shards.rows, shards.columns)
+            self._files = _joined(shards.files, self.tasks.workers())
+            sizes = [sum(one["shape"][0] for one in files) for files in self._files]
+            self.pairs = [sum(one["pairs"] for one in files) for files in self._files]
+            self.fingerprint = shards.checksum.encode()
         ends = list(accumulate(sizes, initial=0))
         self.slices = [slice(*each) for each in zip(ends, ends[1:], strict=False)]
         self.shape = tuple(map(len, self._margins))
 
     @cached_property
     def parts(self):  # noqa: D102
-        check_cluster(self.tasks.client, __name__, self._files.files)
-        files = self._files.files
-        folders = [str(self._files.folder)] * len(files)
-        return self.tasks.place(load_counts, folders, files)
+        check_cluster(self.tasks.client, __name__, self._shards.files)
+        folders = [str(self._shards.folder)] * len(self._files)
+        return self.tasks.place(_load, folders, self._files)
 
     def margins(self):
         """Return the sums of the rows (m,) and of the columns (n,)."""
@@ -93,6 +95,22 @@ class Blocks:
         return self.tasks.map(_row_sums, self.parts), self.tasks.summed(columns)
 
 
+def _joined(files, workers):
+    """Return lists of neighbours among files: each is a block.
+
+    A block is worthwhile, or at least about as large as the share of each worker.
+    """
+    enough = min(WORTHWHILE, 0.75 * sum(one["pairs"] for one in files) / len(workers))
+    groups, pairs = [], enough
+    for one in files:
+        if pairs >= enough:
+            groups.append([])
+            pairs = 0
+        groups[-1].append(one)
+        pairs += one["pairs"]
+    return groups
+
+
 def _pieces(array, client):
     """Return the numbers of the blocks of rows, and the futures of their pieces."""
     grid = array.to_delayed().tolist()
@@ -100,6 +118,11 @@ def _pieces(array, client):
 
 
 # What workers do
+
+
+def _load(folder, files):
+    """Return the counts of neighbouring files."""
+    return sp.vstack([load_counts(folder, one) for one in files], format="csr")
 
 
 def _whole_rows(k, pieces):

@@ -144,13 +144,17 @@ class Tasks:
             warnings.filterwarnings("ignore", "Sending large graph")
             return self.client.map(task, *arguments, pure=False, **where)
 
+    def workers(self):
+        """Return the addresses of the workers that are there, in order."""
+        return sorted(self.client.scheduler_info(n_workers=-1)["workers"])
+
     def place(self, task, *arguments):
         """Return what `map` does, the same number of neighbours on each worker.
 
         Tasks on these blocks then run where they are, and few sums leave a worker. If a
         worker is lost, others take its place.
         """
-        workers, futures = sorted(self.client.scheduler_info(-1)["workers"]), []
+        workers, futures = self.workers(), []
         cuts = list(blocks(len(arguments[0]), -(-len(arguments[0]) // len(workers))))
         for cut, worker in zip(cuts, workers, strict=False):
             where = {"workers": [worker], "allow_other_workers": True}
