@@ -19,6 +19,7 @@ from ._validation import (
     check_finite,
     check_integer,
     check_matrix,
+    check_methods,
     check_positive,
     check_rates,
     check_rng,
@@ -304,6 +305,7 @@ def minimise(loss, *, B0, A0=None, method="lbfgs", n_iter=1000, tol=1e-10):
     >>> fit.converged, fit.losses[-1] == loss(fit.A, fit.B)
     (True, True)
     """
+    check_methods(loss, "loss", "gradient", "value_and_gradient")
     iterate = _ITERATIONS[check_choice(method, "method", _ITERATIONS)]
     B0 = check_start(B0, loss.m, loss.n)
     if method != "least_squares":

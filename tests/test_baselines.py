@@ -222,6 +222,7 @@ def test_a_looser_tolerance_stops_earlier_and_higher(method, rng):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
+        ({"loss": np.sum}, TypeError, "loss must have a method gradient"),
         ({"method": "newton"}, ValueError, "method must be one of .*got 'newton'"),
         ({"A0": None}, ValueError, "A0 must"),
         ({"A0": np.ones((3, 2))}, ValueError, r"A0 must have shape \(3, 1\)"),
