@@ -32,11 +32,11 @@ from pathlib import Path
 
 import numpy as np
 import yaml
-from amptutorial_course.assignments import ASSIGNMENTS, load_submission, maker
 from imports import modules_of
 from tqdm import tqdm
 
 from amptutorial.checks import describe_error
+from amptutorial_course.assignments import ASSIGNMENTS, load_submission, maker
 
 from . import mutate
 

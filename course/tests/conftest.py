@@ -9,8 +9,9 @@ import pytest
 @pytest.fixture
 def rules():
     """Return the rules of assignment 1 with a seed and limits for tests."""
-    from amptutorial_course.grading.rules import load_rules
     from grading_samples import GRADING, LIMITS
+
+    from amptutorial_course.grading.rules import load_rules
 
     return replace(load_rules(GRADING, 1, seed=5), limits=LIMITS)
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sample_class
+
 from amptutorial_course.assignments import ASSIGNMENTS
 from amptutorial_course.grading import judge
 from amptutorial_course.grading.session import remote_class

@@ -8,6 +8,7 @@ import argparse
 from pathlib import Path
 
 import yaml
+
 from amptutorial_course.assignments import assignment
 
 ROOT = Path(__file__).parents[1]

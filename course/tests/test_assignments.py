@@ -12,6 +12,10 @@ from pathlib import Path
 import nbformat
 import pytest
 import yaml
+
+from amptutorial.checks import CHECKS
+from amptutorial.checks.report import run_checks
+from amptutorial.denoisers import Ridge
 from amptutorial_course.assignments import (
     ASSIGNMENTS,
     assignment,
@@ -20,10 +24,6 @@ from amptutorial_course.assignments import (
     maker,
     run_experiment,
 )
-
-from amptutorial.checks import CHECKS
-from amptutorial.checks.report import run_checks
-from amptutorial.denoisers import Ridge
 
 ROOT = Path(__file__).parents[1]
 SOLUTIONS = ROOT / "solutions"

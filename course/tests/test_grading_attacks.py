@@ -3,8 +3,9 @@
 import re
 
 import pytest
-from amptutorial_course.grading import isolation
 from grading_samples import CHEATS, HOSTILE, RIGHT, WRONG, grade, messages, passed, total
+
+from amptutorial_course.grading import isolation
 
 pytestmark = pytest.mark.skipif(bool(isolation.bwrap_problem()), reason="bubblewrap does not work here")
 

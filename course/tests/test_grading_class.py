@@ -16,13 +16,14 @@ import numpy as np
 import pytest
 import sample_class
 import yaml
+from grading_samples import GRADING, HOSTILE, LIMITS, RIGHT, WRONG
+
 from amptutorial_course.assignments import ASSIGNMENTS
 from amptutorial_course.grading import classroom, gradebook, isolation, judge
 from amptutorial_course.grading.__main__ import main
 from amptutorial_course.grading.record import Record
 from amptutorial_course.grading.rules import SEED_VARIABLE, default_path, derive_seed, load_rules
 from amptutorial_course.grading.submissions import Submission, collect_submissions
-from grading_samples import GRADING, HOSTILE, LIMITS, RIGHT, WRONG
 
 
 @pytest.mark.parametrize("task", ASSIGNMENTS.values(), ids=lambda task: task.folder)

@@ -7,12 +7,13 @@ from pathlib import Path
 import nbformat
 import pytest
 import yaml
+from grading_samples import GRADING, HOSTILE, RIGHT, STARTER, grade, total
+from nbformat.v4 import new_code_cell, new_notebook
+
 from amptutorial_course.assignments import ASSIGNMENTS, check_assignment
 from amptutorial_course.grading import isolation, judge
 from amptutorial_course.grading.__main__ import main
 from amptutorial_course.grading.rules import LIMITS
-from grading_samples import GRADING, HOSTILE, RIGHT, STARTER, grade, total
-from nbformat.v4 import new_code_cell, new_notebook
 
 
 def dry_run(path, capsys):

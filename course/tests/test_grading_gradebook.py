@@ -6,15 +6,15 @@ import io
 import re
 
 import pytest
+from contrast import luminance
+from test_grading_class import hand_in
+
+from amptutorial.checks import CHECKS, CheckResult
 from amptutorial_course.assignments import ASSIGNMENTS
 from amptutorial_course.grading import __main__ as command_line
 from amptutorial_course.grading.gradebook import fill_in
 from amptutorial_course.grading.pages import student_page
 from amptutorial_course.grading.record import Record
-from contrast import luminance
-from test_grading_class import hand_in
-
-from amptutorial.checks import CHECKS, CheckResult
 
 CANVAS = """Student,ID,SIS User ID,SIS Login ID,Section,Ridge (55),Lasso (56)
 ,,,,,Manual Posting,

@@ -13,11 +13,12 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from grading_samples import GRADING, RIGHT, STARTER, WRONG
+
 from amptutorial_course.assignments import ASSIGNMENTS
 from amptutorial_course.grading import gradescope, isolation
 from amptutorial_course.grading.__main__ import main
 from amptutorial_course.grading.rules import SEED_VARIABLE, load_rules
-from grading_samples import GRADING, RIGHT, STARTER, WRONG
 
 TASK = ASSIGNMENTS[1]
 

@@ -9,11 +9,12 @@ import hostile
 import numpy as np
 import pytest
 import yaml
+from grading_samples import LIMITS, RIGHT, SOLUTIONS, WRONG
+from test_grading_class import hand_in, wait_for
+
 from amptutorial_course.grading import isolation
 from amptutorial_course.grading.__main__ import main
 from amptutorial_course.grading.record import Record
-from grading_samples import LIMITS, RIGHT, SOLUTIONS, WRONG
-from test_grading_class import hand_in, wait_for
 
 pytestmark = pytest.mark.slow
 

@@ -3,12 +3,13 @@
 import errno
 import os
 
+from grading_samples import GRADING
+from test_grading_class import hand_in, read
+
 from amptutorial_course.grading import __main__ as command_line
 from amptutorial_course.grading import classroom
 from amptutorial_course.grading.record import Record
 from amptutorial_course.grading.worker.limits import limit_memory
-from grading_samples import GRADING
-from test_grading_class import hand_in, read
 
 
 def run(folder, *more, out=None):

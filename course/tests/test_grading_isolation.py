@@ -14,9 +14,10 @@ from multiprocessing.shared_memory import SharedMemory
 from pathlib import Path
 
 import pytest
+from grading_samples import LIMITS, PROBE, RIGHT, ROOT, ask_probe, grade, start_probe, total
+
 from amptutorial_course.grading import isolation
 from amptutorial_course.grading import session as remote
-from grading_samples import LIMITS, PROBE, RIGHT, ROOT, ask_probe, grade, start_probe, total
 
 problem = isolation.bwrap_problem() if sys.platform == "linux" else "not Linux"
 needs_bwrap = pytest.mark.skipif(bool(problem), reason=problem)

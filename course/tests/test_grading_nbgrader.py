@@ -13,11 +13,12 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from grading_samples import GRADING, ROOT
+
 from amptutorial_course.assignments import ASSIGNMENTS
 from amptutorial_course.grading import nbgrader
 from amptutorial_course.grading.__main__ import main
 from amptutorial_course.grading.rules import load_rules
-from grading_samples import GRADING, ROOT
 
 TASK = ASSIGNMENTS[1]
 RIGHT, STARTER, TAMPERS, LOOPS = "right", "starter", "tampers", "loops"

@@ -6,9 +6,10 @@ import time
 
 import numpy as np
 import pytest
+from grading_samples import LIMITS, MALFORMED, PROBE, ask_probe, start_probe
+
 from amptutorial_course.grading.session import BadAnswer, Session
 from amptutorial_course.grading.worker import protocol
-from grading_samples import LIMITS, MALFORMED, PROBE, ask_probe, start_probe
 
 
 def unpacked(message):

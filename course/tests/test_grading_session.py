@@ -5,8 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from amptutorial_course.grading import judge
-from amptutorial_course.grading import session as remote
 from grading_samples import (
     LEARNS,
     LIMITS,
@@ -23,6 +21,8 @@ from grading_samples import (
 )
 
 from amptutorial.checks.trials import is_own
+from amptutorial_course.grading import judge
+from amptutorial_course.grading import session as remote
 
 
 def test_a_right_solution_gets_all_points_and_the_starter_none(rules):

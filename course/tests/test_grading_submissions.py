@@ -8,6 +8,7 @@ import zipfile
 from collections import Counter
 
 import pytest
+
 from amptutorial_course.grading import notebooks, submissions
 from amptutorial_course.grading.notebooks import notebook_source
 from amptutorial_course.grading.submissions import collect_submissions, read_submission

@@ -4,10 +4,10 @@ from contextlib import nullcontext
 
 import numpy as np
 import pytest
-from amptutorial_course.assignments import reviews
 
 from amptutorial.checks import Trial, draw_problem
 from amptutorial.denoisers import GaussianPosterior
+from amptutorial_course.assignments import reviews
 
 START = GaussianPosterior(1.0, learn=True)
 
