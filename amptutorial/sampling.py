@@ -13,7 +13,7 @@ below the noise.
   so that the sums over the sample of r_v_j, of r_v_j w_j, and of r_v_j w_j w_j^T in the
   leading directions are those over all columns. To second order in M, S_i is exact.
 - Where a row has counts, its terms are not estimated but computed, in the place of
-  those that the sample has there (`_Drawn.own_sums`). They are few, and
+  those that the sample has there (`RowSums.own_sums`). They are few, and
   among them are its largest ones.
 - Rows with many counts and long rows have larger samples. The Poisson noise of a row's
   score, T counts, has the covariance T C, with C that of the w_j under their weights; a

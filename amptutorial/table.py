@@ -2,8 +2,8 @@
 
 A fit never looks at the counts themselves. It asks a table for margins, for products
 with an embedding, and for the bursts expected at an estimate, which are a table too.
-So counts may lie elsewhere: `amptutorial.cluster.table.ShardedTable` answers the same
-questions for counts on the workers of a cluster.
+So counts may lie elsewhere: `amptutorial.cluster.embedding.ShardedTable` answers the
+same questions for counts on the workers of a cluster.
 """
 
 from functools import cached_property

@@ -59,7 +59,7 @@ class Blocks:
         self.tasks = Tasks(client)
         if isinstance(counts, Array):
             check_cluster(client, __name__)
-            self.parts = self.tasks.place(_whole_rows, *_pieces(counts, client))
+            self.parts = self.tasks.map(_whole_rows, *_pieces(counts, client))
             rows, columns = self.tasks.gather(self._sums())
             self._margins = np.concatenate(rows), *add(columns)
             sizes = list(map(len, rows))
@@ -68,7 +68,7 @@ class Blocks:
         else:
             shards = counts if isinstance(counts, Shards) else open_shards(counts)
             self._shards, self._margins = shards, (shards.rows, shards.columns)
-            self._files = _joined(shards.files, self.tasks.workers())
+            self._files = _joined(shards.files, len(self.tasks.workers))
             sizes = [sum(one["shape"][0] for one in files) for files in self._files]
             self.pairs = [sum(one["pairs"] for one in files) for files in self._files]
             self.fingerprint = shards.checksum.encode()
@@ -80,7 +80,7 @@ class Blocks:
     def parts(self):  # noqa: D102
         check_cluster(self.tasks.client, __name__, self._shards.files)
         folders = [str(self._shards.folder)] * len(self._files)
-        return self.tasks.place(_load, folders, self._files)
+        return self.tasks.map(_load, folders, self._files)
 
     def margins(self):
         """Return the sums of the rows (m,) and of the columns (n,)."""
@@ -100,7 +100,7 @@ def _joined(files, workers):
 
     A block is worthwhile, or at least about as large as the share of each worker.
     """
-    enough = min(WORTHWHILE, 0.75 * sum(one["pairs"] for one in files) / len(workers))
+    enough = min(WORTHWHILE, 0.75 * sum(one["pairs"] for one in files) / workers)
     groups, pairs = [], enough
     for one in files:
         if pairs >= enough:

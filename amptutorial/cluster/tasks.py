@@ -132,33 +132,24 @@ class Tasks:
 
     def __init__(self, client):
         self.client = client
+        self.workers = sorted(client.scheduler_info(n_workers=-1)["workers"])
 
-    def map(self, task, *arguments, **where):
-        """Return the futures of a task for each block.
+    def map(self, task, *arguments):
+        """Return the futures of a task for each block, neighbours on the same worker.
 
         Each argument is a list with one entry for each block. A future holds them, and
-        can be repeated. Dask would warn of large ones, and ask for `scatter`, which is
-        lost with a worker.
+        can be repeated. So few sums leave a worker, and what belongs to a block stays
+        where the block is. If a worker is lost, others take its place.
         """
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Sending large graph")
-            return self.client.map(task, *arguments, pure=False, **where)
-
-    def workers(self):
-        """Return the addresses of the workers that are there, in order."""
-        return sorted(self.client.scheduler_info(n_workers=-1)["workers"])
-
-    def place(self, task, *arguments):
-        """Return what `map` does, the same number of neighbours on each worker.
-
-        Tasks on these blocks then run where they are, and few sums leave a worker. If a
-        worker is lost, others take its place.
-        """
-        workers, futures = self.workers(), []
-        cuts = list(blocks(len(arguments[0]), -(-len(arguments[0]) // len(workers))))
-        for cut, worker in zip(cuts, workers, strict=False):
-            where = {"workers": [worker], "allow_other_workers": True}
-            futures += self.map(task, *(each[cut] for each in arguments), **where)
+        futures, share = [], -(-len(arguments[0]) // len(self.workers))
+        cuts = blocks(len(arguments[0]), share)
+        for cut, worker in zip(cuts, self.workers, strict=False):
+            where = {"workers": [worker], "allow_other_workers": True, "pure": False}
+            with warnings.catch_warnings():
+                # Dask asks for `scatter`, which is lost with a worker
+                warnings.filterwarnings("ignore", "Sending large graph")
+                some = (each[cut] for each in arguments)
+                futures += self.client.map(task, *some, **where)
         return futures
 
     def share(self, value, number):
@@ -173,9 +164,14 @@ class Tasks:
         return [value] * number
 
     def summed(self, parts):
-        """Return at most `FAN_IN` futures whose tuples `add` up to those of `parts`."""
-        while len(parts) > FAN_IN:
-            parts = self.map(add, [parts[k] for k in blocks(len(parts), FAN_IN)])
+        """Return at most `FAN_IN` futures whose tuples `add` up to those of `parts`.
+
+        Each worker adds up what it has before it sends it.
+        """
+        while len(parts) > min(FAN_IN, len(self.workers)):
+            share = -(-len(parts) // len(self.workers))
+            size = FAN_IN if share == 1 else min(FAN_IN, share)
+            parts = self.map(add, [parts[k] for k in blocks(len(parts), size)])
         return parts
 
     def gather(self, futures):
