@@ -298,8 +298,8 @@ def check_values(x, name, *, shape=None):
     return x
 
 
-def quiet(function=None):
-    """Return a function without NumPy's warnings, or a context that has none.
+def quiet():
+    """Return a context, or decorator, without NumPy's warnings of results not finite.
 
     For what checks its results: one error takes the place of the warnings.
 
@@ -309,21 +309,7 @@ def quiet(function=None):
     ...     bool(np.isinf(np.float64(1.0) / 0))
     True
     """
-    state = np.errstate(over="ignore", divide="ignore", invalid="ignore")
-    return state if function is None else state(function)
-
-
-def check_result(value, name, remedy):
-    """Return the result `value` if it is finite.
-
-    Raises
-    ------
-    FloatingPointError
-        Which says that `name` is too large, and the `remedy`.
-    """
-    if not all_finite(value):
-        raise FloatingPointError(f"{name} is too large for a float: {remedy}")
-    return value
+    return np.errstate(over="ignore", divide="ignore", invalid="ignore")
 
 
 def check_covariance(C, name, *, definite=False):

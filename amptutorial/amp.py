@@ -64,7 +64,7 @@ class AMPIterate:
     floored_a, floored_b : bool
         Whether F_k^a, F_k^b was not safely positive definite and had its eigenvalues
         raised.
-    denoiser_u, denoiser_v : Denoiser
+    denoiser_a, denoiser_b : Denoiser
         The denoisers of the rows and of the columns, as refitted in this iteration.
     """
 
@@ -78,8 +78,8 @@ class AMPIterate:
     Gamma_a_next: np.ndarray
     floored_a: bool
     floored_b: bool
-    denoiser_u: Denoiser
-    denoiser_v: Denoiser
+    denoiser_a: Denoiser
+    denoiser_b: Denoiser
 
 
 @dataclass(frozen=True)
@@ -90,11 +90,11 @@ class AMPRun:
 
     A = property(lambda self: self.iterates[-1].A, doc="The last A_k, shape (m, d).")
     B = property(lambda self: self.iterates[-1].B, doc="The last B_(k+1), (n, d).")
-    denoiser_u = property(
-        lambda self: self.iterates[-1].denoiser_u, doc="That of the rows, refitted."
+    denoiser_a = property(
+        lambda self: self.iterates[-1].denoiser_a, doc="That of the rows, refitted."
     )
-    denoiser_v = property(
-        lambda self: self.iterates[-1].denoiser_v, doc="That of the columns, refitted."
+    denoiser_b = property(
+        lambda self: self.iterates[-1].denoiser_b, doc="That of the columns, refitted."
     )
 
 
@@ -274,7 +274,7 @@ def amp_iterates(Y, r_u, r_v, last, damping=0.0):
     """
     (m, n), Yt = Y.shape, Y.T
     A, B, Gamma_a, Gamma_b = last.A, last.B, last.Gamma_a_next, last.Gamma_b
-    G_a, G_b = last.denoiser_u, last.denoiser_v
+    G_a, G_b = last.denoiser_a, last.denoiser_b
     for k in count(last.k + 1):
         old = damping if k else 0.0  # there is no estimate A before the first
         P = denoiser_input(Y, B, A, Gamma_a, m)  # 5
@@ -364,7 +364,7 @@ def biased_low_rank_amp(
     return run
 
 
-@quiet
+@quiet()
 def _collect(iterates, stop):
     """Return the iterates as a list that ends where `stop` is true."""
     collected = []

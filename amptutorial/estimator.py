@@ -21,7 +21,6 @@ from ._validation import (
     check_counts,
     check_integer,
     check_positive,
-    quiet,
     refuse_masked,
 )
 from .bias import bias_of_margins, drop_empty
@@ -378,7 +377,6 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         else:
             as_pair(self.denoiser)
 
-    @quiet
     def _check_counts(self, Z, *, reset):
         refuse_masked(Z, "X")
         # in the formats in which a pair may be stored twice: `check_counts` adds its

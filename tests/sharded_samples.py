@@ -38,8 +38,8 @@ def at_once(counts, denoiser, **arguments):
 def assert_same(found, expected):
     """The last iterations agree in everything that they hold, to 1e-9 of its size."""
     found, expected = vars(found.iterates[-1]), vars(expected.iterates[-1])
-    for name in set(expected) - {"denoiser_u", "denoiser_v"}:
+    for name in set(expected) - {"denoiser_a", "denoiser_b"}:
         assert np.allclose(found[name], expected[name], rtol=0, atol=1e-9 * np.abs(expected[name]).max()), name
-    for side in ("denoiser_u", "denoiser_v"):
+    for side in ("denoiser_a", "denoiser_b"):
         pair = (getattr(one[side], "covariance", 0) for one in (found, expected))
         assert np.allclose(*pair, rtol=1e-9, atol=1e-12)

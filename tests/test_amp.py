@@ -229,7 +229,7 @@ def test_refit_is_threaded_through_the_run(rng):
     B0 = informed_start(model, rng)
     run = biased_low_rank_amp(Y, model.r_u, model.r_v, learner, B0=B0, n_iter=100)
     # the factors are known up to an invertible map only; the product of the two covariances is the prior of A B^T
-    product = np.trace(run.denoiser_u.covariance @ run.denoiser_v.covariance)
+    product = np.trace(run.denoiser_a.covariance @ run.denoiser_b.covariance)
     assert product == pytest.approx(2 * 0.25, rel=0.15)
     assert learner.covariance == 5.0
 
@@ -368,7 +368,7 @@ def test_what_is_not_a_denoiser_is_refused(wrong):
 
 def test_a_pair_is_for_the_rows_and_for_the_columns():
     run = run_small((Ridge(1.0), GaussianPosterior(1.0)))
-    assert isinstance(run.denoiser_u, Ridge) and isinstance(run.denoiser_v, GaussianPosterior)
+    assert isinstance(run.denoiser_a, Ridge) and isinstance(run.denoiser_b, GaussianPosterior)
 
 
 def test_a_misspelt_precision_is_refused():
@@ -414,7 +414,7 @@ def test_a_run_holds_what_its_last_iterate_does(rng):
     learner = GaussianPosterior(1.0, learn=True)
     run = biased_low_rank_amp(Y, model.r_u, model.r_v, learner, B0=informed_start(model, rng), n_iter=4)
     assert [it.k for it in run.iterates] == [0, 1, 2, 3]
-    for name in ("A", "B", "denoiser_u", "denoiser_v"):
+    for name in ("A", "B", "denoiser_a", "denoiser_b"):
         assert getattr(run, name) is getattr(run.iterates[3], name)
 
 

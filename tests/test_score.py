@@ -128,17 +128,6 @@ def test_unsorted_duplicates_are_summed_and_the_input_kept():
 
 
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
-def test_scores_that_are_too_large_are_refused(make):
-    """sqrt(1e-100) is not a float32; the square of 1e300 is not a float64."""
-    Z = np.ones((2, 2), np.float32)
-    with pytest.raises(FloatingPointError, match="Y is too large for a float: scale the bias factors"):
-        FisherScore(make(Z), np.full(2, 1e-100), np.full(2, 1e-100))
-    Y = FisherScore(make(Z.astype(float)), np.full(2, 1e-300), np.full(2, 1e-300))
-    with pytest.raises(FloatingPointError, match=r"\|Y\|\^2 is too large"):
-        Y.squared_norm()
-
-
-@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
 def test_products_with_no_columns_have_none(make):
     Y = FisherScore(make(np.ones((2, 3))), np.ones(2), np.ones(3))
     assert (Y @ np.ones((3, 0))).shape == (2, 0) and (Y.T @ np.ones((2, 0))).shape == (3, 0)

@@ -127,7 +127,8 @@ def sharded_amp(
         iterates = amp_iterates(Y, r_u, r_v, last, damping)
     left = range(last.k + 1, n_iter)
     for _ in tqdm(left, desc="AMP on shards", unit=" iterations", leave=False):
-        last = quiet(next)(iterates)
+        with quiet():  # an iterate that is not finite is named
+            last = next(iterates)
         floored.append(last.floored_a or last.floored_b)
         store.save(last)
     warn_if_floored(floored)
