@@ -427,3 +427,16 @@ def test_without_a_number_there_are_ten_undamped_iterations(rng):
     start = iterate_zero(B0, model.m, (ridge, ridge))
     *_, tenth = islice(amp_iterates(Y, model.r_u, model.r_v, start), 10)
     assert np.array_equal(tenth.B, run.B)
+
+
+@pytest.mark.parametrize("damping", [0.0, 0.3])
+def test_a_run_goes_on_from_any_of_its_iterates(damping, rng):
+    model, Y = instance(30, 40, 2, rng)
+    pair = GaussianPosterior(1.0, learn=True), Ridge(1.0)
+    start = iterate_zero(informed_start(model, rng), model.m, pair)
+    whole = list(islice(amp_iterates(Y, model.r_u, model.r_v, start, damping), 6))
+    rest = list(islice(amp_iterates(Y, model.r_u, model.r_v, whole[2], damping), 3))
+    for found, expected in zip(rest, whole[3:], strict=True):
+        assert found.k == expected.k
+        for name in ("A", "B", "F_a", "F_b", "Gamma_a", "Gamma_b", "Gamma_a_next"):
+            assert np.array_equal(getattr(found, name), getattr(expected, name)), name

@@ -31,7 +31,7 @@ from ..table import (
 )
 from .amp import ShardedScore
 from .blocks import Blocks
-from .tasks import Checkpoint, add, check_client
+from .tasks import Checkpoint, add
 
 HERE = 2**22  # exponentials that take less time here than on their way to workers
 
@@ -78,7 +78,6 @@ def sharded_embedding(counts, model, *, client, checkpoints=None):
     a column of a side takes 8 d + 24 bytes, the whole at most that number times 8 m +
     5 n, and three times as much memory while it is written.
     """
-    check_client(client)
     if not isinstance(model, AMPEmbedding):
         raise TypeError(f"model must be an AMPEmbedding, got {model!r}")
     model._check_parameters()
