@@ -233,7 +233,7 @@ def test_a_looser_tolerance_stops_earlier_and_higher(method, rng):
             "least squares need a QuadraticLoss",
         ),
     ],
-    ids=["method", "no start", "shape", "tolerance", "loss"],
+    ids=["no loss", "method", "no start", "shape", "tolerance", "least squares"],
 )
 def test_bad_input_is_named(options, error, message):
     given = {"loss": ridge_loss(np.ones((3, 4)), 1.0), "A0": np.ones((3, 1)), "B0": np.ones((4, 1))}
