@@ -164,7 +164,8 @@ class ShardedTable(Blocks):
 
     def rare(self, channel):
         """Return the table of the bursts expected where they are rare."""
-        return self._each(rare_bursts, channel)
+        channels = [channel] * len(self.parts)
+        return self.of(self.tasks.map(rare_bursts, self.parts, channels))
 
     def bursts(self, channel, rows, columns, m):
         """Return the table of the bursts expected given the counts."""
@@ -176,11 +177,6 @@ class ShardedTable(Blocks):
         if self._bursts[0] is not channel:
             self._bursts = channel, self.rare(channel)
         return self._bursts[1]
-
-    def _each(self, function, *args):
-        """Return the table of what a function makes of each block."""
-        given = ([value] * len(self.parts) for value in args)
-        return self.of(self.tasks.map(function, self.parts, *given))
 
     def sums(self, U, sums):
         """Return what a half-step on rows `U` asks for."""
