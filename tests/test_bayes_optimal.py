@@ -54,10 +54,7 @@ def test_chances_of_zero_count_for_nothing_and_those_given_are_brought_to_a_sum_
 def test_signs_are_estimated_by_hyperbolic_tangents(rng):
     z, t = rng.standard_normal(200_000), 0.8
     p = t + np.sqrt(t) * z  # given u = 1, by symmetry
-    for value, samples in (
-        (SIGNS.known_share(t), np.tanh(p) ** 2),
-        (SIGNS.information(t), t - np.log(np.cosh(p))),
-    ):
+    for value, samples in ((SIGNS.known_share(t), np.tanh(p) ** 2), (SIGNS.information(t), t - np.log(np.cosh(p)))):
         assert abs(samples.mean() - value) < 4 * samples.std() / np.sqrt(len(z))
 
 

@@ -224,11 +224,7 @@ WRONG = {
         variant(denoise=lambda self, P, r, F: vectorised(self, P, r, F), **APART),
         variant(denoise=lambda self, P, r, F: (jacobian_of_rows(self, P, r, F), vectorised(self, P, r, F)), **APART),
     ],
-    "no_mutation": [
-        InPlace(1.0),
-        variant(denoise=writing_denoise, **APART),
-        variant(penalty=writing_penalty),
-    ],
+    "no_mutation": [InPlace(1.0), variant(denoise=writing_denoise, **APART), variant(penalty=writing_penalty)],
     "deterministic": [
         Remembers(1.0),
         Cached,

@@ -11,14 +11,7 @@ from scipy import stats
 
 from amptutorial import poisson
 from amptutorial.bias import drop_empty
-from amptutorial.heldout import (
-    HeldOut,
-    held_out_pairs,
-    heldout_gain,
-    hold_out,
-    split_counts,
-    split_pairs,
-)
+from amptutorial.heldout import HeldOut, held_out_pairs, heldout_gain, hold_out, split_counts, split_pairs
 from amptutorial.poisson import refit_biases
 
 counts = arrays(np.int64, st.tuples(st.integers(1, 6), st.integers(1, 6)), elements=st.integers(0, 50))

@@ -8,14 +8,7 @@ from hypothesis import strategies as st
 
 from amptutorial.bias import estimate_bias
 from amptutorial.denoisers import GaussianPosterior, Lasso, Ridge
-from amptutorial.metrics import (
-    QuadraticLoss,
-    align,
-    normalised_mse,
-    overlap,
-    row_errors,
-    squared_norm,
-)
+from amptutorial.metrics import QuadraticLoss, align, normalised_mse, overlap, row_errors, squared_norm
 from amptutorial.score import FisherScore
 
 seeds = st.integers(0, 1000)

@@ -103,13 +103,7 @@ def test_threshold_of_the_posterior_mean(bias):
         law_u, law_v = scaled_rows(1, rows_u=GaussianRows(1), rows_v=GaussianRows(scale), bias_u=bias, bias_v=bias)
         tiny = [[1e-7]]
         run = gaussian_state_evolution(
-            law_u,
-            law_v,
-            (posterior, GaussianPosterior(scale)),
-            beta=BETA,
-            M0=tiny,
-            Q0=tiny,
-            n_iter=2,
+            law_u, law_v, (posterior, GaussianPosterior(scale)), beta=BETA, M0=tiny, Q0=tiny, n_iter=2
         )
         return np.log(run.iterates[1].Q_b_next[0, 0] / run.iterates[0].Q_b_next[0, 0])
 
@@ -127,12 +121,7 @@ def test_unequal_frequencies_are_easier():
     for bias in (ConstantBias(0.0), TWO_CLASS):
         laws = scaled_rows(1, rows_u=GaussianRows(1), rows_v=GaussianRows(variance), bias_u=bias, bias_v=bias)
         run = gaussian_state_evolution(
-            *laws,
-            (posterior, GaussianPosterior(variance)),
-            beta=BETA,
-            M0=[[0.1]],
-            Q0=[[0.1]],
-            n_iter=500,
+            *laws, (posterior, GaussianPosterior(variance)), beta=BETA, M0=[[0.1]], Q0=[[0.1]], n_iter=500
         )
         errors.append(run.iterates[-1].nmse)
     a = np.array([0.5, 1.5])
