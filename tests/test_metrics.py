@@ -92,7 +92,7 @@ def test_the_norm_of_small_integers_and_of_pairs_stored_twice():
     twice = sp.csr_array((np.array([1.0, 2.0]), np.array([1, 1]), np.array([0, 2])), shape=(1, 2))
     assert squared_norm(twice) == 9 and twice.nnz == 2
     with pytest.raises(TypeError, match="pass a FisherScore, an array or a sparse array"):
-        squared_norm(sp.linalg.aslinearoperator(Y))
+        squared_norm(sp.linalg.aslinearoperator(np.eye(2)))
 
 
 @pytest.mark.parametrize("scale_A", [1e-60, 1e60])
