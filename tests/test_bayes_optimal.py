@@ -174,9 +174,8 @@ def test_unequal_signs_follow_the_sampled_state_evolution():
     laws = scaled_rows(1, rows_u=law, rows_v=law, bias_u=bias, bias_v=bias)
     start, sampled = [[0.1]], []
     for seed in range(8):
-        run = state_evolution(
-            *laws, law, beta=BETA, M0=start, Q0=start, n_iter=4, n_samples=20_000, rng=np.random.default_rng(seed)
-        )
+        rest = {"n_iter": 4, "n_samples": 20_000, "rng": np.random.default_rng(seed)}
+        run = state_evolution(*laws, law, beta=BETA, M0=start, Q0=start, **rest)
         sampled.append([it.nmse for it in run.iterates])
     mean, bar = np.mean(sampled, axis=0), np.std(sampled, axis=0, ddof=1) / np.sqrt(8)
     evolution = MatchedEvolution(*(SeenRows(SIGNS, *law.atoms()) for law in laws), BETA)
@@ -244,11 +243,8 @@ def test_problems_are_solved_together_as_one_by_one():
     together = MatchedEvolution(rows(SPARSE), rows(SIGNS, scales[:, None]), BETA)
     for k, scale in enumerate(scales):
         alone = MatchedEvolution(rows(SPARSE), rows(SIGNS, scale), BETA)
-        for stacked, single in (
-            (together.limit(), alone.limit()),
-            (together.limit(informed=True), alone.limit(informed=True)),
-            (together.optimum(), alone.optimum()),
-        ):
+        ends = [(each.limit(), each.limit(informed=True), each.optimum()) for each in (together, alone)]
+        for stacked, single in zip(*ends, strict=True):
             assert np.allclose([stacked[0][k], stacked[1][k]], single, rtol=1e-5, atol=1e-9)
             assert together.error(*stacked)[k] == pytest.approx(alone.error(*single), abs=1e-6)
 

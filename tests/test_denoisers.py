@@ -20,11 +20,8 @@ def gaussians(d):
     rng = np.random.default_rng(d)
     root = rng.standard_normal((d, d))
     C = root @ root.T + 0.1 * np.eye(d)
-    return [
-        (Ridge(0.7), 0.7 * np.eye(d)),
-        (GaussianPosterior(0.4), np.eye(d) / 0.4),
-        (GaussianPosterior(C), np.linalg.inv(C)),
-    ]
+    posteriors = [(GaussianPosterior(0.4), np.eye(d) / 0.4), (GaussianPosterior(C), np.linalg.inv(C))]
+    return [(Ridge(0.7), 0.7 * np.eye(d)), *posteriors]
 
 
 @pytest.mark.slow
@@ -88,9 +85,8 @@ def test_analytic_jacobian_equals_the_numerical_one_of_the_base_class(denoiser, 
     arguments = problem.P, problem.r, problem.F
     # one of 600 entries of the Lasso may have its kink within the difference step: it adds at most 1 / 200 of F^-1
     kink = np.abs(np.linalg.inv(problem.F)).max() / 200 if isinstance(denoiser, Lasso) else 0
-    assert np.allclose(
-        denoiser.mean_jacobian(*arguments), Denoiser.mean_jacobian(denoiser, *arguments), atol=1e-7 + kink
-    )
+    numerical = Denoiser.mean_jacobian(denoiser, *arguments)
+    assert np.allclose(denoiser.mean_jacobian(*arguments), numerical, atol=1e-7 + kink)
 
 
 def test_numerical_jacobian_has_the_documented_orientation(rng):

@@ -236,10 +236,9 @@ def test_below_the_threshold_it_claims_nothing():
 
 def test_huge_counts_of_low_rank_are_fitted():
     """Hardly any noise, and more components than structure: round-off must not stop the fit."""
-    for Z in (
-        np.kron(np.eye(3), np.full((10, 8), 10**6)).astype(int),
-        np.where(np.arange(600).reshape(30, 20) == 77, 10**4, 1),
-    ):
+    blocks, one_large = np.kron(np.eye(3, dtype=int), np.full((10, 8), 10**6)), np.ones((30, 20), dtype=int)
+    one_large[3, 17] = 10**4
+    for Z in (blocks, one_large):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", AMPWarning)
             fit = AMPEmbedding(min(Z.shape), random_state=1).fit(Z)

@@ -201,17 +201,15 @@ def test_iterations_stay_in_the_precision_of_their_start(largest, counts, rng, m
     monkeypatch.setattr(sampling, "ALL_UP_TO", largest)
     monkeypatch.setattr(sampling, "FEWEST", 8)
     monkeypatch.setattr(sampling, "PER_COUNT", 0.1)
-    computed, tilted = set(), poisson.tilted_means
-    monkeypatch.setattr(
-        poisson, "tilted_means", lambda U, W, r_v: computed.add((U.dtype, W.dtype)) or tilted(U, W, r_v)
-    )
+    seen, tilted = set(), poisson.tilted_means
+    monkeypatch.setattr(poisson, "tilted_means", lambda U, W, r_v: seen.add((U.dtype, W.dtype)) or tilted(U, W, r_v))
     directions = Table(counts).leading_directions(2, rng)[0]
     sides = starting_sides(*estimate_bias(counts), GaussianPosterior(1.0, learn=True), directions, 5.0)
     m, single = counts.shape[0], np.dtype(np.float32)
     for rows, columns in iterated(counts, *sides, m, 3, sampler=Sampler(rng)):
         for side in (rows, columns):
             assert {getattr(side, name).dtype for name in ("X", "step", "length", "reach")} == {single}
-    assert computed == {(single, single)}
+    assert seen == {(single, single)}
 
 
 def test_balancing_changes_coordinates_only(counts, rng):

@@ -322,6 +322,15 @@ def test_excess_loss_where_the_evolution_has_settled():
     assert last.nmse < 0.9
 
 
+def test_excess_loss_counts_the_parameters():
+    """At small strength and high rates every one of the d (m + n) parameters takes 1/2 from the loss."""
+    rows, bias, ridge, d = GaussianRows(0.1), ConstantBias(7.0), Ridge(1e-6), 3
+    laws = scaled_rows(d, rows_u=rows, rows_v=rows, bias_u=bias, bias_v=bias)
+    S = laws[1].atoms()[0][0] * 0.1 * np.eye(d) / BETA
+    run = gaussian_state_evolution(*laws, ridge, beta=BETA, M0=S, Q0=1.5 * S, n_iter=10)
+    assert run.iterates[-1].excess_loss == pytest.approx(-d * (1 + BETA) / 2, rel=1e-3)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("denoiser", [Lasso(0.5), Ridge(2.0), GaussianPosterior(1.0)], ids=repr)
 def test_excess_loss_for_every_denoiser(denoiser):
@@ -375,11 +384,9 @@ def test_more_dimensions_are_rows_padded_with_zeros(rng):
     wide = scaled_rows(2, rows_u=padded, rows_v=padded, bias_u=TWO_CLASS, bias_v=TWO_CLASS)
     M0, Q0 = np.array([[0.4, 0.1]]), np.array([[0.6, 0.2], [0.2, 0.5]])
     rest = {"beta": BETA, "Q0": Q0, "n_iter": 5}
-    for one, two in zip(
-        gaussian_state_evolution(*narrow, prior, M0=M0, **rest).iterates,
-        gaussian_state_evolution(*wide, prior, M0=np.vstack([M0, [[0, 0]]]), **rest).iterates,
-        strict=True,
-    ):
+    run = gaussian_state_evolution(*narrow, prior, M0=M0, **rest)
+    other = gaussian_state_evolution(*wide, prior, M0=np.vstack([M0, [[0, 0]]]), **rest)
+    for one, two in zip(run.iterates, other.iterates, strict=True):
         assert np.allclose([one.nmse, one.excess_loss], [two.nmse, two.excess_loss], rtol=1e-10)
         assert np.allclose(one.M_a, two.M_a[:1], rtol=1e-10)
 
