@@ -32,9 +32,6 @@ def embedding(m, n, d, rng, *, variance=1.0, bias_u=None, bias_v=None):
     return draw_embedding(m, n, d, rows_u=rows, rows_v=rows, bias_u=bias_u or zero, bias_v=bias_v or zero, rng=rng)
 
 
-# Numbers 5 to 17
-
-
 def test_erratum_5_b_is_updated_by_its_own_function(rng):
     """S_0 = W^T A_0 / sqrt(m) - B_0 Psi, B_1 = H_v(S_0): its second moment is that of H_v, not of the printed H_u."""
     m, n = 1600, 2400
@@ -166,9 +163,6 @@ def test_erratum_17_counting_fails_where_correlations_are_of_order_one(rng):
         refitted.append(np.sqrt(np.mean((refit_biases(Z, U, V)[0] - 1) ** 2)))
     assert min(counted) > 0.25
     assert refitted[0] < 0.05 and refitted[1] == pytest.approx(refitted[0] / 3, rel=0.3)
-
-
-# From number 18 on
 
 
 def test_erratum_18_pmi_is_the_product_of_centred_embeddings(rng):
