@@ -8,27 +8,22 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.sparse.linalg import aslinearoperator
 
 from amptutorial.amp import (
     FLOOR,
     IndefinitePrecisionWarning,
     amp_iterates,
-    as_operator,
     biased_low_rank_amp,
     denoiser_input,
     floor_precision,
     form_precision,
-    half_step,
     iterate_zero,
     random_start,
 )
-from amptutorial.bias import estimate_bias
 from amptutorial.denoisers import Denoiser, GaussianPosterior, Lasso, Ridge
 from amptutorial.laws import GaussianRows, ShiftedExponential
 from amptutorial.metrics import QuadraticLoss, normalised_mse
 from amptutorial.model import draw_embedding
-from amptutorial.score import FisherScore
 
 
 def instance(m, n, d, rng, *, variance=0.5, shift=1.5):
@@ -44,8 +39,7 @@ def informed_start(model, rng):
 
 
 def algorithm_1(Y, r_u, r_v, strength, B, n_iter, *, per_n=False):
-    """Algorithm 1 with L2 denoisers, written out row by row as printed, sums over n divided by m (or by n, as
-    printed)."""
+    """Algorithm 1 with L2 denoisers, written out row by row, sums over n divided by m (or by n, as printed)."""
     m, n = Y.shape
     d = B.shape[1]
     A, Gamma_a = np.zeros((m, d)), np.zeros((d, d))
@@ -122,8 +116,7 @@ def test_the_origin_is_a_fixed_point_and_a_saddle(rng):
 
 
 def test_transposing_the_problem_swaps_the_sides(rng):
-    """From the same A_0: AMP on Y^T is AMP on Y up to the factors sqrt(m/n) between the two scalings, at the fixed
-    point."""
+    """At the fixed point AMP on Y^T is AMP on Y up to the factors sqrt(m/n) between the two scalings."""
     model, Y = instance(120, 180, 2, rng)
     ridge = Ridge(0.3)
     run = biased_low_rank_amp(Y, model.r_u, model.r_v, ridge, B0=informed_start(model, rng), n_iter=200)
@@ -154,20 +147,6 @@ def test_permuting_and_rotating(seed):
     assert np.allclose(moved.A, plain.A[rows] @ R, atol=1e-6) and np.allclose(moved.B, plain.B[columns] @ R, atol=1e-6)
 
 
-def test_every_kind_of_score_gives_the_same_run(rng):
-    """FisherScore sparse and dense, array, sparse array, LinearOperator."""
-    Z = rng.poisson(0.3, (50, 40)) + 1 * (rng.random((50, 40)) < 0.2)
-    Z[:, 0] += 1
-    Z[0] += 1
-    r_u, r_v = estimate_bias(Z)
-    score = FisherScore(sp.csr_array(Z), r_u, r_v)
-    dense = score.toarray()
-    scores = [score, FisherScore(Z, r_u, r_v), dense, sp.csr_array(dense), sp.linalg.aslinearoperator(dense)]
-    posterior, B0 = GaussianPosterior(1.0), random_start(40, 3, rng)
-    runs = [biased_low_rank_amp(Y, r_u, r_v, posterior, B0=B0, n_iter=4) for Y in scores]
-    assert all(np.allclose(run.B, runs[0].B) for run in runs[1:])
-
-
 def test_indefinite_f_is_floored_and_recorded(rng):
     """Finding 9: from a random start F is indefinite; Lasso could not go on. The last F is not, so nobody is warned."""
     model, Y = instance(300, 400, 4, rng, variance=0.3, shift=3)
@@ -183,9 +162,8 @@ def test_indefinite_f_is_floored_and_recorded(rng):
         assert np.linalg.eigvalsh(it.F_b)[0] > 0
     informed = amp(informed_start(model, rng))
     # Lasso's fixed point depends on the rotation of the start; the fit does not, at so small a strength
-    assert normalised_mse(model.A, model.B, run.A, run.B) == pytest.approx(
-        normalised_mse(model.A, model.B, informed.A, informed.B), rel=0.02
-    )
+    error, best = (normalised_mse(model.A, model.B, each.A, each.B) for each in (run, informed))
+    assert error == pytest.approx(best, rel=0.02)
 
 
 def test_a_last_iterate_that_is_floored_is_warned_about_once(rng):
@@ -216,11 +194,6 @@ def test_the_floor_leaves_a_share_of_the_penalty_where_one_side_has_collapsed(rn
     P, r, ridge = rng.standard_normal((50, 2)), np.ones(50), Ridge(1.0)
     F, floored = floor_precision(-np.eye(2), 1e-14 * np.eye(2), ridge.convexity(r))
     assert floored and np.abs(ridge.estimate(P, r, F)).max() <= np.abs(P).max() / FLOOR * (1 + 1e-6)
-
-
-def test_posterior_denoisers_get_q_alone(rng):
-    step = half_step(np.ones((3, 2)), np.ones(3), 2 * np.eye(2), np.eye(2), GaussianPosterior(1.0))
-    assert np.array_equal(step.F, 2 * np.eye(2)) and not step.floored
 
 
 def test_refit_is_threaded_through_the_run(rng):
@@ -263,10 +236,8 @@ def test_callback_sees_every_iterate_and_can_stop(rng):
 def test_float32_stays_float32(rng):
     model, Y = instance(40, 50, 2, rng)
     posterior = GaussianPosterior(1.0)
-    run = biased_low_rank_amp(
-        Y.astype(np.float32), model.r_u, model.r_v, posterior,
-        B0=model.B.astype(np.float32), n_iter=3,
-    )  # fmt: skip
+    Y, B0 = Y.astype(np.float32), model.B.astype(np.float32)
+    run = biased_low_rank_amp(Y, model.r_u, model.r_v, posterior, B0=B0, n_iter=3)
     assert run.A.dtype == run.B.dtype == np.float32
 
 
@@ -331,31 +302,22 @@ def test_a_wrong_shape_of_a_students_estimate_is_named(rng):
         biased_low_rank_amp(Y, model.r_u, model.r_v, Narrow(), B0=model.B)
 
 
+def run_small(denoiser, **options):
+    start = {"B0": np.ones((5, 1))}
+    return biased_low_rank_amp(np.ones((4, 5)), np.ones(4), np.ones(5), denoiser, **start | options)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"B0": np.ones((4, 1))}, r"B0 must have shape \(5, any\), got \(4, 1\)"),
-        ({"B0": np.ones((5, 0))}, "must be between 1 and min"),
         ({"B0": np.ones((5, 5))}, r"d = 5 columns; the embedding dimension must be between 1 and min\(m, n\) = 4"),
-        ({"B0": np.full((5, 1), np.nan)}, "B0 holds NaN"),
-        ({"r_u": np.ones(5)}, r"r_u must have shape \(4,\)"),
-        ({"r_v": np.array([1, 1, 1, 1, -1.0])}, r"r_v\[4\] is -1"),
-        ({"Y": np.full((4, 5), np.inf)}, "Y holds NaN or infinite"),
         ({"damping": 1.0}, "damping must be at least 0 and below 1"),
         ({"damping": -0.1}, "damping must be non-negative"),
-        ({"damping": np.nan}, "damping must be non-negative and finite"),
-        ({"n_iter": 0}, "n_iter must be at least 1"),
     ],
 )
 def test_bad_input_is_named(change, message):
-    arguments = {"Y": np.ones((4, 5)), "r_u": np.ones(4), "r_v": np.ones(5), "B0": np.ones((5, 1))} | change
-    Y, r_u, r_v = (arguments.pop(name) for name in ("Y", "r_u", "r_v"))
     with pytest.raises(ValueError, match=message):
-        biased_low_rank_amp(Y, r_u, r_v, Ridge(1.0), **arguments)
-
-
-def run_small(denoiser, **options):
-    return biased_low_rank_amp(np.ones((4, 5)), np.ones(4), np.ones(5), denoiser, B0=np.ones((5, 1)), **options)
+        run_small(Ridge(1.0), **change)
 
 
 @pytest.mark.parametrize("wrong", ["ridge", Ridge, None, (), 3 * [Ridge(1.0)]])
@@ -366,28 +328,9 @@ def test_what_is_not_a_denoiser_is_refused(wrong):
         run_small((Ridge(1.0), wrong))
 
 
-def test_a_pair_is_for_the_rows_and_for_the_columns():
-    run = run_small((Ridge(1.0), GaussianPosterior(1.0)))
-    assert isinstance(run.denoiser_a, Ridge) and isinstance(run.denoiser_b, GaussianPosterior)
-
-
-def test_a_misspelt_precision_is_refused():
-    odd = Ridge(1.0)
-    odd.precision = "bayes"
-    with pytest.raises(ValueError, match='denoiser.precision must be "argmin" or "posterior"'):
-        run_small(odd)
-
-
 def test_a_callback_must_be_callable():
     with pytest.raises(TypeError, match="on_iteration must be callable, got 3"):
         run_small(Ridge(1.0), on_iteration=3)
-
-
-@pytest.mark.parametrize("make", [np.array, np.ndarray.tolist, sp.csr_array, sp.csc_array, aslinearoperator])
-def test_a_score_comes_with_its_transpose(make, rng):
-    Y, A, B = (rng.standard_normal(shape) for shape in ((4, 6), (4, 2), (6, 2)))
-    product, transposed = as_operator(make(Y))
-    assert np.allclose(product @ B, Y @ B, rtol=1e-14) and np.allclose(transposed @ A, Y.T @ A, rtol=1e-14)
 
 
 @pytest.mark.parametrize("denoiser", [Ridge(1.0), GaussianPosterior(1.0)])
@@ -409,21 +352,15 @@ def test_without_estimate_and_penalty_a_floor_is_left():
     assert floored and np.linalg.eigvalsh(F)[0] > 0
 
 
-def test_a_run_holds_what_its_last_iterate_does(rng):
-    model, Y = instance(30, 40, 2, rng)
-    learner = GaussianPosterior(1.0, learn=True)
-    run = biased_low_rank_amp(Y, model.r_u, model.r_v, learner, B0=informed_start(model, rng), n_iter=4)
-    assert [it.k for it in run.iterates] == [0, 1, 2, 3]
-    for name in ("A", "B", "denoiser_a", "denoiser_b"):
-        assert getattr(run, name) is getattr(run.iterates[3], name)
-
-
 def test_without_a_number_there_are_ten_undamped_iterations(rng):
     model, Y = instance(30, 40, 2, rng)
     B0, ridge = informed_start(model, rng), Ridge(1.0)
     run = biased_low_rank_amp(Y, model.r_u, model.r_v, ridge, B0=B0)
     expected = algorithm_1(Y, model.r_u, model.r_v, 1.0, B0, 10)
-    assert len(run.iterates) == 10 and np.allclose(run.A, expected[0]) and np.allclose(run.B, expected[1])
+    assert np.allclose(run.A, expected[0]) and np.allclose(run.B, expected[1])
+    assert [it.k for it in run.iterates] == list(range(10))
+    for name in ("A", "B", "denoiser_u", "denoiser_v"):
+        assert getattr(run, name) is getattr(run.iterates[9], name)
     start = iterate_zero(B0, model.m, (ridge, ridge))
     *_, tenth = islice(amp_iterates(Y, model.r_u, model.r_v, start), 10)
     assert np.array_equal(tenth.B, run.B)

@@ -1,14 +1,12 @@
 """Baselines: the same critical points as AMP, and optimal shrinkage against posterior-mean AMP."""
 
-import warnings
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy import stats
 from scipy.sparse.linalg import aslinearoperator
 
-from amptutorial.amp import IndefinitePrecisionWarning, biased_low_rank_amp
+from amptutorial.amp import biased_low_rank_amp
 from amptutorial.baselines import (
     BelowThresholdWarning,
     NotConvergedWarning,
@@ -19,9 +17,9 @@ from amptutorial.baselines import (
     svd,
 )
 from amptutorial.bias import estimate_bias
-from amptutorial.denoisers import GaussianPosterior, Ridge
-from amptutorial.laws import ConstantBias, GaussianRows, ShiftedExponential
-from amptutorial.metrics import QuadraticLoss, normalised_mse
+from amptutorial.denoisers import Ridge
+from amptutorial.laws import GaussianRows, ShiftedExponential
+from amptutorial.metrics import QuadraticLoss
 from amptutorial.model import draw_embedding
 from amptutorial.score import FisherScore
 from amptutorial.spectrum import shrink
@@ -35,8 +33,8 @@ def ridge_loss(Y, strength):
     return QuadraticLoss(Y, np.ones(m), np.ones(n), Ridge(strength))
 
 
-def instance(m, n, d, rng, *, bias=None, variance=0.5):
-    rows, bias = GaussianRows(variance), ShiftedExponential(0.25, 1.5) if bias is None else bias
+def instance(m, n, d, rng):
+    rows, bias = GaussianRows(0.5), ShiftedExponential(0.25, 1.5)
     model = draw_embedding(m, n, d, rows_u=rows, rows_v=rows, bias_u=bias, bias_v=bias, rng=rng)
     return model, model.A @ model.B.T / np.sqrt(m) + rng.standard_normal((m, n))
 
@@ -128,40 +126,6 @@ def test_a_step_to_infinite_rates_is_taken_back():
     assert fit.converged and fit.A[0, 0] * fit.B[0, 0] == pytest.approx(np.log(1e6), rel=1e-3)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("strength", [1.5, 2.0, 3.0, 6.0])
-def test_posterior_mean_amp_equals_optimal_shrinkage(strength):
-    """Gaussian rows, constant rates, d = 2, at multiples of the threshold: mean MSE within 1 % or four standard
-    errors."""
-    m, n, d = 800, 1200, 2
-    bias_v = ConstantBias(np.log(strength * np.sqrt(m / n)))
-    posterior, gaps, plain = GaussianPosterior(1.0), [], []
-    for seed in range(6):
-        rng = np.random.default_rng(seed)
-        rows = GaussianRows(1.0)
-        model = draw_embedding(m, n, d, rows_u=rows, rows_v=rows, bias_u=ConstantBias(), bias_v=bias_v, rng=rng)
-        Y = model.A @ model.B.T / np.sqrt(m) + rng.standard_normal((m, n))
-        B0 = spectral_start(Y, d, rng=rng)
-        run = biased_low_rank_amp(Y, model.r_u, model.r_v, posterior, B0=B0, n_iter=60)
-        shrunken = normalised_mse(model.A, model.B, *svd(Y, d, rng=rng, shrink=True))
-        gaps.append(normalised_mse(model.A, model.B, run.A, run.B) - shrunken)
-        plain.append(normalised_mse(model.A, model.B, *svd(Y, d, rng=rng)) - shrunken)
-    assert abs(np.mean(gaps)) < max(0.01 * shrunken, 4 * np.std(gaps, ddof=1) / np.sqrt(6))
-    assert min(plain) > 0  # the singular vectors alone are not enough
-
-
-def test_spectral_start_leads_where_an_informed_start_leads(rng):
-    model, Y = instance(300, 400, 3, rng)
-    ridge = Ridge(0.01)
-    runs = []
-    for B0 in (spectral_start(Y, 3, rng=rng), model.B):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", IndefinitePrecisionWarning)
-            run = biased_low_rank_amp(Y, model.r_u, model.r_v, ridge, B0=B0, n_iter=200)
-        runs.append(normalised_mse(model.A, model.B, run.A, run.B))
-    assert runs[0] == pytest.approx(runs[1], rel=1e-3)
-
-
 def test_a_start_has_d_directions_where_the_score_has_fewer(rng):
     """Rank one, d = 2: the second singular value is 0, and a tenth of the first is kept of its direction."""
     B0 = spectral_start(np.diag([30.0, 0.0, 0.0, 0.0]), 2, rng=rng)
@@ -191,21 +155,6 @@ def test_singular_values_have_the_scale_of_the_matrix(scale, rng):
     assert np.allclose(singular_values(scale * np.diag([3.0, 2.0, 1.0]), 2, rng=rng) / scale, [3, 2])
 
 
-def test_least_squares_ends_when_the_last_loss_is_lower_by_less_than_a_fraction_of_itself(monkeypatch):
-    loss = ridge_loss(np.eye(2), 1.0)
-    losses = [100.0, 10.0, 9.5, 9.4]  # lower by 0.50 > 0.0525 * 9.5, then by 0.1
-    values = iter([*losses, 9.3])
-    monkeypatch.setattr(QuadraticLoss, "__call__", lambda self, A, B: next(values))
-    fit = minimise(loss, B0=[[1.0], [2.0]], method="least_squares", tol=0.0525)
-    assert fit.losses == losses and fit.converged
-    values = iter([10.0, 9.9, 9.8])  # the second iteration may be the last, the first one never
-    fit = minimise(loss, B0=[[1.0], [2.0]], method="least_squares", tol=0.0525)
-    assert fit.losses == [10.0, 9.9] and fit.converged
-    values = iter([10.0, 9.0, 9.0, 8.0])  # even without a tolerance a loss that stays is the last
-    fit = minimise(loss, B0=[[1.0], [2.0]], method="least_squares", tol=0.0)
-    assert fit.losses == [10.0, 9.0, 9.0] and fit.converged
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_a_looser_tolerance_stops_earlier_and_higher(method, rng):
     _, Y = instance(40, 60, 2, rng)
@@ -219,21 +168,17 @@ def test_a_looser_tolerance_stops_earlier_and_higher(method, rng):
     assert all(a - b > 1e-3 * abs(b) for a, b in zip(loose.losses[:-2], loose.losses[1:-1], strict=True))
 
 
+POISSON = PoissonLoss(np.ones((3, 4)), np.ones(3), np.ones(4))
+
+
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
         ({"loss": np.sum}, TypeError, "loss must have a method gradient"),
         ({"method": "newton"}, ValueError, "method must be one of .*got 'newton'"),
-        ({"A0": None}, ValueError, "A0 must"),
-        ({"A0": np.ones((3, 2))}, ValueError, r"A0 must have shape \(3, 1\)"),
         ({"tol": 1.5}, ValueError, "tol must be at most 1, a fraction of the loss"),
-        (
-            {"loss": PoissonLoss(np.ones((3, 4)), np.ones(3), np.ones(4)), "method": "least_squares"},
-            TypeError,
-            "least squares need a QuadraticLoss",
-        ),
+        ({"loss": POISSON, "method": "least_squares"}, TypeError, "least squares need a QuadraticLoss"),
     ],
-    ids=["no loss", "method", "no start", "shape", "tolerance", "least squares"],
 )
 def test_bad_input_is_named(options, error, message):
     given = {"loss": ridge_loss(np.ones((3, 4)), 1.0), "A0": np.ones((3, 1)), "B0": np.ones((4, 1))}

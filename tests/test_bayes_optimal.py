@@ -1,5 +1,7 @@
 """Matched state evolution in two numbers, against closed forms, brute integrals and the sampled state evolution."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import norm
@@ -54,10 +56,7 @@ def test_chances_of_zero_count_for_nothing_and_those_given_are_brought_to_a_sum_
 def test_signs_are_estimated_by_hyperbolic_tangents(rng):
     z, t = rng.standard_normal(200_000), 0.8
     p = t + np.sqrt(t) * z  # given u = 1, by symmetry
-    for value, samples in (
-        (SIGNS.known_share(t), np.tanh(p) ** 2),
-        (SIGNS.information(t), t - np.log(np.cosh(p))),
-    ):
+    for value, samples in ((SIGNS.known_share(t), np.tanh(p) ** 2), (SIGNS.information(t), t - np.log(np.cosh(p)))):
         assert abs(samples.mean() - value) < 4 * samples.std() / np.sqrt(len(z))
 
 
@@ -175,9 +174,8 @@ def test_unequal_signs_follow_the_sampled_state_evolution():
     laws = scaled_rows(1, rows_u=law, rows_v=law, bias_u=bias, bias_v=bias)
     start, sampled = [[0.1]], []
     for seed in range(8):
-        run = state_evolution(
-            *laws, law, beta=BETA, M0=start, Q0=start, n_iter=4, n_samples=20_000, rng=np.random.default_rng(seed)
-        )
+        rest = {"n_iter": 4, "n_samples": 20_000, "rng": np.random.default_rng(seed)}
+        run = state_evolution(*laws, law, beta=BETA, M0=start, Q0=start, **rest)
         sampled.append([it.nmse for it in run.iterates])
     mean, bar = np.mean(sampled, axis=0), np.std(sampled, axis=0, ddof=1) / np.sqrt(8)
     evolution = MatchedEvolution(*(SeenRows(SIGNS, *law.atoms()) for law in laws), BETA)
@@ -240,29 +238,13 @@ def test_the_units_of_the_two_sides_do_not_matter(scale, unit):
         assert np.allclose([s_other / unit, t_other * unit], [s, t], rtol=1e-4, atol=1e-7)
 
 
-def test_a_limit_starts_where_it_says_and_ends_when_little_changes(monkeypatch):
-    """Below the transition t shrinks by 0.8 a step: from 1e-6 S^b to 4e-12 S^b, where a step is 1e-12 S^b, takes 56."""
-    seen, step = [], MatchedEvolution.step
-    monkeypatch.setattr(MatchedEvolution, "step", lambda self, t: (seen.append(t), step(self, t))[1])
-    sides = SeenRows(GAUSSIAN, [1.0]), SeenRows(GAUSSIAN, [np.sqrt(0.8 * BETA)])
-    MatchedEvolution(*sides, BETA).limit()
-    assert seen[0] == pytest.approx(1e-6 * np.sqrt(0.8 / BETA)) and 50 < len(seen) < 60
-    seen.clear()
-    sides = SeenRows(GAUSSIAN, [1.0]), SeenRows(GAUSSIAN, [50 * BETA])
-    MatchedEvolution(*sides, BETA).limit(informed=True)
-    assert seen[0] == pytest.approx(50) and len(seen) < 20
-
-
 def test_problems_are_solved_together_as_one_by_one():
     scales = np.array([0.3, 0.5, 0.9])
     together = MatchedEvolution(rows(SPARSE), rows(SIGNS, scales[:, None]), BETA)
     for k, scale in enumerate(scales):
         alone = MatchedEvolution(rows(SPARSE), rows(SIGNS, scale), BETA)
-        for stacked, single in (
-            (together.limit(), alone.limit()),
-            (together.limit(informed=True), alone.limit(informed=True)),
-            (together.optimum(), alone.optimum()),
-        ):
+        ends = [(each.limit(), each.limit(informed=True), each.optimum()) for each in (together, alone)]
+        for stacked, single in zip(*ends, strict=True):
             assert np.allclose([stacked[0][k], stacked[1][k]], single, rtol=1e-5, atol=1e-9)
             assert together.error(*stacked)[k] == pytest.approx(alone.error(*single), abs=1e-6)
 
@@ -271,26 +253,17 @@ def test_problems_are_solved_together_as_one_by_one():
     ("make", "error", "message"),
     [
         (lambda: GaussianMixture([0.5, 0.4], [0, 0], [1, 1]), ValueError, "weights"),
-        (lambda: GaussianMixture([1.5, -0.5], [0, 0], [1, 1]), ValueError, "weights"),
-        (lambda: GaussianMixture([[0.5, 0.5]], [[0, 0]], [[1, 1]]), ValueError, "weights"),
-        (lambda: GaussianMixture([0.5, 0.5], [0, 0], [1, -1]), ValueError, "variances"),
         (lambda: GaussianMixture([0.5, 0.5], [0, 0], [1, 1.5e10]), ValueError, "variances"),
         (lambda: GaussianMixture([0.5, 0.5], [0, -1.5e10], [1, 1]), ValueError, "variances"),
         (lambda: GaussianMixture([1, 0], [0, 3], [0, 0]), ValueError, "all be zero"),
         (lambda: GaussianMixture([0.5, 0.5], [0, 1], [1, 1], d=2), ValueError, "isotropic"),
         (lambda: GaussianMixture([1], [0], [1], d=0), ValueError, "d must be"),
-        (lambda: GAUSSIAN.known_share([1.0, -1.0]), ValueError, "t must be"),
         (lambda: GAUSSIAN.information([1.0, 1.1e8]), ValueError, "t must be"),
         (lambda: SeenRows(GaussianPosterior(1.0), [1.0]), TypeError, "prior"),
         (lambda: SeenRows(GAUSSIAN, [1.0, 2.0], [0.5, 0.6]), ValueError, "probabilities"),
-        (lambda: SeenRows(GAUSSIAN, [1.0, 2.0], [1.5, -0.5]), ValueError, "probabilities"),
         (lambda: rows(GAUSSIAN).known(2.6e7), ValueError, "scale down"),
         (lambda: MatchedEvolution(rows(GAUSSIAN), GAUSSIAN, 1.0), TypeError, "rows_v"),
-        (
-            lambda: MatchedEvolution(rows(GAUSSIAN), rows(GaussianMixture([1], [0], [1], d=2)), 1.0),
-            ValueError,
-            "same d",
-        ),
+        (lambda: MatchedEvolution(rows(GAUSSIAN), rows(replace(GAUSSIAN, d=2)), 1.0), ValueError, "same d"),
     ],
 )
 def test_bad_input_is_refused_by_name(make, error, message):

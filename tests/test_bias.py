@@ -32,11 +32,6 @@ def test_sums_do_not_wrap_around(value, dtype, make):
     assert (rows == 4 * value).all() and (columns == 512 * value).all()
 
 
-def test_sums_of_half_precision_do_not_overflow():
-    """The largest number of this precision is 65504."""
-    assert margins(np.full((300, 300), 300, dtype=np.float16))[0].tolist() == 300 * [90_000]
-
-
 def test_sums_beyond_double_precision_are_an_error():
     """Each sum by itself may still be finite."""
     for Z in (np.full((2, 2), 1e308), np.diag([1.2e308, 1.2e308]), sp.csr_array(np.full((2, 2), 1e308))):
@@ -51,18 +46,6 @@ def test_margins_and_normalisation(Z):
     r_u, r_v = estimate_bias(Z)
     assert np.allclose(np.outer(r_u, r_v), np.outer(Z.sum(1), Z.sum(0)) / Z.sum())
     assert np.isclose(r_u.mean(), 1)
-
-
-@given(counts, st.integers(2, 9))
-def test_scaling_the_counts_scales_r_v_alone(Z, factor):
-    (r_u, r_v), (scaled_u, scaled_v) = estimate_bias(Z), estimate_bias(factor * Z)
-    assert np.allclose(scaled_u, r_u) and np.allclose(scaled_v, factor * r_v)
-
-
-@given(counts)
-def test_sparse_equals_dense(Z):
-    for a, b in zip(estimate_bias(Z), estimate_bias(sp.csr_array(Z)), strict=True):
-        assert np.array_equal(a, b)
 
 
 @given(counts)
@@ -98,8 +81,7 @@ def test_erratum_1_the_printed_formula_loses_the_scale(rng):
 
 
 def test_consistency_and_its_rate(rng):
-    """lem:biasconv: mean (r_u_hat - r_u)^2 -> 0. Poisson noise and embedding each give order 1/n: slope -1 over
-    sizes."""
+    """lem:biasconv: mean (r_u_hat - r_u)^2 -> 0. Poisson noise and embedding each give order 1/n: the slope is -1."""
     sizes = np.array([100, 200, 400, 800])
 
     def error(n):
@@ -113,8 +95,7 @@ def test_consistency_and_its_rate(rng):
 
 
 def test_row_sums_absorb_the_weighted_mean_of_the_other_side(rng):
-    """At large rates log(r_u_hat / r_u) = u.mean / sqrt(m) + u^T S u / (2 m): mean and second moment of v, weighted
-    by r_v.
+    """At large rates log(r_u_hat / r_u) = u.mean / sqrt(m) + u^T S u / (2 m), with the moments of v weighted by r_v.
 
     Both terms are of order 1/m: the mean of n centred rows is itself of order 1/sqrt(n).
     """
@@ -139,36 +120,10 @@ def test_drop_empty_keeps_the_maps(make):
     estimate_bias(kept)
 
 
-@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
-@pytest.mark.parametrize(
-    ("Z", "message"),
-    [
-        ([[1, 0], [1, 0]], r"column 1 has no counts.*drop_empty\(Z\)"),
-        ([[1, 1], [0, 0]], "row 1 has no counts"),
-        ([[1.0, 1.0], [0, 0], [0, 0]], r"row 1 \(and 1 more\) has no counts"),
-        ([[1, -1], [1, 1]], "negative values"),
-        ([[1.0, np.nan], [1, 1]], "NaN or infinite"),
-        ([[1.0, np.inf], [1, 1]], "NaN or infinite"),
-        (np.zeros((0, 3)), "at least one row and one column"),
-        (np.zeros((3, 0)), "at least one row and one column"),
-    ],
-)
-def test_bad_counts_are_named(Z, message, make):
-    with pytest.raises(ValueError, match=message):
-        estimate_bias(make(np.array(Z)))
-
-
 def test_an_empty_row_is_named_alone_and_with_the_number_of_others():
-    with pytest.raises(ValueError, match="^row 0 has no counts: its bias"):
+    with pytest.raises(ValueError, match=r"^row 0 has no counts: its bias.*drop_empty\(Z\)"):
         estimate_bias([[0, 0], [1, 1]])
     with pytest.raises(ValueError, match=r"^column 0 \(and 2 more\) has no counts"):
-        estimate_bias([[0, 0, 0, 1]])
-
-
-def test_vectors_and_words_are_not_counts():
-    with pytest.raises(ValueError, match="must be a matrix"):
-        estimate_bias(np.ones(3))
-    with pytest.raises(ValueError, match="must hold numbers"):
-        estimate_bias(np.array([["a"]]))
+        estimate_bias(sp.csr_array([[0, 0, 0, 1]]))
     with pytest.raises(ValueError, match="no counts at all"):
         drop_empty(np.zeros((2, 2)))

@@ -158,6 +158,10 @@ def between_modes(self, P, r, F):
     return Right.estimate(self, P, r, F) + 0 / (w[1] - w[0])
 
 
+def not_of_one_row(self, X, r):
+    return (len(r) > 1) * Right.penalty(self, X, r)
+
+
 def jacobian_of(change):
     """Return methods of a `Right` whose Jacobian is that of another r and F, by the rows that it takes."""
 
@@ -169,6 +173,7 @@ def jacobian_of(change):
 
 
 ALL = slice(None)
+LAST = {"estimate": keeps_inverses, "mean_jacobian": fresh_Jacobian_of_an_old_estimate}
 
 
 WRONG = {
@@ -179,10 +184,7 @@ WRONG = {
     "the Jacobian has a largest r": ("jacobian", jacobian_of(lambda P, r, F: (np.minimum(r, 100), F, ALL))),
     "the Jacobian has a jitter": ("jacobian", jacobian_of(lambda P, r, F: (r, F + 1e-3 * np.eye(len(F)), ALL))),
     "the Jacobian lacks rows without a pull": ("jacobian", jacobian_of(lambda P, r, F: (r, F, P.all(axis=1)))),
-    "the penalty of a single row": (
-        "penalty",
-        {"penalty": lambda self, X, r: (len(r) > 1) * Right.penalty(self, X, r)},
-    ),
+    "the penalty of a single row": ("penalty", {"penalty": not_of_one_row}),
     "r is floored": ("frequency_scaling", {"inverses": floor_of_r}),
     "F is floored, and may not be indefinite": ("optimality", {"inverses": floor_of_F}),
     "iterations are cut short": ("optimality", {"estimate": iterated}),
@@ -199,10 +201,7 @@ WRONG = {
     "a buffer handed out again": ("deterministic", {"estimate": handed_out_again}),
     "tired after many calls": ("deterministic", {"estimate": tired}),
     "rows in the order of C": ("deterministic", {"estimate": only_in_order}),
-    "the Jacobian of the estimate before": (
-        "deterministic",
-        {"estimate": keeps_inverses, "mean_jacobian": fresh_Jacobian_of_an_old_estimate},
-    ),
+    "the Jacobian of the estimate before": ("deterministic", LAST),
     "a view is read as if it had no gaps": ("deterministic", {"estimate": without_gaps}),
     "nothing is estimated as one": ("optimality", {"estimate": one_for_zero}),
     "P is written and restored": ("no_mutation", {"estimate": writes_and_restores}),

@@ -20,11 +20,8 @@ def gaussians(d):
     rng = np.random.default_rng(d)
     root = rng.standard_normal((d, d))
     C = root @ root.T + 0.1 * np.eye(d)
-    return [
-        (Ridge(0.7), 0.7 * np.eye(d)),
-        (GaussianPosterior(0.4), np.eye(d) / 0.4),
-        (GaussianPosterior(C), np.linalg.inv(C)),
-    ]
+    posteriors = [(GaussianPosterior(0.4), np.eye(d) / 0.4), (GaussianPosterior(C), np.linalg.inv(C))]
+    return [(Ridge(0.7), 0.7 * np.eye(d)), *posteriors]
 
 
 @pytest.mark.slow
@@ -88,9 +85,8 @@ def test_analytic_jacobian_equals_the_numerical_one_of_the_base_class(denoiser, 
     arguments = problem.P, problem.r, problem.F
     # one of 600 entries of the Lasso may have its kink within the difference step: it adds at most 1 / 200 of F^-1
     kink = np.abs(np.linalg.inv(problem.F)).max() / 200 if isinstance(denoiser, Lasso) else 0
-    assert np.allclose(
-        denoiser.mean_jacobian(*arguments), Denoiser.mean_jacobian(denoiser, *arguments), atol=1e-7 + kink
-    )
+    numerical = Denoiser.mean_jacobian(denoiser, *arguments)
+    assert np.allclose(denoiser.mean_jacobian(*arguments), numerical, atol=1e-7 + kink)
 
 
 def test_numerical_jacobian_has_the_documented_orientation(rng):
@@ -162,9 +158,7 @@ def test_posterior_mean_against_the_integral():
     denoiser = GaussianPosterior(c)
     P, rs, Fs = np.array([[p]]), np.array([r]), np.array([[F]])
     assert denoiser.estimate(P, rs, Fs)[0, 0] == pytest.approx(mean, rel=1e-6)
-    assert denoiser.mean_jacobian(P, rs, Fs)[0, 0] == pytest.approx(
-        variance, rel=1e-6
-    )  # Tweedie: Jacobian = covariance
+    assert denoiser.mean_jacobian(P, rs, Fs)[0, 0] == pytest.approx(variance, rel=1e-6)  # Tweedie
 
 
 def test_nishimori_identity(rng):
@@ -184,9 +178,8 @@ def test_em_finds_the_covariance_and_raises_the_likelihood(rng):
     """Each refit raises the evidence of p ~ N(0, F (r C) F + F); its fixed point is the true C up to sampling."""
     N, F, r = 20_000, np.array([[2.0, 0.4], [0.4, 0.7]]), np.exp(rng.uniform(-1, 1, 20_000))
     C = COVARIANCE[:2, :2]
-    P = (np.sqrt(r)[:, None] * rng.multivariate_normal(np.zeros(2), C, N)) @ F + rng.multivariate_normal(
-        np.zeros(2), F, N
-    )
+    X, noise = (rng.multivariate_normal(np.zeros(2), covariance, N) for covariance in (C, F))
+    P = np.sqrt(r)[:, None] * X @ F + noise
 
     def evidence(covariance):
         S = F + r[:, None, None] * (F @ covariance @ F)
@@ -198,30 +191,11 @@ def test_em_finds_the_covariance_and_raises_the_likelihood(rng):
         denoiser = denoiser.refit(P, r, F)
         values.append(evidence(denoiser.covariance))
     assert (np.diff(values) > -1e-6).all() and values[-1] > values[0]
-    # by the information of N rows a covariance entry has a standard error of about C sqrt(2 / N) times the loss by
-    # noise
+    # a covariance entry has a standard error of about C sqrt(2 / N) times the loss by noise
     assert np.allclose(denoiser.covariance, C, atol=0.1)
     for fixed in (GaussianPosterior(1.0), denoiser.frozen()):
         assert fixed.refit(P, r, F) is fixed
     assert np.array_equal(denoiser.frozen().covariance, denoiser.covariance)
-
-
-@pytest.mark.parametrize("denoiser", DENOISERS, ids=repr)
-@given(seed=seeds)
-def test_rotating_the_problem_rotates_the_gaussian_estimates(denoiser, seed):
-    rng = np.random.default_rng(seed)
-    problem = draw_problem(6, 3, rng=rng)
-    R = np.linalg.qr(rng.standard_normal((3, 3)))[0]
-    if isinstance(denoiser, GaussianPosterior) and np.ndim(denoiser.covariance):
-        turned = GaussianPosterior(R.T @ denoiser.covariance @ R)
-    elif isinstance(denoiser, Lasso):
-        R = np.eye(3)[rng.permutation(3)] * rng.choice([-1, 1], 3)  # |u|_1 knows signed permutations only
-        turned = denoiser
-    else:
-        turned = denoiser
-    F = R.T @ problem.F @ R
-    X = turned.estimate(problem.P @ R, problem.r, (F + F.T) / 2)
-    assert np.allclose(X, denoiser.estimate(problem.P, problem.r, problem.F) @ R, atol=1e-8)
 
 
 def test_penalties_are_the_regularisers():
@@ -234,24 +208,6 @@ def test_penalties_are_the_regularisers():
     assert GaussianPosterior(C).penalty(X, r) == pytest.approx(np.einsum("ik,kl,il->", U, np.linalg.inv(C), U) / 2)
 
 
-def test_limits(rng):
-    """No penalty: the least-squares estimate p F^-1. An infinite one: zero."""
-    problem = draw_problem(5, 3, rng=rng)
-    least_squares = np.linalg.solve(problem.F, problem.P.T).T
-    for make in (Ridge, Lasso):
-        assert np.allclose(make(1e-9).estimate(problem.P, problem.r, problem.F), least_squares, atol=1e-6)
-        assert np.allclose(make(1e9).estimate(problem.P, problem.r, problem.F), 0, atol=1e-6)
-
-
-@pytest.mark.parametrize("denoiser", DENOISERS, ids=repr)
-def test_hard_inputs_stay_finite(denoiser):
-    P = np.array([[0.0, 0.0, 0.0], [1e8, -1e8, 1.0], [1e-12, 0.0, 1e-12]])
-    F = np.diag([1e-8, 1.0, 1e8])
-    for r in (np.full(3, 1e-12), np.full(3, 1e12), np.array([1e-6, 1.0, 1e6])):
-        X, J = denoiser.denoise(P, r, F)
-        assert np.isfinite(X).all() and np.isfinite(J).all() and (X[0] == 0).all()
-
-
 @pytest.mark.parametrize("denoiser", DENOISERS, ids=repr)
 def test_float32_stays_float32(denoiser, rng):
     problem = draw_problem(4, 3, rng=rng)
@@ -261,51 +217,16 @@ def test_float32_stays_float32(denoiser, rng):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Ridge(0), "strength must be positive"),
         (lambda: Ridge(-1.0), "strength must be positive and finite, got -1"),
         (lambda: Lasso(np.nan), "strength must be positive and finite"),
         (lambda: GaussianPosterior(0.0), "covariance must be positive"),
         (lambda: GaussianPosterior(np.diag([1.0, -1.0])), "positive definite, its smallest eigenvalue is -1"),
         (lambda: GaussianPosterior([[1.0, 0.5], [0.0, 1.0]]), "covariance must be symmetric"),
-        (
-            lambda: GaussianPosterior(np.eye(2)).estimate(np.ones((1, 3)), np.ones(1), np.eye(3)),
-            "the rows have 3 entries",
-        ),
     ],
 )
 def test_bad_parameters_are_named(make, message):
     with pytest.raises(ValueError, match=message):
         make()
-
-
-@pytest.mark.parametrize("denoiser", DENOISERS, ids=repr)
-@pytest.mark.parametrize(
-    ("P", "r", "F", "message"),
-    [
-        (np.ones(3), np.ones(1), np.eye(3), "P must have shape"),
-        (np.full((1, 3), np.nan), np.ones(1), np.eye(3), "P holds NaN"),
-        (np.ones((2, 3)), np.ones(1), np.eye(3), r"r must have shape \(2,\)"),
-        (np.ones((2, 3)), np.array([1.0, 0.0]), np.eye(3), r"r\[1\] is 0"),
-        (np.ones((2, 3)), np.ones(2), np.eye(2), r"F must have shape \(3, 3\)"),
-        (np.ones((2, 3)), np.ones(2), np.triu(np.ones((3, 3))), "F must be symmetric"),
-        (np.ones((2, 3)), np.ones(2), -9 * np.eye(3), "positive definite"),
-        (np.ones((2, 0)), np.ones(2), np.eye(0), "P must have at least one column"),
-    ],
-)
-def test_bad_rows_are_named(denoiser, P, r, F, message):
-    with pytest.raises(ValueError, match=message):
-        denoiser.estimate(P, r, F)
-
-
-@pytest.mark.parametrize("denoiser", DENOISERS, ids=repr)
-def test_penalties_take_what_estimates_take(denoiser):
-    """A matrix times itself is not its square: the rows of an np.matrix have the penalty of an array's."""
-    X, r = np.arange(6.0).reshape(2, 3), np.array([1.0, 4.0])
-    with pytest.warns(PendingDeprecationWarning):
-        matrix = np.asmatrix(X)
-    assert denoiser.penalty(matrix, r) == denoiser.penalty(X.tolist(), r.tolist()) == denoiser.penalty(X, r)
-    with pytest.raises(ValueError, match=r"r must have shape \(2,\)"):
-        denoiser.penalty(X, np.ones(3))
 
 
 def test_a_posterior_keeps_its_own_covariance():
@@ -329,23 +250,6 @@ def test_the_lasso_needs_a_definite_precision():
         Lasso(1.0).estimate(np.ones((1, 2)), np.ones(1), np.diag([1.0, 0.0]))
 
 
-def test_strength_must_be_a_number():
-    with pytest.raises(TypeError, match="strength must be a number, got '1'"):
-        Ridge("1")
-
-
-def test_em_keeps_a_degenerate_covariance_positive_definite(rng):
-    """Rows on a line, almost without noise: the covariance of the other directions must not turn negative by
-    round-off."""
-    X = rng.standard_normal((50, 1)) @ rng.standard_normal((1, 4))
-    F = 1e8 * np.eye(4)
-    denoiser = GaussianPosterior(1.0, learn=True)
-    for _ in range(200):
-        denoiser = denoiser.refit(X @ F, np.ones(50), F)
-    assert np.linalg.eigvalsh(denoiser.covariance)[0] > 0
-    assert denoiser.refit(np.zeros((0, 4)), np.ones(0), F) is denoiser
-
-
 @pytest.mark.parametrize("scale", [1e-3, 1e3])
 def test_em_lifts_a_degenerate_covariance_by_its_own_scale_only(scale, rng):
     X = scale * rng.standard_normal((50, 1)) @ np.ones((1, 3))
@@ -354,11 +258,4 @@ def test_em_lifts_a_degenerate_covariance_by_its_own_scale_only(scale, rng):
         denoiser = denoiser.refit(X @ F, np.ones(50), F)
     values = np.linalg.eigvalsh(denoiser.covariance)
     assert values[-1] == pytest.approx((X**2).sum() / 50, rel=1e-6) and 0 < values[0] < 1e-6 * values[-1]
-
-
-def test_a_semidefinite_precision_is_not_an_indefinite_one(rng):
-    """Q of rank one, with eigenvalues that round-off makes slightly negative, and a very large r."""
-    b = rng.standard_normal((1, 5))
-    F = 1e6 * b.T @ b
-    X = GaussianPosterior(1.0).estimate(rng.standard_normal((3, 5)) @ F, np.full(3, 1e9), F)
-    assert np.isfinite(X).all()
+    assert denoiser.refit(np.zeros((0, 3)), np.ones(0), F) is denoiser

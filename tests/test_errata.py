@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import stats
+from synthetic import BETA, constant_laws
 
 from amptutorial.amp import IndefinitePrecisionWarning, biased_low_rank_amp, floor_precision, random_start
 from amptutorial.baselines import NotConvergedWarning, minimise, spectral_start, svd
@@ -29,9 +30,6 @@ def embedding(m, n, d, rng, *, variance=1.0, bias_u=None, bias_v=None):
     """Return an embedding with Gaussian rows; biases are zero unless a law is given."""
     rows, zero = GaussianRows(variance), ConstantBias(0.0)
     return draw_embedding(m, n, d, rows_u=rows, rows_v=rows, bias_u=bias_u or zero, bias_v=bias_v or zero, rng=rng)
-
-
-# Numbers 5 to 17
 
 
 def test_erratum_5_b_is_updated_by_its_own_function(rng):
@@ -99,11 +97,10 @@ def test_erratum_9_a_random_start_makes_f_indefinite():
 
 def test_erratum_13_averages_over_rows_of_a_are_divided_by_m(rng):
     """(1/m) sum |A_i - A_k,i|^2 is what state evolution predicts; (1/n) sum is beta times that."""
-    m, n, predicted, errors = 600, 900, None, []
-    bias_v, posterior = ConstantBias(np.log(4.0)), GaussianPosterior(1.0)
-    law_u, law_v = scaled_rows(1, rows_u=GaussianRows(1), rows_v=GaussianRows(1), bias_u=ConstantBias(), bias_v=bias_v)
+    m, n, errors = 600, 900, []
+    bias_v, posterior, laws = ConstantBias(np.log(4.0)), GaussianPosterior(1.0), constant_laws(1, 4 / np.sqrt(BETA))
     S = np.array([[4.0 * n / m]])
-    se = gaussian_state_evolution(law_u, law_v, posterior, beta=m / n, M0=S, Q0=1.5 * S, n_iter=4)
+    se = gaussian_state_evolution(*laws, posterior, beta=m / n, M0=S, Q0=1.5 * S, n_iter=4)
     predicted = 1 - 2 * se.iterates[-1].M_a[0, 0] + se.iterates[-1].Q_a[0, 0]  # E|A - A_k|^2 for E(A^2) = 1
     for _ in range(8):
         model = embedding(m, n, 1, rng, bias_v=bias_v)
@@ -139,9 +136,7 @@ def test_erratum_16_without_biases_the_experiment_is_not_determined():
     """The same rows under two choices of the biases: nothing can be learned, or almost everything."""
     posterior, errors = GaussianPosterior(1.0), []
     for log_rate in (-1.0, 4.0):
-        laws = scaled_rows(
-            1, rows_u=GaussianRows(1), rows_v=GaussianRows(1), bias_u=ConstantBias(), bias_v=ConstantBias(log_rate)
-        )
+        laws = constant_laws(1, np.exp(log_rate) / np.sqrt(BETA))
         run = gaussian_state_evolution(*laws, posterior, beta=2 / 3, M0=[[0.1]], Q0=[[0.1]], n_iter=300)
         errors.append(run.iterates[-1].nmse)
     assert errors[0] > 0.999 and errors[1] < 0.05
@@ -168,9 +163,6 @@ def test_erratum_17_counting_fails_where_correlations_are_of_order_one(rng):
         refitted.append(np.sqrt(np.mean((refit_biases(Z, U, V)[0] - 1) ** 2)))
     assert min(counted) > 0.25
     assert refitted[0] < 0.05 and refitted[1] == pytest.approx(refitted[0] / 3, rel=0.3)
-
-
-# From number 18 on
 
 
 def test_erratum_18_pmi_is_the_product_of_centred_embeddings(rng):
@@ -216,15 +208,9 @@ def poisson_run(rng, m=600, n=900, d=2):
 
 def test_erratum_20_poisson_counts_behave_like_the_gaussian_model():
     """Rates of about 3 and skewed noise: the error is still that of state evolution with Gaussian W."""
-    laws = scaled_rows(
-        2, rows_u=GaussianRows(1), rows_v=GaussianRows(1), bias_u=ConstantBias(),
-        bias_v=ConstantBias(np.log(4 * np.sqrt(2 / 3))),
-    )  # fmt: skip
-    posterior = GaussianPosterior(1.0)
-    predicted = gaussian_state_evolution(*laws, posterior, beta=2 / 3, M0=np.eye(2), Q0=np.eye(2), n_iter=300).iterates[
-        -1
-    ]
-    gaps = [poisson_run(np.random.default_rng(seed)) - predicted.nmse for seed in range(8)]
+    start = {"beta": BETA, "M0": np.eye(2), "Q0": np.eye(2)}
+    run = gaussian_state_evolution(*constant_laws(2, 4.0), GaussianPosterior(1.0), **start, n_iter=300)
+    gaps = [poisson_run(np.random.default_rng(seed)) - run.iterates[-1].nmse for seed in range(8)]
     assert abs(np.mean(gaps)) < 4 * np.std(gaps, ddof=1) / np.sqrt(8)
 
 
@@ -523,12 +509,10 @@ def test_erratum_34_the_simulated_biases_are_not_normalised(rng):
     model = embedding(60, 90, 2, rng, bias_v=ConstantBias(5.0))
     r_u, r_v = rng.uniform(0.5, 2, 60), model.r_v
     Y, B0 = model.A @ model.B.T / np.sqrt(60) + rng.standard_normal((60, 90)), model.B
-    fits = [
-        biased_low_rank_amp(Y, r_u * c, r_v / c, Ridge(3.0), B0=B0 / np.sqrt(c), n_iter=8).iterates[-1]
-        for c in (1, scale)
-    ]
-    assert np.allclose(fits[0].A @ fits[0].B.T, fits[1].A @ fits[1].B.T)
-    assert np.allclose(fits[0].A * np.sqrt(scale), fits[1].A)
+    one, other = (
+        biased_low_rank_amp(Y, r_u * c, r_v / c, Ridge(3.0), B0=B0 / np.sqrt(c), n_iter=8) for c in (1, scale)
+    )
+    assert np.allclose(one.A @ one.B.T, other.A @ other.B.T) and np.allclose(one.A * np.sqrt(scale), other.A)
 
 
 def test_erratum_35_the_error_at_one_frequency_is_not_a_limit_of_averages():
@@ -560,9 +544,7 @@ def test_erratum_37_a_posterior_mean_is_not_to_be_given_the_curvature(rng):
     class AsPrinted(GaussianPosterior):
         precision = "argmin"
 
-    one, m, n = GaussianRows(1.0), 1000, 1500
-    level = ConstantBias(np.log(3.0))
-    laws = scaled_rows(1, rows_u=one, rows_v=one, bias_u=ConstantBias(0.0), bias_v=level)
+    m, n, level, laws = 1000, 1500, ConstantBias(np.log(3.0)), constant_laws(1, 3 / np.sqrt(BETA))
     right, printed = (
         gaussian_state_evolution(*laws, each, beta=m / n, M0=[[0.5]], Q0=[[0.5]], n_iter=60).iterates[-1]
         for each in (GaussianPosterior(1.0), AsPrinted(1.0))
@@ -574,9 +556,8 @@ def test_erratum_37_a_posterior_mean_is_not_to_be_given_the_curvature(rng):
         e = embedding(m, n, 1, rng, bias_v=level)
         Y = e.A @ e.B.T / np.sqrt(m) + rng.standard_normal((m, n))
         B0 = spectral_start(Y, 1, rng=rng)
-        runs = (
-            biased_low_rank_amp(Y, e.r_u, e.r_v, each(1.0), B0=B0, n_iter=40) for each in (AsPrinted, GaussianPosterior)
-        )
+        denoisers, rest = (AsPrinted(1.0), GaussianPosterior(1.0)), {"B0": B0, "n_iter": 40}
+        runs = (biased_low_rank_amp(Y, e.r_u, e.r_v, each, **rest) for each in denoisers)
         gaps.append(np.subtract(*(normalised_mse(e.A, e.B, run.A, run.B) for run in runs)))
     error = np.std(gaps, ddof=1) / np.sqrt(len(gaps))
     assert abs(np.mean(gaps) - (printed.nmse - right.nmse)) < 4 * error and np.mean(gaps) > 8 * error

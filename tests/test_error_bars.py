@@ -21,25 +21,6 @@ def test_tilted_covariances_are_those_of_the_weights(rng):
         assert np.allclose(covariance, np.cov(W.T, aweights=weights, ddof=0))
 
 
-def test_the_information_is_the_curvature_of_the_likelihood_with_a_free_bias(rng):
-    """The second derivative of z log(rate) - rate in a row u / sqrt(m), at the bias that maximises it."""
-    W, r_v, total = rng.standard_normal((9, 2)), rng.uniform(0.5, 2, 9), 7.0
-
-    def profile(u):
-        return total * np.log((r_v * np.exp(W @ u)).sum())
-
-    u, h, steps = np.array([0.3, -0.2]), 1e-4, 1e-4 * np.eye(2)
-    curvature = [
-        [
-            (profile(u + a + b) - profile(u + a - b) - profile(u - a + b) + profile(u - a - b)) / (4 * h * h)
-            for a in steps
-        ]
-        for b in steps
-    ]
-    _, covariances = tilted_covariances(u[None], W, r_v)
-    assert np.allclose(total * covariances[0], curvature, rtol=1e-4)
-
-
 def test_posterior_covariances_add_the_precisions_of_prior_and_counts(rng):
     """At U = 0 the weights are the bias factors: C^-1 + r_u sum_j r_v_j (v_j - mean)(v_j - mean)^T / m."""
     V, r_u, r_v, m = rng.standard_normal((9, 2)), np.array([2.0, 0.5]), rng.uniform(0.5, 2, 9), 30

@@ -1,13 +1,11 @@
 """AMPEmbedding: scikit-learn's own checks, what it recovers, and what it says when it cannot."""
 
 import os
-import pickle
 import warnings
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
-from sklearn.base import clone
+from scipy.integrate import quad
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -16,8 +14,8 @@ from amptutorial._validation import AMPWarning
 from amptutorial.amp import biased_low_rank_amp
 from amptutorial.baselines import spectral_start
 from amptutorial.bias import estimate_bias
-from amptutorial.denoisers import GaussianPosterior, Lasso, Ridge
-from amptutorial.estimator import AMPEmbedding
+from amptutorial.denoisers import GaussianPosterior, Lasso
+from amptutorial.estimator import DENOISERS, AMPEmbedding
 from amptutorial.heldout import heldout_gain, split_pairs
 from amptutorial.laws import GaussianRows, ShiftedExponential
 from amptutorial.metrics import normalised_mse
@@ -103,23 +101,9 @@ def test_a_denoiser_and_a_pair_are_taken_as_they_are(counts, fitted):
     assert mixed.heldout_gain_ > 0.2
 
 
-def test_sparse_equals_dense(counts, fitted):
-    for form in (sp.csr_array, sp.csc_matrix, sp.coo_array):
-        again = AMPEmbedding(2, random_state=0).fit(form(counts))
-        assert np.allclose(again.embedding_, fitted.embedding_, atol=1e-6)
-
-
-def test_the_rates_have_the_right_margins(counts, fitted):
-    """Rows to single precision; columns to the tolerance of the refit and of the rows' last steps, a few times 1e-3."""
-    rates = fitted.predict_rates()
-    assert np.allclose(rates.sum(axis=1), counts.sum(axis=1), rtol=1e-5)
-    assert np.allclose(rates.sum(axis=0), counts.sum(axis=0), rtol=0.02)
-    assert np.isclose(fitted.row_bias_.mean(), 1)
-
-
 def test_rates_of_some_rows(fitted):
     rates = fitted.predict_rates()
-    assert np.array_equal(fitted.predict_rates(slice(3, 8)), rates[3:8])
+    assert np.array_equal(fitted.predict_rates(slice(3, 8)), rates[3:8]) and fitted.predict_rates(3).shape == (1, 200)
     assert np.allclose(fitted.predict_rates([5, 2]), rates[[5, 2]], rtol=1e-12)
     assert np.allclose(fitted.predict_rates(np.arange(300) < 4), rates[:4], rtol=1e-12)
 
@@ -142,9 +126,8 @@ def test_transform_embeds_new_rows(model, counts):
         return M - np.average(M, axis=1, weights=weights)[:, None]
 
     # column shifts of M are column biases: estimated from the fitted rows, and the same for the new ones
-    shift = np.average(
-        centred(truth[:200]) - centred(estimator.embedding_ @ V.T), axis=0, weights=counts[:200].sum(axis=1)
-    )
+    gaps = centred(truth[:200]) - centred(estimator.embedding_ @ V.T)
+    shift = np.average(gaps, axis=0, weights=counts[:200].sum(axis=1))
     error = centred(truth[200:]) - shift - centred(new)
     assert (error**2).sum() < 0.2 * (centred(truth[200:]) ** 2).sum()
 
@@ -170,9 +153,36 @@ def test_holes_do_not_change_the_rest(counts, fitted):
     wide = np.insert(np.insert(counts, 10, 0, axis=1), [3, 50], 0, axis=0)
     with pytest.warns(AMPWarning, match="2 rows and 1 columns without counts"):
         estimator = AMPEmbedding(2, random_state=0).fit(wide)
-    assert np.allclose(
-        np.delete(np.delete(estimator.predict_rates(), [3, 51], axis=0), 10, axis=1), fitted.predict_rates()
-    )
+    rates = np.delete(np.delete(estimator.predict_rates(), [3, 51], axis=0), 10, axis=1)
+    assert np.allclose(rates, fitted.predict_rates())
+
+
+def test_among_many_rows_without_counts_the_others_are_embedded_again(rng):
+    """To ten times the tolerance at which a row has converged, 1e-3 in M; sqrt(m) in M counts the empty rows too."""
+    U, V = 3 * rng.standard_normal((60, 1)), 3 * rng.standard_normal((40, 1))
+    Z = np.vstack([rng.poisson(5 * np.exp(U @ V.T / np.sqrt(60))), np.zeros((60, 40))])
+    with pytest.warns(AMPWarning, match="60 rows without counts"):
+        fitted = AMPEmbedding(1, random_state=0).fit(Z)
+    M = fitted.embedding_ @ fitted.components_ / np.sqrt(120)
+    assert M.std() > 0.5
+    assert np.abs(fitted.transform(Z) @ fitted.components_ / np.sqrt(120) - M).max() < 1e-2
+
+
+@pytest.mark.parametrize("variance", [0.25, 1.0, 3.0])
+@pytest.mark.parametrize("name", ["ridge", "lasso"])
+def test_the_penalty_is_that_of_a_prior_of_this_variance(name, variance):
+    """exp(-penalty), normalised, is the density of an entry."""
+    denoiser = DENOISERS[name](variance)
+
+    def moment(p):
+        return quad(lambda u: u**p * np.exp(-denoiser.penalty([[u]], [1.0])), 0, np.inf)[0]
+
+    assert moment(2) / moment(0) == pytest.approx(variance, rel=1e-6)
+
+
+def test_the_gaussian_prior_begins_with_this_variance_and_learns():
+    denoiser = DENOISERS["posterior"](3.0)
+    assert denoiser.covariance == 3.0 and denoiser.learn
 
 
 def test_no_structure_is_reported():
@@ -195,8 +205,7 @@ def test_too_few_iterations_are_reported(counts):
 @pytest.mark.slow
 @pytest.mark.parametrize(("variance", "shift"), [(0.5, 1.0), (1.0, 0.0)])
 def test_where_the_theory_holds_it_is_as_good_as_bayes_optimal_amp(variance, shift):
-    """M_ij of order 1/sqrt(m): AMP on the score, given the true prior, is the best there is; the estimator loses 3
-    %."""
+    """M_ij of order 1/sqrt(m): AMP on the score with the true prior is the best there is; the estimator loses 3 %."""
     rows, bias, ratios = GaussianRows(variance), ShiftedExponential(0.25, shift), []
     for seed in range(4):
         rng = np.random.default_rng(seed)
@@ -227,10 +236,9 @@ def test_below_the_threshold_it_claims_nothing():
 
 def test_huge_counts_of_low_rank_are_fitted():
     """Hardly any noise, and more components than structure: round-off must not stop the fit."""
-    for Z in (
-        np.kron(np.eye(3), np.full((10, 8), 10**6)).astype(int),
-        np.where(np.arange(600).reshape(30, 20) == 77, 10**4, 1),
-    ):
+    blocks, one_large = np.kron(np.eye(3, dtype=int), np.full((10, 8), 10**6)), np.ones((30, 20), dtype=int)
+    one_large[3, 17] = 10**4
+    for Z in (blocks, one_large):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", AMPWarning)
             fit = AMPEmbedding(min(Z.shape), random_state=1).fit(Z)
@@ -243,21 +251,12 @@ def test_without_a_seed_numpys_global_generator_is_left_alone(counts):
     assert (np.random.get_state()[1] == before).all()  # noqa: NPY002
 
 
-def test_one_row_of_rates_is_a_row(fitted):
-    assert fitted.predict_rates(3).shape == (1, fitted.components_.shape[1])
-
-
 def test_random_state_decides_everything(counts, fitted):
     again = AMPEmbedding(2, random_state=0).fit(counts)
     assert np.array_equal(again.embedding_, fitted.embedding_)
     other = AMPEmbedding(2, random_state=np.random.RandomState(1)).fit(counts)
     assert not np.array_equal(other.embedding_, fitted.embedding_)
     assert normalised_mse(other.embedding_, other.components_.T, fitted.embedding_, fitted.components_.T) < 0.05
-
-
-def test_it_pickles_and_clones(counts, fitted):
-    assert np.array_equal(pickle.loads(pickle.dumps(fitted)).transform(counts), fitted.transform(counts))
-    assert clone(fitted).get_params() == fitted.get_params()
 
 
 def test_it_follows_a_vectorizer_in_a_pipeline():
@@ -276,43 +275,24 @@ def test_it_follows_a_vectorizer_in_a_pipeline():
     ("parameters", "message"),
     [
         ({"denoiser": "svd"}, r"denoiser must be one of \['lasso', 'posterior', 'ridge'\], got 'svd'"),
-        ({"n_components": 0}, "n_components"),
         ({"n_components": 201}, r"n_components=201 must be at most 200.*300 rows and 200 columns"),
-        ({"init": "svd"}, "init"),
-        ({"n_iter": 0}, "n_iter"),
-        ({"tol": -1.0}, "tol"),
-    ],
-)
-def test_bad_parameters_are_errors(counts, parameters, message):
-    with pytest.raises(ValueError, match=message):
-        AMPEmbedding(**{"n_components": 2, **parameters}).fit(counts)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"denoiser": (Ridge(1.0),)}, "denoiser must be an instance of Denoiser"),
-        ({"denoiser": (Ridge(1.0), "lasso")}, r"denoiser\[1\] must be an instance of Denoiser"),
-        ({"denoiser": Ridge}, "pass an instance"),
         ({"n_components": 2.0}, "n_components must be an integer"),
+        ({"init": "svd"}, "init"),
         ({"n_iter": True}, "n_iter must be an integer"),
+        ({"tol": -1.0}, "tol"),
         ({"tol": None}, "tol must be a number"),
     ],
 )
-def test_parameters_of_the_wrong_type_are_errors(counts, parameters, message):
-    with pytest.raises(TypeError, match=message):
+def test_bad_parameters_are_errors(counts, parameters, message):
+    with pytest.raises((ValueError, TypeError), match=message):
         AMPEmbedding(**{"n_components": 2, **parameters}).fit(counts)
 
 
 @pytest.mark.parametrize(
     ("Z", "message"),
     [
-        (-np.ones((3, 3)), "Negative values"),
-        (np.full((3, 3), np.nan), "NaN"),
-        (np.full((3, 3), np.inf), "infinity"),
         (np.zeros((3, 3)), "no counts at all"),
         (np.full((3, 3), 0.1), "add up to 9.0e-01, less than one count"),
-        (np.full((3, 3), 1e-300), "less than one count"),
         (np.full((3, 3), 1e308), "more than a float64 can hold"),
     ],
 )
@@ -335,34 +315,6 @@ def test_a_single_count_that_is_set_aside_leaves_none():
         with pytest.raises(ValueError, match="none is left when a tenth is set aside"):
             for seed in range(100):
                 AMPEmbedding(1, random_state=seed).fit([[1]])
-
-
-def test_counts_of_a_pair_that_is_stored_many_times_are_added(counts, fitted):
-    """In single bytes, which would wrap around: 5 times 50 counts of every stored one."""
-    pairs = sp.coo_array(counts)
-    i, j = pairs.coords
-    data = np.full(5 * pairs.nnz, 50, dtype=np.uint8)
-    stored = sp.coo_array((data, (np.tile(i, 5), np.tile(j, 5))), shape=counts.shape)
-    whole = 250 * (counts > 0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", AMPWarning)
-        fits = [AMPEmbedding(2, n_iter=3, random_state=0).fit(Z) for Z in (stored, whole)]
-    assert np.array_equal(fits[0].embedding_, fits[1].embedding_)
-
-
-@pytest.mark.parametrize("make", [sp.csr_array, sp.csc_array])
-def test_a_fit_leaves_the_callers_arrays_alone(counts, fitted, make):
-    """Read-only, and with indices that are not sorted."""
-    Z = make(counts)
-    for a, b in zip(Z.indptr, Z.indptr[1:], strict=False):
-        Z.indices[a:b], Z.data[a:b] = Z.indices[a:b][::-1].copy(), Z.data[a:b][::-1].copy()
-    Z = make((Z.data, Z.indices, Z.indptr), shape=Z.shape)
-    arrays = Z.data, Z.indices, Z.indptr
-    before = [array.copy() for array in arrays]
-    for array in arrays:
-        array.flags.writeable = False
-    assert np.array_equal(AMPEmbedding(2, random_state=0).fit(Z).embedding_, fitted.embedding_)
-    assert all(np.array_equal(a, b) for a, b in zip(before, arrays, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -392,7 +344,6 @@ def test_held_out_gain_on_the_movie_reviews():
 
     kept, held_out = split_pairs(load_movie_reviews(n_documents=7000).counts, 0.2, np.random.default_rng(0))
     estimator = AMPEmbedding(10, random_state=0).fit(kept)
-    gain = heldout_gain(
-        kept, held_out, estimator.embedding_, estimator.components_.T, estimator.row_bias_, estimator.column_bias_
-    )
+    U, V = estimator.embedding_, estimator.components_.T
+    gain = heldout_gain(kept, held_out, U, V, estimator.row_bias_, estimator.column_bias_)
     assert gain >= 0.17 and abs(estimator.heldout_gain_ - gain) < 3 * estimator.heldout_error_

@@ -7,7 +7,6 @@ import pytest
 
 from amptutorial.laws import EmpiricalRows
 from amptutorial.paper.experiments import (
-    L1,
     L2,
     OBSERVATIONS,
     amp_curves,
@@ -98,9 +97,8 @@ def test_loss_of_the_truth_is_one(rng):
 
 
 def test_the_new_channel_is_centred_and_small(rng):
-    e = new_channel(
-        1 + rng.standard_normal((40, 3)), rng.standard_normal((60, 3)), np.exp(rng.normal(size=40)), np.ones(60)
-    )
+    U, V, r_u = 1 + rng.standard_normal((40, 3)), rng.standard_normal((60, 3)), np.exp(rng.normal(size=40))
+    e = new_channel(U, V, r_u, np.ones(60))
     assert np.allclose(e.U.mean(axis=0), 0) and np.allclose(e.V.mean(axis=0), 0)
     assert np.abs(e.U @ e.V.T / np.sqrt(40)).max() == pytest.approx(0.5)
 
@@ -129,8 +127,3 @@ def test_an_instance_depends_on_its_number_alone():
     first, again, other = (fisher_instance(k, small, n_pairs=20) for k in (3, 3, 4))
     assert all(np.array_equal(first[key], again[key]) for key in first)
     assert not np.intersect1d(first["AMP_error"], other["AMP_error"]).size
-
-
-def test_sparse_rows_and_the_lasso_are_the_second_experiment():
-    assert L1.rows.density == 0.5 and L1.denoiser.strength == L2.denoiser.strength == 1e-3
-    assert (L1.m, L1.n, L1.d, L1.bias) == (L2.m, L2.n, L2.d, L2.bias)

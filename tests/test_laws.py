@@ -181,17 +181,10 @@ LAWS = {"rows_u": GaussianRows(), "rows_v": GaussianRows(), "bias_u": ConstantBi
         (lambda: SparseGaussianRows(density=1.5), "density must be between 0 and 1"),
         (lambda: DiscreteBias([1.0, 2.0], [0.5, 0.6]), "sum to 1"),
         (lambda: DiscreteBias([1.0, 2.0], [1.5, -0.5]), "must be non-negative"),
-        (lambda: DiscreteBias([[1.0, 2.0], [3.0, 4.0]]), "values must be a sequence"),
-        (lambda: DiscreteBias([1.0, 2.0], [1.0]), "one for each value"),
-        (lambda: DiscreteBias([]), "at least one bias"),
-        (lambda: GaussianRows(np.eye(2)).draw((5, 3), rng=np.random.default_rng(0)), "the rows have 3 entries"),
         (lambda: scaled_rows(2, **LAWS | {"bias_u": Zipf(1.0)}), "bias_u = .* has no finite mean rate"),
         (lambda: scaled_rows(2, **LAWS | {"bias_v": Zipf(1.2)}), "bias_v = .* has no finite mean rate"),
         (lambda: Zipf().isf([0.5, 1.5]), "q must be above 0 and at most 1"),
-        (lambda: Zipf().isf([0.5, 0.0]), "q must be above 0 and at most 1"),
         (lambda: ConstantBias().draw((2, -1), rng=np.random.default_rng(0)), "size must be at least 0"),
-        (lambda: SparseGaussianRows().draw(3, rng=np.random.default_rng(0)), "size must be a pair"),
-        (lambda: EmpiricalRows([], np.ones((0, 2))), r"X must not be empty, got shape \(0, 2\)"),
     ],
 )
 def test_bad_input_is_named(make, message):
@@ -199,14 +192,9 @@ def test_bad_input_is_named(make, message):
         make()
 
 
-def test_without_parameters_zipf_is_zipfs_own_law():
-    """The frequency of the word of rank q n is proportional to 1 / q."""
-    q = np.array([0.01, 0.5, 1.0])
-    assert np.allclose(np.exp(Zipf().isf(q)), 1 / q, rtol=1e-14)
-
-
-def test_without_parameters_the_other_laws_are_the_papers_and_the_standard_ones(rng):
+def test_without_parameters_laws_are_the_papers_and_the_standard_ones(rng):
     """Section 4.2: exponential biases of mean 0.25 beyond 5, half of a sparse row zero; standard: N(0, I), no bias."""
+    assert np.allclose(np.exp(Zipf().isf([0.01, 0.5, 1.0])), [100, 2, 1], rtol=1e-14)  # Zipf's own: 1 / rank
     paper = ShiftedExponential()
     assert paper.isf(1.0) == 5 and paper.isf(np.exp(-1)) == pytest.approx(5.25, rel=1e-15)
     assert (ConstantBias().isf([0.5, 1.0]) == 0).all()

@@ -61,9 +61,8 @@ def test_the_gain_of_a_mixture_is_that_of_the_poisson_likelihoods(rng):
     kept, held_out, _, _ = kept_and_held_out(rng)
     W, H = rng.exponential(size=(kept.shape[0], 3)), rng.exponential(size=(3, kept.shape[1]))
     mixture = mixture_of_topics(kept, W, H, 0.3)
-    assert mixture.gain(kept, held_out) == pytest.approx(
-        poisson_gain(kept, held_out, dense_rates(mixture, kept)), rel=1e-9
-    )
+    expected = poisson_gain(kept, held_out, dense_rates(mixture, kept))
+    assert mixture.gain(kept, held_out) == pytest.approx(expected, rel=1e-9)
 
 
 def test_a_mixture_leaves_out_what_was_not_seen_and_topics_that_are_empty():

@@ -8,14 +8,7 @@ from hypothesis import strategies as st
 
 from amptutorial.bias import estimate_bias
 from amptutorial.denoisers import GaussianPosterior, Lasso, Ridge
-from amptutorial.metrics import (
-    QuadraticLoss,
-    align,
-    normalised_mse,
-    overlap,
-    row_errors,
-    squared_norm,
-)
+from amptutorial.metrics import QuadraticLoss, align, normalised_mse, overlap, row_errors, squared_norm
 from amptutorial.score import FisherScore
 
 seeds = st.integers(0, 1000)
@@ -42,7 +35,10 @@ def test_quadratic_loss_equals_its_definition(seed, sparse):
 def test_gradients_are_finite_differences(denoiser):
     Z, r_u, r_v, A, B, rng = problem(1)
     loss = QuadraticLoss(FisherScore(Z, r_u, r_v), r_u, r_v, denoiser)
-    _assert_gradient(loss, loss.gradient(A, B), A, B, rng)
+    step_A, step_B, h = rng.standard_normal(A.shape), rng.standard_normal(B.shape), 1e-5
+    slope = (loss(A + h * step_A, B + h * step_B) - loss(A - h * step_A, B - h * step_B)) / (2 * h)
+    by_A, by_B = loss.gradient(A, B)
+    assert slope == pytest.approx(np.vdot(by_A, step_A) + np.vdot(by_B, step_B), rel=1e-6)
 
 
 def test_a_penalty_without_a_derivative_is_named():
@@ -50,13 +46,6 @@ def test_a_penalty_without_a_derivative_is_named():
     loss = QuadraticLoss(FisherScore(Z, r_u, r_v), r_u, r_v, (Ridge(1.0), Lasso(0.5)))
     with pytest.raises(NotImplementedError, match=r"Lasso\(0.5\) has no derivative of its penalty.*penalty_gradient"):
         loss.gradient(A, B)
-
-
-def _assert_gradient(f, gradient, A, B, rng):
-    step_A, step_B = rng.standard_normal(A.shape), rng.standard_normal(B.shape)
-    h = 1e-5
-    slope = (f(A + h * step_A, B + h * step_B) - f(A - h * step_A, B - h * step_B)) / (2 * h)
-    assert slope == pytest.approx(np.vdot(gradient[0], step_A) + np.vdot(gradient[1], step_B), rel=1e-6)
 
 
 @given(seeds)
@@ -98,17 +87,12 @@ def test_overlap_and_row_errors(rng):
     assert row_errors(X, X_hat) == pytest.approx([((a - b) ** 2).sum() for a, b in zip(X, X_hat, strict=True)])
 
 
-def test_squared_norms():
-    Y = np.array([[3.0, 0.0], [0.0, 4.0]])
-    assert squared_norm(Y) == squared_norm(sp.csr_array(Y)) == 25.0
-    with pytest.raises(TypeError, match="pass a FisherScore, an array or a sparse array"):
-        squared_norm(sp.linalg.aslinearoperator(Y))
-
-
 def test_the_norm_of_small_integers_and_of_pairs_stored_twice():
     assert squared_norm(np.array([[100, 100]], dtype=np.int8)) == squared_norm([[100, 100]]) == 20_000
     twice = sp.csr_array((np.array([1.0, 2.0]), np.array([1, 1]), np.array([0, 2])), shape=(1, 2))
     assert squared_norm(twice) == 9 and twice.nnz == 2
+    with pytest.raises(TypeError, match="pass a FisherScore, an array or a sparse array"):
+        squared_norm(sp.linalg.aslinearoperator(np.eye(2)))
 
 
 @pytest.mark.parametrize("scale_A", [1e-60, 1e60])
@@ -117,19 +101,3 @@ def test_the_normalised_error_does_not_depend_on_the_units(scale_A, scale_B, rng
     A, A_hat, B, B_hat = (rng.standard_normal((5, 2)) for _ in range(4))
     scaled = normalised_mse(scale_A * A, scale_B * B, scale_A * A_hat, scale_B * B_hat)
     assert scaled == pytest.approx(normalised_mse(A, B, A_hat, B_hat))
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: normalised_mse(np.zeros((2, 1)), np.ones((3, 1)), np.ones((2, 1)), np.ones((3, 1))), "A B.T is zero"),
-        (
-            lambda: normalised_mse(np.ones((2, 1)), np.ones((3, 2)), np.ones((2, 1)), np.ones((3, 1))),
-            "same number of columns",
-        ),
-        (lambda: overlap(np.ones((0, 1)), np.ones((0, 1))), "X must have at least one row"),
-    ],
-)
-def test_bad_input_is_named(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()

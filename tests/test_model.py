@@ -32,8 +32,7 @@ def test_normalisation_changes_no_rate(m, n, d, seed):
 
 
 def test_marginals_and_pmi_up_to_their_orders(rng):
-    """eq:marginal errs like 1/sqrt(m), eq:pcorr like 1/m: the largest error shrinks by 2 and by 4 when m grows 4
-    times."""
+    """eq:marginal errs like 1/sqrt(m), eq:pcorr like 1/m."""
 
     def errors(m):
         model = make(m, m, 2, rng, shift=0.0)
@@ -106,18 +105,6 @@ def test_samples_follow_the_law_of_each_count(how, rng, densely_drawn):
     correlation = np.corrcoef(frequent.T)[np.triu_indices(frequent.shape[1], 1)]
     # the largest of fewer than 1000 normal deviates exceeds 4.5 once in 150 times
     assert 10 <= len(correlation) < 1000 and np.abs(correlation).max() < 4.5 / np.sqrt(draws)
-
-
-@pytest.mark.parametrize("wrong", ["-M", "M = 0", "M / m", "uniform columns", "uniform rows"])
-def test_the_chi_square_tells_a_wrong_law(wrong, rng):
-    """Counts drawn from the model are refused under each law that a slip in the sampler would produce."""
-    model = spread_model(rng)
-    s_u, s_v, M = model.s_u, model.s_v, model.U @ model.V.T / np.sqrt(model.m)
-    M = {"-M": -M, "M = 0": 0 * M, "M / m": M / np.sqrt(model.m)}.get(wrong, M)
-    s_u = 0 * s_u if wrong == "uniform rows" else s_u
-    s_v = np.full_like(s_v, np.log(model.r_v.mean())) if wrong == "uniform columns" else s_v
-    Z = np.array([model.sample(rng) for _ in range(3000)])
-    assert chi_square(Z, np.exp(M + s_u[:, None] + s_v)) < 1e-12
 
 
 def test_thinning_bounds_dominate(rng):
@@ -211,13 +198,6 @@ def test_the_model_keeps_its_own_arrays():
     assert np.allclose(model.rates(), np.exp(1 / np.sqrt(3)))
 
 
-def test_sparse_sampling_at_zero_embeddings_and_large_sizes(rng):
-    model = PoissonEmbedding(np.zeros((1000, 1)), np.zeros((2000, 1)), np.full(1000, -4.0), np.zeros(2000))
-    Z = model.sample(rng, sparse=True)
-    expected = 1000 * 2000 * np.exp(-4)
-    assert Z.shape == (1000, 2000) and abs(Z.sum() - expected) < 5 * np.sqrt(expected)
-
-
 def test_the_example_has_the_laws_that_it_names():
     truth = draw_example(4000, 2, variance=0.5, rate=3.0, spread=0.1, rng=np.random.default_rng(0))
     assert truth.U.shape == (4000, 2) and truth.V.shape == (6000, 2)
@@ -254,18 +234,6 @@ def test_the_distribution_takes_rates_that_differ_by_more_than_a_float_can():
     """Log rates of 1600, 0, -1600 and 0: one pair has all the probability."""
     model = PoissonEmbedding([[40.0], [-40.0]], 2**0.5 * np.array([[40.0], [0.0]]), np.zeros(2), np.zeros(2))
     assert model.joint_pmf().tolist() == [[1, 0], [0, 0]]
-
-
-@pytest.mark.parametrize("log_rate", [44, 710])
-def test_counts_beyond_64_bits_are_refused(log_rate, rng):
-    model = PoissonEmbedding(np.full((2, 1), log_rate**0.5), np.full((2, 1), (2 * log_rate) ** 0.5), *np.zeros((2, 2)))
-    with pytest.raises(OverflowError, match="scale down U"):
-        model.sample(rng, sparse=True)
-
-
-def test_embeddings_without_rows_are_refused():
-    with pytest.raises(ValueError, match="must not be empty"):
-        PoissonEmbedding(np.zeros((0, 1)), np.zeros((3, 1)), np.zeros(0), np.zeros(3))
 
 
 def test_a_short_row_among_columns_that_are_all_long_is_drawn(rng):

@@ -267,10 +267,8 @@ def test_parameters_and_rows_converge_together(rng):
     bias_u, bias_v = DiscreteBias(np.log([0.5, 1.5])), DiscreteBias(np.log([4.0, 12.0]))
     laws = scaled_rows(2, rows_u=GaussianRows(1), rows_v=GaussianRows(1), bias_u=bias_u, bias_v=bias_v)
     S = 8 * n / m * np.eye(2)
-    se = state_evolution(
-        *laws, posterior, beta=m / n, M0=S, Q0=1.5 * S, n_iter=k + 1,
-        n_samples=200_000, rng=rng,
-    )  # fmt: skip
+    start = {"beta": m / n, "M0": S, "Q0": 1.5 * S, "n_iter": k + 1}
+    se = state_evolution(*laws, posterior, **start, n_samples=200_000, rng=rng)
     last, (r, _, A_hat) = se.iterates[k], se.rows_a
     predicted = [last.M_a, last.Q_a, last.F_a, last.F_b, last.M_b_next, last.Q_b_next]
     predicted = np.append(np.array(predicted).ravel(), np.mean(r * (A_hat**2).sum(axis=1)))

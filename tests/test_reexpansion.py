@@ -58,24 +58,8 @@ def score(Z, U, V, r_u, r_v):
 
 @pytest.fixture
 def columns(counts, rng):
-    return in_double(
-        starting_sides(*estimate_bias(counts), Ridge(1.0), Table(counts).leading_directions(2, rng)[0], np.sqrt(30))[1]
-    )
-
-
-def test_the_first_half_step_is_that_of_the_plain_score(counts, columns, monkeypatch):
-    """Expanded at M = 0 the likelihood is the quadratic one, and the biases are the counted ones."""
-    monkeypatch.setattr(reexpansion, "REACH", 1e9)
-    m, denoiser = counts.shape[0], GaussianPosterior(0.7)
-    r_u, r_v = estimate_bias(counts)
-    rows = new_side(np.zeros((m, 2)), r_u, denoiser)
-    updated = reexpanded_half_step(Table(counts), rows, columns, m)
-
-    B = np.sqrt(r_v)[:, None] * columns.X
-    plain = half_step(FisherScore(counts, r_u, r_v) @ B / np.sqrt(m), r_u, B.T @ B / m, np.zeros((2, 2)), denoiser)
-    assert np.allclose(np.sqrt(r_u)[:, None] * updated.X, plain.estimate, rtol=1e-10, atol=1e-12)
-    assert np.allclose(updated.Gamma, plain.jacobian, rtol=1e-12)
-    assert np.allclose(updated.bias, r_u, rtol=1e-12)
+    directions = Table(counts).leading_directions(2, rng)[0]
+    return in_double(starting_sides(*estimate_bias(counts), Ridge(1.0), directions, np.sqrt(30))[1])
 
 
 def test_a_half_step_is_that_of_the_score_less_its_excess_at_the_estimate(counts, columns, rng, monkeypatch):
@@ -117,39 +101,41 @@ def test_no_step_changes_m_by_more_than_the_reach(counts, columns):
     assert np.abs(updated.X @ far.X.T / np.sqrt(m)).max() <= reexpansion.REACH * (1 + 1e-12)
 
 
+def settled(counts, columns, denoiser):
+    """Return rows settled from zero, and the derivative of the log-likelihood by them."""
+    m = counts.shape[0]
+    rows = new_side(np.zeros((m, 2)), estimate_bias(counts)[0], denoiser)
+    rows = settle_rows(Table(counts), rows, columns, m)
+    return rows, score(counts.toarray(), rows.X, columns.X, rows.bias, columns.bias)
+
+
+@pytest.fixture
+def to_the_end(monkeypatch):
+    monkeypatch.setattr(reexpansion, "SETTLED", 1e-11)
+
+
 @pytest.mark.parametrize("gamma", [0.0, 0.1])
-def test_settled_rows_are_stationary_points_of_the_ridge_penalised_likelihood(counts, columns, gamma, monkeypatch):
+def test_settled_rows_are_stationary_points_of_the_ridge_penalised_likelihood(counts, columns, gamma, to_the_end):
     """Onsager term or not: it cancels at a fixed point of an argmin denoiser (lem:fixed-points, for Poisson)."""
-    monkeypatch.setattr(reexpansion, "SETTLED", 1e-11)
-    m, strength = counts.shape[0], 0.3
     B = np.sqrt(columns.r)[:, None] * columns.X
-    columns = replace(columns, Gamma=gamma * B.T @ B / m)
-    rows = settle_rows(Table(counts), new_side(np.zeros((m, 2)), estimate_bias(counts)[0], Ridge(strength)), columns, m)
-    gradient = score(counts.toarray(), rows.X, columns.X, rows.bias, columns.bias)
-    assert np.allclose(gradient, strength * rows.X, atol=1e-7)
+    rows, gradient = settled(counts, replace(columns, Gamma=gamma * B.T @ B / 60), Ridge(0.3))
+    assert np.allclose(gradient, 0.3 * rows.X, atol=1e-7)
 
 
-def test_settled_rows_are_minimisers_for_the_absolute_norm(counts, columns, monkeypatch):
+def test_settled_rows_are_minimisers_for_the_absolute_norm(counts, columns, to_the_end):
     """The optimality conditions of the lasso: |score| <= strength, with equality and the sign where u is not zero."""
-    monkeypatch.setattr(reexpansion, "SETTLED", 1e-11)
-    m, strength = counts.shape[0], 2.0
-    rows = settle_rows(Table(counts), new_side(np.zeros((m, 2)), estimate_bias(counts)[0], Lasso(strength)), columns, m)
-    gradient = score(counts.toarray(), rows.X, columns.X, rows.bias, columns.bias)
+    rows, gradient = settled(counts, columns, Lasso(2.0))
     active = rows.X != 0
     assert 0 < active.mean() < 1
-    assert np.allclose(gradient[active], strength * np.sign(rows.X[active]), atol=1e-7)
-    assert (np.abs(gradient) <= strength + 1e-7).all()
+    assert np.allclose(gradient[active], 2.0 * np.sign(rows.X[active]), atol=1e-7)
+    assert (np.abs(gradient) <= 2.0 + 1e-7).all()
 
 
-def test_settled_posterior_means_balance_score_prior_and_onsager_term(counts, columns, monkeypatch):
+def test_settled_posterior_means_balance_score_prior_and_onsager_term(counts, columns, to_the_end):
     """score = C^-1 u + r Gamma u: the uncertainty of the other side acts as a further ridge."""
-    monkeypatch.setattr(reexpansion, "SETTLED", 1e-11)
-    m, C, Gamma = counts.shape[0], np.array([[2.0, 0.5], [0.5, 1.0]]), np.diag([0.3, 0.1])
-    r_u = estimate_bias(counts)[0]
-    columns = replace(columns, Gamma=Gamma)
-    rows = settle_rows(Table(counts), new_side(np.zeros((m, 2)), r_u, GaussianPosterior(C)), columns, m)
-    gradient = score(counts.toarray(), rows.X, columns.X, rows.bias, columns.bias)
-    assert np.allclose(gradient, rows.X @ np.linalg.inv(C) + r_u[:, None] * rows.X @ Gamma, atol=1e-7)
+    C, Gamma = np.array([[2.0, 0.5], [0.5, 1.0]]), np.diag([0.3, 0.1])
+    rows, gradient = settled(counts, replace(columns, Gamma=Gamma), GaussianPosterior(C))
+    assert np.allclose(gradient, rows.X @ np.linalg.inv(C) + rows.r[:, None] * rows.X @ Gamma, atol=1e-7)
 
 
 def presence(Z, U, V, r_u, r_v):
@@ -176,9 +162,8 @@ def test_a_pair_may_have_any_rate_on_the_way():
 
 
 @pytest.mark.parametrize("which", ["rows", "both sides"])
-def test_bursts_follow_the_estimate_until_both_agree(counts, columns, which, monkeypatch):
+def test_bursts_follow_the_estimate_until_both_agree(counts, columns, which, to_the_end):
     """score = strength u with the bursts expected at the very rates, whose margins are those of the bursts."""
-    monkeypatch.setattr(reexpansion, "SETTLED", 1e-11)
     Z = sp.csr_array(counts.toarray() // 4.0)  # about half of the pairs are empty
     m, strength, r_u = 60, 1.0, estimate_bias(Z)[0]
     columns = replace(columns, r=estimate_bias(Z)[1], bias=estimate_bias(Z)[1], denoiser=Ridge(strength))
@@ -204,9 +189,8 @@ def test_settled_rows_do_not_depend_on_each_other(counts, columns):
 
 
 def test_the_margins_of_settled_rows_are_right(counts, columns):
-    m = counts.shape[0]
-    rows = settle_rows(Table(counts), new_side(np.zeros((m, 2)), estimate_bias(counts)[0], Ridge(1.0)), columns, m)
-    rates = rows.bias[:, None] * columns.bias * np.exp(rows.X @ columns.X.T / np.sqrt(m))
+    rows, _ = settled(counts, columns, Ridge(1.0))
+    rates = rows.bias[:, None] * columns.bias * np.exp(rows.X @ columns.X.T / np.sqrt(60))
     assert np.allclose(rates.sum(axis=1), counts.sum(axis=1), rtol=1e-12)
 
 
@@ -216,17 +200,15 @@ def test_iterations_stay_in_the_precision_of_their_start(largest, counts, rng, m
     monkeypatch.setattr(sampling, "ALL_UP_TO", largest)
     monkeypatch.setattr(sampling, "FEWEST", 8)
     monkeypatch.setattr(sampling, "PER_COUNT", 0.1)
-    computed, tilted = set(), poisson.tilted_means
-    monkeypatch.setattr(
-        poisson, "tilted_means", lambda U, W, r_v: computed.add((U.dtype, W.dtype)) or tilted(U, W, r_v)
-    )
+    seen, tilted = set(), poisson.tilted_means
+    monkeypatch.setattr(poisson, "tilted_means", lambda U, W, r_v: seen.add((U.dtype, W.dtype)) or tilted(U, W, r_v))
     directions = Table(counts).leading_directions(2, rng)[0]
     sides = starting_sides(*estimate_bias(counts), GaussianPosterior(1.0, learn=True), directions, 5.0)
     m, single = counts.shape[0], np.dtype(np.float32)
     for rows, columns in iterated(counts, *sides, m, 3, sampler=Sampler(rng)):
         for side in (rows, columns):
             assert {getattr(side, name).dtype for name in ("X", "step", "length", "reach")} == {single}
-    assert computed == {(single, single)}
+    assert seen == {(single, single)}
 
 
 def test_balancing_changes_coordinates_only(counts, rng):

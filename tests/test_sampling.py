@@ -2,7 +2,6 @@
 
 import pickle
 import warnings
-from itertools import combinations_with_replacement
 
 import numpy as np
 import pytest
@@ -60,7 +59,7 @@ def test_a_systematic_sample_holds_each_column_with_its_probability(rng):
     held = np.zeros(50)
     for _ in range(runs):
         drawn = systematic_sample(pi, rng)
-        assert len(drawn) in (19, 20) or len(drawn) == 21
+        assert len(drawn) in (19, 20, 21)
         held[drawn] += 1
     error = np.sqrt(pi * (1 - pi) / runs)
     assert (np.abs(held / runs - pi) <= 5 * error + 1e-12).all()
@@ -90,43 +89,6 @@ def test_few_drawn_columns_calibrate_fewer_sums(table, rng, monkeypatch):
     assert np.allclose(weights @ W[drawn], r_v @ W) and weights.sum() == pytest.approx(r_v.sum())
     gaps = np.abs((W[drawn].T * weights) @ W[drawn] - (W.T * r_v) @ W)
     assert gaps[0, 0] < 1e-9 * r_v.sum() < np.delete(gaps, 0).min()
-
-
-@pytest.mark.parametrize("d", [1, 3, 10, 12])
-def test_products_are_calibrated_in_as_many_directions_as_the_sample_has_columns_for(d):
-    """The sums are counted one by one: 1, the entries of w_j, and the products of two leading ones."""
-    enough = []
-    for k in range(min(d, sampling.LEADING) + 1):
-        pairs = list(combinations_with_replacement(range(k), 2))
-        enough.append(sampling.DRAWN_PER_SUM * len([1, *range(d), *pairs]))
-    for k, n_free in enumerate(enough):
-        assert sampling._directions(d, n_free) == k
-        assert sampling._directions(d, n_free - 1) == max(k - 1, 0)
-    assert sampling._directions(d, 10**6) == len(enough) - 1 and sampling._directions(d, 0) == 0
-
-
-def test_columns_are_drawn_by_their_length_in_the_units_of_the_rows(table, few, rng, monkeypatch):
-    """In proportion to r_v_j times a constant plus exp(w_j . S w_j), which is bounded."""
-    _, W, r_v = table
-    W[:5] *= 20
-    S = np.array([[0.5, 0.2, 0.1], [0.2, 1.5, 0.3], [0.1, 0.3, 0.8]])
-    asked, inclusion = [], inclusion_probabilities
-    monkeypatch.setattr(sampling, "inclusion_probabilities", lambda *args: (asked.append(args), inclusion(*args))[1])
-    ((_, part),) = ColumnSample(W, r_v, S, 0).for_rows(np.zeros((1, D)), np.ones(1)).parts
-    ((sizes, K),) = asked
-    lengths = np.array([w @ S @ w for w in W])
-    is_long = lengths > sampling.LONGEST
-    assert 0 < is_long.sum() < N / 2
-    expected = r_v * (sampling.UNTILTED + np.exp(np.where(is_long, sampling.LONGEST, lengths)))
-    assert np.allclose(sizes, expected, rtol=1e-10) and K == 300 and abs(len(drawn(part)) - 300) <= 1
-
-
-def test_the_axes_of_a_second_moment_are_its_root_the_longest_first():
-    for S in (np.array([[0.5, 0.2], [0.2, 1.5]]), np.outer([3.0, 1, 2], [3.0, 1, 2])):  # the second has one axis
-        axes = sampling._scaled_axes(S)
-        assert np.allclose(axes @ axes.T, S, atol=1e-12)
-        gram = axes.T @ axes
-        assert np.allclose(gram, np.diag(np.diag(gram)), atol=1e-7) and (np.diff(np.diag(gram)) < 1e-12).all()
 
 
 def drawn(part):
@@ -169,14 +131,6 @@ def test_the_noise_is_a_fraction_of_the_poisson_noise(table, few, rng):
         V = (found[:, i] - means[i]).T @ (found[:, i] - means[i]) / len(found)
         shares.append(total * np.trace(np.linalg.solve(C, V)) / D)
     assert np.mean(shares) < 0.05 and max(shares) < 0.25
-
-
-def test_calibration_takes_most_of_the_noise_away(table, few, rng, monkeypatch):
-    U, W, r_v = table
-    totals = np.full(len(U), 20.0)
-    calibrated = np.var(estimates("log_partition", U, W, r_v, totals, rng, 60), axis=0).mean()
-    monkeypatch.setattr(sampling, "calibrated_weights", lambda Z, r_v, pi, drawn: r_v[drawn] / pi[drawn])
-    assert calibrated < 0.2 * np.var(estimates("log_partition", U, W, r_v, totals, rng, 60), axis=0).mean()
 
 
 def with_and_without_own(Z, U, W, r_v, rng):
@@ -283,15 +237,6 @@ def test_the_second_moment_is_the_mean_over_the_counts(table, few, rng):
     counts = rng.integers(1, 5, len(U))
     rows = np.repeat(U, counts, axis=0)
     assert np.allclose(Sampler(rng)(U, counts, W, r_v).second_moment, rows.T @ rows / len(rows))
-
-
-def test_squares_that_overflow_are_named_where_they_are_needed(table, rng, monkeypatch):
-    U, W, r_v = table
-    U[0, 0] = 1e200
-    assert not Sampler(rng)(U, np.ones(len(U)), W, r_v).sampled
-    monkeypatch.setattr(sampling, "ALL_UP_TO", 100)
-    with pytest.raises(FloatingPointError, match="second_moment"):
-        Sampler(rng)(U, np.ones(len(U)), W, r_v)
 
 
 def test_a_sample_is_drawn_once_and_the_next_one_is_another(table, few, rng):

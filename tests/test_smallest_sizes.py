@@ -18,7 +18,7 @@ ONE = np.ones((1, 1))
 Y = np.array([[3.0, 1.0], [1.0, 2.0]])
 POISSON = PoissonLoss([[4, 1], [1, 4]], [1, 1], [2, 2], 1.0)
 LAWS = {"rows_u": GaussianRows(), "rows_v": GaussianRows(), "bias_u": ConstantBias(), "bias_v": ConstantBias()}
-START = {"beta": 1.0, "M0": 0.5 * ONE, "Q0": ONE}
+SCALED, START, TEN = scaled_rows(1, **LAWS), {"beta": 1.0, "M0": 0.5 * ONE, "Q0": ONE}, {"n_samples": 10}
 
 
 def seed():
@@ -46,12 +46,8 @@ SIZES = {
     "columns of the noise": lambda k: bulk_edge(4, k),
     "rows of an overlap": lambda k: overlap(np.ones((k, 1)), np.ones((k, 1))),
     "rows of A": lambda k: start_overlap(ONE, ONE, k),
-    "iterations of state evolution": lambda k: gaussian_state_evolution(
-        *scaled_rows(1, **LAWS), Ridge(1.0), n_iter=k, **START
-    ),
-    "iterations on random rows": lambda k: state_evolution(
-        *scaled_rows(1, **LAWS), Ridge(1.0), n_iter=k, n_samples=10, rng=seed(), **START
-    ),
+    "iterations of state evolution": lambda k: gaussian_state_evolution(*SCALED, Ridge(1.0), n_iter=k, **START),
+    "iterations on random rows": lambda k: state_evolution(*SCALED, Ridge(1.0), n_iter=k, rng=seed(), **START, **TEN),
     "components of a fit": lambda k: AMPEmbedding(k, random_state=0).fit(3 + 3 * np.eye(4)),
     "iterations of a fit": lambda k: AMPEmbedding(1, n_iter=k, random_state=0).fit(3 + 3 * np.eye(4)),
 }

@@ -73,17 +73,6 @@ def test_shrinkage_begins_at_the_upper_edge_of_the_bulk():
         assert shrink(60 * (1 + 1e-12), m, n) == pytest.approx(0, abs=1e-4) and shrink(61.0, m, n) > 1
 
 
-def test_shrinkage_minimises_the_error(rng):
-    """Among multiples of the singular values, the shrunken ones give the smallest Frobenius error, to the spread."""
-    theta = (M * N) ** 0.25 * np.array([2.0])
-    Y, left, right = spiked(theta, rng)
-    X = (left * theta) @ right.T
-    u, s, v = np.linalg.svd(Y, full_matrices=False)
-    best = u[:, 0] @ X @ v[0]  # the error |x u v^T - X|^2 is least at this x
-    assert shrink(s[0], M, N) == pytest.approx(best, rel=0.05)
-    assert shrink(s[0], M, N) < 0.95 * s[0]
-
-
 def test_signal_singular_values_need_no_m_by_n_array(rng):
     A, B = rng.standard_normal((50, 3)), rng.standard_normal((70, 3))
     assert np.allclose(signal_singular_values(A, B), np.linalg.svd(A @ B.T / np.sqrt(50), compute_uv=False)[:3])
@@ -121,20 +110,6 @@ def test_detection_ratio_for_constant_rates_is_the_distance_to_the_threshold_squ
     delta = 1 / (r_u * r_v)
     critical = critical_delta([[variance]], [[variance]], beta)
     assert detection_ratio([r_u], [r_v], variance, variance, beta) == pytest.approx((critical / delta) ** 2)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: overlaps([1.0, -1.0], 3, 3), "theta must be singular values, zero or more"),
-        (lambda: critical_delta(-np.eye(2), np.eye(2), 1.0), "covariance_u must be positive semidefinite.* is -1"),
-        (lambda: detection_ratio([1.0], [], 1.0, 1.0, 1.0), "rates_v must not be empty"),
-        (lambda: signal_singular_values(np.ones((3, 2)), np.ones((0, 2))), "A and B must not be empty"),
-    ],
-)
-def test_bad_input_is_named(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
 
 
 def test_without_variance_nothing_can_be_detected():

@@ -41,9 +41,7 @@ def test_a_start_may_have_lost_a_dimension_but_for_round_off(scale):
         run = gaussian_state_evolution(*laws, Ridge(1.0), beta=BETA, n_iter=1, **start)
         assert np.isfinite(run.iterates[-1].nmse)
     with pytest.raises(ValueError, match="no start has these M0 and Q0"):
-        gaussian_state_evolution(
-            *laws, Ridge(1.0), beta=BETA, n_iter=1, M0=M0, Q0=scale * np.diag([2.0, -1e-3])
-        )  # fmt: skip
+        gaussian_state_evolution(*laws, Ridge(1.0), beta=BETA, n_iter=1, M0=M0, Q0=scale * np.diag([2.0, -1e-3]))
 
 
 def test_a_start_may_miss_its_law_by_a_tenth():
@@ -61,9 +59,7 @@ def test_a_start_may_miss_its_law_by_a_tenth():
 
 
 def test_a_signal_may_be_far_below_the_threshold():
-    run = gaussian_state_evolution(
-        *constant_laws(1, 0.01), Ridge(1.0), beta=BETA, M0=[[0.0]], Q0=[[1.0]], n_iter=1
-    )  # fmt: skip
+    run = gaussian_state_evolution(*constant_laws(1, 0.01), Ridge(1.0), beta=BETA, M0=[[0.0]], Q0=[[1.0]], n_iter=1)
     assert np.isfinite(run.iterates[0].nmse)
 
 
@@ -76,12 +72,9 @@ def test_rows_of_different_dimension_are_refused():
 
 def test_rows_without_a_signal_are_refused(rng):
     zero = EmpiricalRows(np.ones(50), np.zeros((50, 1)))
-    posterior = GaussianPosterior(1.0)
+    start = {"beta": 1.0, "M0": [[0.0]], "Q0": [[1.0]], "n_iter": 1}
     with pytest.raises(ValueError, match="there is no A B.T whose error could be predicted"):
-        state_evolution(
-            zero, zero, posterior, beta=1.0, M0=[[0.0]], Q0=[[1.0]], n_iter=1,
-            n_samples=50, rng=rng,
-        )  # fmt: skip
+        state_evolution(zero, zero, GaussianPosterior(1.0), **start, n_samples=50, rng=rng)
 
 
 def test_the_closed_form_serves_gaussian_rows_with_fixed_linear_denoisers_only():

@@ -32,16 +32,10 @@ def test_progress_is_measured_by_what_is_left_of_the_cross_entropy(gain, progres
     assert patience.highest == max(gain, 1)
 
 
-def test_the_first_iteration_always_makes_progress():
-    patience = Patience(entropy=1.0, tol=0.5)
-    patience.record(-1e9)
-    assert patience.progress and not patience.exhausted
-
-
 def test_a_gain_that_stays_the_same_is_no_progress_even_without_a_tolerance():
     patience = Patience(entropy=3.0, tol=0.0)
     assert patience.progress is False and patience.k == 0
-    for gain, progress in ((1.0, True), (1.0, False), (1.5, True)):
+    for gain, progress in ((-1e9, True), (-1e9, False), (1.0, True), (1.0, False), (1.5, True)):
         patience.record(gain)
         assert patience.progress is progress
 
@@ -88,21 +82,6 @@ def test_the_best_iterate_is_kept_with_its_gain_and_error():
     best = judged(sides(gain) for gain in gains)
     assert best.sides[0].X[0, 0] == 0.5 and best.k == 2 and not best.patience.progress
     assert best.gain == pytest.approx(0.5) and best.error == pytest.approx(3.5)
-
-
-def test_the_biases_are_refitted_to_rows_and_columns_whose_products_are_those_of_the_model(monkeypatch):
-    """M = U V^T / sqrt(m), with m = 100 and entries 0.5 and 2; each refit starts from the column biases before."""
-    calls = []
-
-    def fit(*arguments):
-        calls.append(arguments)
-        return np.ones(100), np.full(100, 7.0)
-
-    monkeypatch.setattr(heldout, "fit_margins", fit)
-    rows, columns = (SimpleNamespace(X=np.full((100, 1), value)) for value in (0.5, 2.0))
-    judged([(rows, columns)] * 2)
-    assert all(np.allclose(U @ W.T, 0.1) for _, _, U, W, *_ in calls)
-    assert [before[0] for *_, before, _ in calls] == [1, 7]
 
 
 @pytest.mark.parametrize("number", [1, 2, 9, 10])
@@ -165,9 +144,3 @@ def test_hidden_pairs_of_a_full_table_are_marked_whether_they_have_counts_or_not
     assert np.array_equal(Z[held_out.i, held_out.j], held_out.z) and hidden[held_out.i, held_out.j].all()
     assert held_out.z.sum() == Z[hidden].sum()
     assert np.array_equal(held_out.rows, np.where(hidden, 0, Z).sum(axis=1))
-
-
-def test_a_table_that_a_split_leaves_without_counts_is_an_error():
-    with pytest.raises(ValueError, match="none is left when a tenth is set aside"):
-        for seed in range(100):
-            Table(sp.csr_array(np.array([[1.0]]))).hide(np.random.default_rng(seed))
