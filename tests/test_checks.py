@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from amptutorial.checks import CHECKS, Trial, check_denoiser, draw_problem, parametrize_with_denoiser_checks, run_checks
+from amptutorial.checks import CHECKS, Trial, check_denoiser, draw_problem, run_checks
 from amptutorial.checks.beliefs import Penalty, Prior
 from amptutorial.denoisers import Denoiser, GaussianPosterior, Lasso, Ridge
 from amptutorial.laws import GaussianRows
@@ -431,9 +431,9 @@ def test_messages_are_escaped_in_the_table():
     assert "&lt;script&gt;" in check_denoiser(variant(estimate=broken))._repr_html_()
 
 
-@parametrize_with_denoiser_checks([Ridge(1.0), Lasso(0.5), GaussianPosterior(2.0)])
-def test_the_checks_serve_as_parameters_of_pytest(denoiser, check):
-    check(denoiser)
+@pytest.mark.parametrize("name", ["shapes", "optimality", "jacobian"])
+def test_the_checks_serve_as_parameters_of_pytest(name):
+    CHECKS[name](Lasso(0.5))
 
 
 def test_a_failure_in_pytest_says_what_was_promised_and_what_to_read():
