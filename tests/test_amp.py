@@ -359,7 +359,7 @@ def test_without_a_number_there_are_ten_undamped_iterations(rng):
     expected = algorithm_1(Y, model.r_u, model.r_v, 1.0, B0, 10)
     assert np.allclose(run.A, expected[0]) and np.allclose(run.B, expected[1])
     assert [it.k for it in run.iterates] == list(range(10))
-    for name in ("A", "B", "denoiser_u", "denoiser_v"):
+    for name in ("A", "B", "denoiser_a", "denoiser_b"):
         assert getattr(run, name) is getattr(run.iterates[9], name)
     start = iterate_zero(B0, model.m, (ridge, ridge))
     *_, tenth = islice(amp_iterates(Y, model.r_u, model.r_v, start), 10)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from amptutorial.checks import CHECKS, Trial, check_denoiser, draw_problem, parametrize_with_denoiser_checks, run_checks
+from amptutorial.checks import CHECKS, Trial, check_denoiser, draw_problem, run_checks
 from amptutorial.checks.beliefs import Penalty, Prior
 from amptutorial.denoisers import Denoiser, GaussianPosterior, Lasso, Ridge
 from amptutorial.laws import GaussianRows
@@ -398,9 +398,9 @@ def test_the_report_is_a_table_with_links_in_a_notebook():
     assert "P &lt; 0" not in table
 
 
-@parametrize_with_denoiser_checks([Ridge(1.0), Lasso(0.5), GaussianPosterior(2.0)])
-def test_the_checks_serve_as_parameters_of_pytest(denoiser, check):
-    check(denoiser)
+@pytest.mark.parametrize("name", ["shapes", "optimality", "jacobian"])
+def test_the_checks_serve_as_parameters_of_pytest(name):
+    CHECKS[name](Lasso(0.5))
 
 
 def test_a_failure_in_pytest_says_what_was_promised_and_what_to_read():

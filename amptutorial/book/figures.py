@@ -25,15 +25,8 @@ class Look(NamedTuple):
 
 
 # Where there is one prediction it is a black line; what was measured has marks.
-METHOD_LOOKS = {
-    name: Look(colour, mark)
-    for name, colour, mark in zip(
-        ("ridge", "lasso", "posterior mean", "SVD", "least squares"),
-        COLOURS,
-        MARKERS,
-        strict=False,
-    )
-}
+_METHODS = "ridge", "lasso", "posterior mean", "SVD", "least squares"
+METHOD_LOOKS = dict(zip(_METHODS, map(Look, COLOURS, MARKERS), strict=False))
 
 INCH = 96  # pixels of a page; a fine screen has two for each
 
@@ -86,9 +79,8 @@ def word_map(ax, X, vocabulary, groups):
     index = {word: j for j, word in enumerate(vocabulary)}
     words = [word for group in groups.values() for word in group]
     directions = normalise_rows(X[[index[word] for word in words]])
-    left, sigma, _ = np.linalg.svd(
-        directions - directions.mean(axis=0), full_matrices=False
-    )
+    directions -= directions.mean(axis=0)
+    left, sigma, _ = np.linalg.svd(directions, full_matrices=False)
     plane = left[:, :2] * sigma[:2]
     labels = spread_labels(plane)
     ends = np.cumsum([len(group) for group in groups.values()])[:-1]
@@ -106,17 +98,9 @@ def word_map(ax, X, vocabulary, groups):
 
 
 def spread_labels(points, width=0.27, height=0.06):
-    """Return places right of the `points` for labels that do not cover each other.
+    """Return places right of the `points` (N, 2) for labels that do not overlap.
 
-    Parameters
-    ----------
-    points : array (N, 2)
-    width, height : float
-        Size of a label, relative to the extent of the points.
-
-    Returns
-    -------
-    array (N, 2)
+    The size of a label is relative to the extent of the points.
 
     Examples
     --------

@@ -80,14 +80,7 @@ def explore(draw, *, stored, live=None, size=STYLE["figure.figsize"]):
 class SliderExperiment:
     """Sliders and pictures, in the form that the place where they are shown needs.
 
-    Parameters
-    ----------
-    draw : callable
-    values : dict of str to tuple
-        The values of each parameter, the stored ones first.
-    n_stored : int
-        How many of the parameters are stored.
-    size : (float, float)
+    The first `n_stored` of the parameters, whose `values` are tuples, are stored.
     """
 
     def __init__(self, draw, values, n_stored, size):
@@ -103,9 +96,8 @@ class SliderExperiment:
         pairs = zip(self.values.items(), chosen, strict=True)
         with plt.rc_context(STYLE):
             figure = Figure(self.size, dpi=2 * INCH)
-            text = self.draw(
-                figure, **{name: options[k] for (name, options), k in pairs}
-            )
+            parameters = {name: options[k] for (name, options), k in pairs}
+            text = self.draw(figure, **parameters)
             buffer = BytesIO()
             # `savefig` would draw everything twice, the first time for the layout
             FigureCanvasAgg(figure).print_png(buffer, pil_kwargs=FAST_PNG)
@@ -263,10 +255,8 @@ def slider(name, options, start):
 
 def reduce_colours(png):
     """Return a picture's bytes with a palette of few colours."""
-    small = BytesIO()
-    Image.open(BytesIO(png)).convert("RGB").quantize(PALETTE).save(
-        small, format="png", optimize=True
-    )
+    picture, small = Image.open(BytesIO(png)).convert("RGB"), BytesIO()
+    picture.quantize(PALETTE).save(small, format="png", optimize=True)
     return small.getvalue()
 
 

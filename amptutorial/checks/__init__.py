@@ -4,8 +4,8 @@ The checks are small and named. Each raises `AssertionError` with an example, sa
 promise is broken and where the book explains it. None of them knows the denoiser's
 formula: where a `Penalty` or a `Prior` is given, the answer is compared with that, and
 otherwise the denoiser with itself. The same checks serve by hand (`check_denoiser`), in
-pytest (`parametrize_with_denoiser_checks`) and in the grader (`run_checks`). A course
-makes checks of its own with `check` and `require`.
+pytest (each of `CHECKS` is a function of a denoiser) and in the grader (`run_checks`).
+A course makes checks of its own with `check` and `require`.
 """
 
 from .contract import SITE, Check, check
@@ -15,7 +15,6 @@ from .report import (
     CheckResult,
     check_denoiser,
     describe_error,
-    parametrize_with_denoiser_checks,
     run_checks,
 )
 from .trials import (
@@ -44,7 +43,6 @@ __all__ = [
     "describe_error",
     "draw_problem",
     "observe",
-    "parametrize_with_denoiser_checks",
     "ready_made",
     "require",
     "run_checks",

@@ -22,36 +22,18 @@ ROW_METHODS = ("estimate", "mean_jacobian")
 
 @dataclass(frozen=True)
 class Check:
-    """A promise with a name, and a function that tries it on a denoiser.
+    """A promise with a name, and a function that tries it; `check` makes one."""
 
-    Attributes
-    ----------
-    name, contract : str
-        What is promised, in a word and in a sentence or two.
-    read : str
-        Where the book explains it.
-    applies : callable (Trial) -> bool
-    run : callable (Trial) -> str or None
-    last : bool
-        Whether it is run after the others, wherever a report lists it.
-    method : str
-        The method that it tries, if the base class has that too.
-    """
-
-    name: str
-    contract: str
-    read: str
+    name: str  # what is promised, in a word
+    contract: str  # and in a sentence or two
+    read: str  # where the book explains it
     applies: Callable[[Trial], bool]
     run: Callable[[Trial], str | None]
     last: bool = False
     method: str = ""
 
     def measure(self, trial):
-        """Run the check without numerical warnings.
-
-        Some places turn warnings into errors, and a verdict must not depend on the
-        place.
-        """
+        """Run the check; where warnings are errors, its verdict is the same."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return self.run(trial)
@@ -101,10 +83,8 @@ def check(read, applies=lambda trial: True, *, last=False, method=""):
     """
 
     def decorate(function):
-        name = function.__name__.removeprefix("promise_")
-        return Check(
-            name, _docstring(function), SITE + read, applies, function, last, method
-        )
+        told = function.__name__.removeprefix("promise_"), _docstring(function)
+        return Check(*told, SITE + read, applies, function, last, method)
 
     return decorate
 
@@ -138,10 +118,8 @@ def promise_shapes(trial):
             value.shape == shape,
             f"{name} has shape {value.shape} for N = {N}, d = {d}; expected {shape}",
         )
-        require(
-            value.dtype.kind == "f",
-            f"{name} has dtype {value.dtype}; expected floats",
-        )
+        kind = value.dtype.kind
+        require(kind == "f", f"{name} has dtype {value.dtype}; expected floats")
         require(np.isfinite(value).all(), f"{name} holds NaN or infinite values")
     _ = trial.first  # for `promise_deterministic`, when all else has been asked
 
@@ -172,9 +150,8 @@ def _require_no_writing(trial):
         except ValueError as error:
             if "read-only" not in str(error):
                 raise
-            require(
-                False, f"{method} writes into its arguments: {error}. Work on copies"
-            )
+            text = f"{method} writes into its arguments: {error}. Work on copies"
+            raise AssertionError(text) from error
 
 
 def _require_unchanged(method, name, before, after):
@@ -270,9 +247,8 @@ def _require_any_layout(trial):
     for method, expected in zip(ROW_METHODS, trial.first, strict=True):
         for text, arrays in _layouts(trial.problem):
             answer = np.asarray(getattr(trial.denoiser, method)(*arrays))
-            require_close(
-                answer, expected, f"{method} gives another answer for arrays {text}"
-            )
+            text = f"{method} gives another answer for arrays {text}"
+            require_close(answer, expected, text)
 
 
 def _layouts(problem):
@@ -402,15 +378,11 @@ def _require_no_loop(trial, method):
         tiled = np.tile(few.P, (copies, 1)), np.tile(few.r, copies), few.F.copy()
         lines, seconds = trial.count_lines(trial.denoiser, method, *tiled)
         counts.append((len(tiled[1]), lines, seconds))
-        growth = np.diff([lines for _, lines, _ in counts]) / np.diff(
-            [rows for rows, *_ in counts]
-        )
+        more_rows, more_lines, _ = np.diff(counts, axis=0).T
+        growth = more_lines / more_rows
         if (growth < 0.5).any():
             return
-    shown = "; ".join(
-        f"{rows} rows: {lines} lines, {seconds:.2g} s"
-        for rows, lines, seconds in counts
-    )
+    shown = "; ".join("{} rows: {} lines, {:.2g} s".format(*each) for each in counts)
     require(
         growth[1] < growth[0] / 2,
         f"{method} executes {growth[1]:.1f} lines of Python for every further row: a "

@@ -165,10 +165,9 @@ def _require_the_belief(trial):
     ):
         by_row = trial.penalties(rows, rates)
         value, first = (trial.penalty(rows[:n], rates[:n]) for n in (None, 1))
+        right = [by_row.sum(), by_row[0]]
         require(
-            np.allclose(
-                [value, first], [by_row.sum(), by_row[0]], rtol=1e-8, atol=1e-12
-            ),
+            np.allclose([value, first], right, rtol=1e-8, atol=1e-12),
             f"penalty is {value:.6g} for {text}, the sum of g(x_i / sqrt(r_i)) is "
             f"{by_row.sum():.6g}; for the first row alone, x = {short(rows[0])}, "
             f"r = {rates[0]:.3g}, it is {first:.6g} and g = {by_row[0]:.6g}",
@@ -331,11 +330,9 @@ def promise_jacobian(trial):
             problems[f"{text}: "] = least
     for where, problem in problems.items():
         fine, kinks = _difference_jacobian(trial, problem)
-        tolerance = 1e-4 * (np.abs(fine).max() + 1e-12) + kinks
+        told = fine, 1e-4 * (np.abs(fine).max() + 1e-12) + kinks, len(problem.r)
         for name, answer in _jacobians(trial):
-            _require_jacobian(
-                where + name, answer(problem), fine, tolerance, len(problem.r)
-            )
+            _require_jacobian(where + name, answer(problem), *told)
     _require_jacobian_at_any_rate(trial)
     _require_mean_over_blocks(trial)
 
@@ -378,24 +375,20 @@ def _require_mean_over_blocks(trial):
     many = trial.problem.many()
     rates, counts = np.unique(many.r, return_counts=True)
     index = [np.flatnonzero(many.r == rate) for rate in rates]
-    pieces = [
-        piece
-        for same in index
-        # single rows among them
-        for piece in (same[:1], *np.array_split(same[1:], len(same) // 400 + 1))
-        if len(piece)
-    ]
+    pieces = []  # single rows among them
+    for same in index:
+        pieces += same[:1], *np.array_split(same[1:], len(same) // 400 + 1)
+    pieces = [piece for piece in pieces if len(piece)]
     blocks = [trial.mean_jacobian(many.rows(piece)) for piece in pieces]
     mean = np.tensordot([len(piece) for piece in pieces], blocks, 1) / len(many.r)
     # differences may be taken across the kinks of a few rows
     tolerance = 1e-3 * np.abs(mean).max() + 1e-12
+    pairs = zip(rates, counts, strict=True)
+    shown = ", ".join(f"{n} at {rate:.3g}" for rate, n in pairs)
     for name, answer in _jacobians(trial):
         jacobian = answer(many)
         error = np.abs(jacobian - mean)
         entry = k, l = np.unravel_index(error.argmax(), error.shape)  # noqa: E741
-        shown = ", ".join(
-            f"{n} at {rate:.3g}" for rate, n in zip(rates, counts, strict=True)
-        )
         require(
             (error <= tolerance).all(),
             f"{name}[{k}, {l}] is {jacobian[entry]:.6g} for {len(many.r)} rows with "
@@ -407,10 +400,7 @@ def _require_mean_over_blocks(trial):
 
 def _require_jacobian(name, J, fine, tolerance, N):
     """Raise unless `J`, the answer of the method `name` for N rows, is `fine`."""
-    require(
-        J.shape == fine.shape,
-        f"{name} has shape {J.shape}, expected {fine.shape}",
-    )
+    require(J.shape == fine.shape, f"{name} has shape {J.shape}, expected {fine.shape}")
     error = np.abs(J - fine)
     largest = np.where(np.isfinite(error), error, np.inf).argmax()
     entry = k, l = np.unravel_index(largest, J.shape)  # noqa: E741
@@ -456,10 +446,8 @@ def _differences(trial, problem, step):
     (P, r, F), X = problem.copies(), trial.estimate(problem)
 
     def changes(step):
-        moved = [
-            trial.estimate(Problem(P + step * axis, r, F)) for axis in np.eye(len(F))
-        ]
-        return np.array([(estimate - X).mean(axis=0) for estimate in moved])
+        moved = (Problem(P + step * axis, r, F) for axis in np.eye(len(F)))
+        return np.array([(trial.estimate(each) - X).mean(axis=0) for each in moved])
 
     right, left = changes(step), changes(-step)
     return (right - left) / (2 * step), (right + left) / step
@@ -507,11 +495,9 @@ def promise_lipschitz(trial):
 
     def change(s, t):
         """Return |x_t - x_s| in the norm of F between two points of each segment."""
-        points = (
-            trial.estimate(Problem(ends[0] + u[:, None] * segments, r, F))
-            for u in (s, t)
-        )
-        return np.linalg.norm(np.subtract(*points) @ root, axis=1)
+        points = (Problem(ends[0] + u[:, None] * segments, r, F) for u in (s, t))
+        moved = np.subtract(*map(trial.estimate, points))
+        return np.linalg.norm(moved @ root, axis=1)
 
     starts = np.tile(np.arange(16)[:, None] / 16, len(P))
     changes = np.array([change(start, start + 1 / 16) for start in starts])

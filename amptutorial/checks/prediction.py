@@ -41,11 +41,8 @@ def promise_state_evolution(trial):
     """
     wanted = (trial.belief or trial.denoiser).precision
     stated = trial.denoiser.precision
-    require(
-        stated == wanted,
-        f'precision is "{stated}" and should be "{wanted}": AMP would hand over the '
-        "wrong F",
-    )
+    text = f'precision is "{stated}" and should be "{wanted}": AMP would hand over the '
+    require(stated == wanted, text + "wrong F")
     d, (m, n), n_iter = trial.problem.P.shape[1], (2000, 500), 4
     rng = np.random.default_rng(2)
     law_u, law_v = _laws_that_amp_can_find(trial, d)
@@ -56,16 +53,9 @@ def promise_state_evolution(trial):
     u, v = _Recorder(trial.denoiser), _Recorder(trial.denoiser)
     run = biased_low_rank_amp(Y, r_u, r_v, (u, v), B0=B0, n_iter=n_iter)
     _require_predicted_noise(run, (u.seen, v.seen), (A, B), B0)
-    evolution = state_evolution(
-        EmpiricalRows(r_u, A),
-        EmpiricalRows(r_v, B),
-        (u, v),
-        beta=m / n,
-        **start_overlap(B, B0, m),
-        n_iter=n_iter,
-        n_samples=4 * m,
-        rng=rng,
-    )
+    laws = EmpiricalRows(r_u, A), EmpiricalRows(r_v, B)
+    start = start_overlap(B, B0, m) | {"beta": m / n, "n_iter": n_iter}
+    evolution = state_evolution(*laws, (u, v), **start, n_samples=4 * m, rng=rng)
     predicted = evolution.iterates[-1].nmse
     measured = normalised_mse(A, B, run.A, run.B)
     require(
@@ -74,10 +64,8 @@ def promise_state_evolution(trial):
         f"error {predicted:.3f}, AMP has {measured:.3f}: does the denoiser see "
         "anything but P, r and F?",
     )
-    return (
-        f"error after {n_iter} iterations: {predicted:.3f} predicted, "
-        f"{measured:.3f} measured"
-    )
+    text = f"error after {n_iter} iterations: {predicted:.3f} predicted"
+    return f"{text}, {measured:.3f} measured"
 
 
 def _laws_that_amp_can_find(trial, d):
@@ -96,20 +84,13 @@ def _laws_that_amp_can_find(trial, d):
 def _require_predicted_noise(run, seen, truth, B0):
     """Raise unless the rows `seen` in each iteration of AMP are p = x M + N(0, Q).
 
-    Parameters
-    ----------
-    run : AMPRun
-    seen, truth : pair of list of array, pair of array
-        What the denoisers of A and of B were given, and the true A and B.
-    B0 : array (n, d)
+    `seen` is what the denoisers of A and of B were given, `truth` the true A and B.
     """
     (A, B), (m, n) = truth, map(len, truth)
     starts = [B0, *(it.B for it in run.iterates)]
     for it, P_a, P_b, B_k in zip(run.iterates, *seen, starts, strict=False):
-        for side, P, X, other, estimate in (
-            ("A", P_a, A, B, B_k),
-            ("B", P_b, B, A, it.A),
-        ):
+        sides = ("A", P_a, A, B, B_k), ("B", P_b, B, A, it.A)
+        for side, P, X, other, estimate in sides:
             if _number_of_rows(estimate) < FEWEST:
                 continue
             noise = P - X @ (other.T @ estimate / m)
@@ -134,10 +115,7 @@ def _number_of_rows(X):
 
 
 def _standard_errors(noise, Q):
-    """Return how far the covariance of the rows of `noise` is from `Q`.
-
-    The unit is the standard error of an entry.
-    """
+    """Return how far the covariance of `noise` is from `Q`, in standard errors."""
     w, V = np.linalg.eigh(Q)
     # an estimate that is all zeros has Q = 0, and must have no noise
     scale = np.maximum(w, 1e-9 * w[-1] + 1e-300)

@@ -12,7 +12,7 @@ from .contract import CONTRACT_CHECKS
 from .minimisers import MINIMISER_CHECKS
 from .prediction import promise_state_evolution
 from .priors import PRIOR_CHECKS
-from .trials import LIBRARIES, Trial, trial_of
+from .trials import LIBRARIES, trial_of
 from .verdict import require
 
 # on a page of the book tables in outputs have no padding of their own
@@ -20,41 +20,20 @@ CELL = "text-align:left;vertical-align:top;padding:0.2em 0.8em 0.2em 0"
 
 NOT_THE_STUDENT = (str(Path(__file__).parents[1]), *LIBRARIES)
 
-CHECKS = {
-    check.name: check
-    for check in (
-        *CONTRACT_CHECKS,
-        *MINIMISER_CHECKS,
-        *PRIOR_CHECKS,
-        promise_state_evolution,
-    )
-}
+_ALL = *CONTRACT_CHECKS, *MINIMISER_CHECKS, *PRIOR_CHECKS, promise_state_evolution
+CHECKS = {check.name: check for check in _ALL}
 
 
 @dataclass(frozen=True)
 class CheckResult:
-    """What came of one check.
-
-    Attributes
-    ----------
-    name : str
-    passed : bool
-    message : str
-        What was found.
-    contract : str
-        The promise in a sentence or two.
-    read : str
-        Where the book explains it.
-    inherited : bool
-        Whether the method that was tried is the base class's.
-    """
+    """What came of one check; `name`, `contract` and `read` are those of `Check`."""
 
     name: str
     passed: bool
-    message: str = ""
+    message: str = ""  # what was found
     contract: str = ""
     read: str = ""
-    inherited: bool = False
+    inherited: bool = False  # whether the method that was tried is the base class's
 
 
 @dataclass(frozen=True)
@@ -63,11 +42,6 @@ class CheckReport:
 
     It prints as a text, and is a table with links where a notebook shows it. Checks
     that wait for the same unwritten method share a line.
-
-    Attributes
-    ----------
-    denoiser : str
-    results : tuple of CheckResult
     """
 
     denoiser: str
@@ -111,8 +85,7 @@ class CheckReport:
         )
 
     def _title(self):
-        n = len(self.results)
-        n_passed = n - len(self.failures)
+        n, n_passed = len(self.results), len(self.results) - len(self.failures)
         return f"{self.denoiser}: {n_passed} of {n} checks passed"
 
     def __str__(self):
@@ -124,16 +97,14 @@ class CheckReport:
 
     def _repr_html_(self):
         columns = ("check", "", "found", "read")
-        head = "".join(
-            f'<th scope="col" style="{CELL}">{name}</th>' for name in columns
-        )
+        cells = (f'<th scope="col" style="{CELL}">{name}</th>' for name in columns)
         waiting, others = _waiting(self.results)
         texts = (html.escape(_waits(*item)) for item in waiting.items())
         rows = [_row("", "wait", text, "") for text in texts]
         rows += map(_table_row, others)
         return (
             f'<table class="amp-report"><caption>{html.escape(self._title())}</caption>'
-            f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+            f"<thead><tr>{''.join(cells)}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
         )
 
 
@@ -176,9 +147,8 @@ def _table_row(result):
 
 
 def _row(*cells):
-    return (
-        "<tr>" + "".join(f'<td style="{CELL}">{cell}</td>' for cell in cells) + "</tr>"
-    )
+    cells = (f'<td style="{CELL}">{cell}</td>' for cell in cells)
+    return f"<tr>{''.join(cells)}</tr>"
 
 
 def _chapter_link(url):
@@ -227,13 +197,10 @@ def check_denoiser(denoiser, *, belief=None, d=3, n_rows=40, rng=None):
     ['jacobian', 'state_evolution']
     """
     check_is_denoiser(denoiser, "denoiser")
-    trial = trial_of(
-        denoiser,
-        belief=belief,
-        d=check_integer(d, "d", minimum=1),
-        n_rows=check_integer(n_rows, "n_rows", minimum=2),
-        rng=None if rng is None else check_rng(rng),
-    )
+    d = check_integer(d, "d", minimum=1)
+    n_rows = check_integer(n_rows, "n_rows", minimum=2)
+    rng = None if rng is None else check_rng(rng)
+    trial = trial_of(denoiser, belief=belief, d=d, n_rows=n_rows, rng=rng)
     return run_checks(repr(denoiser), [trial], CHECKS.values())
 
 
@@ -247,9 +214,7 @@ def run_checks(title, trials, checks):
     title : str
         The first words of the report.
     trials : list of Trial
-        The `title` of a trial goes before what was found there.
     checks : iterable of Check
-        The values of `CHECKS`, or some of them, or others.
 
     Returns
     -------
@@ -259,7 +224,7 @@ def run_checks(title, trials, checks):
     Examples
     --------
     >>> import numpy as np
-    >>> from amptutorial.checks import draw_problem
+    >>> from amptutorial.checks import Trial, draw_problem
     >>> from amptutorial.denoisers import Ridge
     >>> problem = draw_problem(40, 2, rng=np.random.default_rng(0))
     >>> trial = Trial(lambda: Ridge(1.0), problem)
@@ -295,10 +260,9 @@ def _run_check(check, trials):
     return _result(check, True, "; ".join(filter(None, notes)), inherited)
 
 
-def _result(check, passed, message, inherited=False):
-    return CheckResult(
-        check.name, passed, message, check.contract, check.read, inherited
-    )
+def _result(check, passed, message, *inherited):
+    told = check.contract, check.read
+    return CheckResult(check.name, passed, message, *told, *inherited)
 
 
 def describe_error(error):
@@ -326,46 +290,3 @@ def _line(error):
         if path.is_file() and not str(path).startswith(NOT_THE_STUDENT):
             return f" ({path.name}, line {frame.lineno})"
     return ""
-
-
-def parametrize_with_denoiser_checks(denoisers):
-    """Return a pytest decorator that runs a test with every denoiser and every check.
-
-    The checks are those that apply to the denoiser. ``pip install amptutorial[test]``
-    brings pytest.
-
-    Parameters
-    ----------
-    denoisers : list of Denoiser or Trial
-        A `Trial` adds a belief, limits, or rows of one's own.
-
-    Examples
-    --------
-    >>> from amptutorial.denoisers import Lasso, Ridge
-    >>> @parametrize_with_denoiser_checks([Ridge(1.0), Lasso(0.5)])
-    ... def test_contract(denoiser, check):
-    ...     check(denoiser)
-    """
-    import pytest
-
-    trials = [x if isinstance(x, Trial) else trial_of(x) for x in denoisers]
-    return pytest.mark.parametrize(
-        ("denoiser", "check"),
-        [
-            pytest.param(trial, check, id=f"{number}-{check.name}")
-            for number, trial in enumerate(trials, 1)
-            for check in CHECKS.values()
-            if _may_apply(check, trial)
-        ],
-    )
-
-
-def _may_apply(check, trial):
-    """Say whether the check applies.
-
-    Where the denoiser cannot even be made, the test is left to report that.
-    """
-    try:
-        return check.applies(trial)
-    except Exception:  # noqa: BLE001
-        return True

@@ -28,17 +28,12 @@ ILL, TURNED = "an F with the eigenvalue 1e-4", "turned, with the same trace"
 class Problem:
     """Rows on which a denoiser is tried.
 
-    Attributes
-    ----------
-    P : array (N, d)
-    r : array (N,)
-    F : array (d, d)
-        Symmetric and positive definite.
+    F is symmetric and positive definite.
     """
 
-    P: np.ndarray
-    r: np.ndarray
-    F: np.ndarray
+    P: np.ndarray  # (N, d)
+    r: np.ndarray  # (N,)
+    F: np.ndarray  # (d, d)
 
     def copies(self):
         """Return fresh copies `(P, r, F)`, for a denoiser that may write into them."""
@@ -121,8 +116,7 @@ class Problem:
     def extreme_rates(self):
         """Return rows at r = 1e-6, 1e-3, 1e3 and 1e6, of the size that they would have.
 
-        For a small r, noise alone is tried, and a signal as large as it would have to
-        be.
+        For a small r, noise alone is tried too.
         """
         # typical u F
         p = (self.P / np.sqrt(self.r)[:, None])[np.argsort(np.abs(np.log(self.r)))[:3]]
@@ -135,20 +129,12 @@ class Problem:
 class Limit:
     """What becomes of an estimate when a parameter goes to an end of its range.
 
-    Attributes
-    ----------
-    text : str
-        In words, such as ``"without a penalty the estimate is p F^-1"``.
-    changes : dict
-        Constructor parameters that are near the end.
-    expected : callable (P, r, F) -> array (N, d)
-    tolerance : float
-        Relative to the largest entry of what is expected (or of p F^-1, where zero is
-        expected).
+    `expected` returns an array (N, d) from P, r and F. The `tolerance` is relative to
+    its largest entry (or to that of p F^-1, where zero is expected).
     """
 
-    text: str
-    changes: dict
+    text: str  # such as "without a penalty the estimate is p F^-1"
+    changes: dict  # constructor parameters that are near the end
     expected: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
     tolerance: float = 1e-4
 
@@ -156,21 +142,15 @@ class Limit:
 def count_lines(denoiser, method, P, r, F):
     """Count the lines of Python that a call of `method` executes, in all its threads.
 
-    Those of installed libraries do not count: how they go about a sum is theirs.
-
-    Returns
-    -------
-    lines : int
-    seconds : float
-        How long the call took.
+    Those of installed libraries do not count: how they go about a sum is theirs. The
+    seconds that the call took are returned too.
 
     Examples
     --------
     >>> from amptutorial.denoisers import Ridge
     >>> def lines(N):
-    ...     return count_lines(
-    ...         Ridge(1.0), "estimate", np.ones((N, 2)), np.ones(N), np.eye(2)
-    ...     )[0]
+    ...     rows = np.ones((N, 2)), np.ones(N), np.eye(2)
+    ...     return count_lines(Ridge(1.0), "estimate", *rows)[0]
     >>> lines(1) == lines(50)
     True
     """
@@ -250,25 +230,15 @@ def is_own(denoiser, method):
 class Trial:
     """A denoiser, rows to try it on, and the belief that it should hold.
 
-    Attributes
-    ----------
-    make : callable
-        ``make(**changes)`` returns the denoiser, with some constructor parameters
-        changed.
-    problem : Problem
-    belief : Belief, optional
-    limits : tuple of Limit
-    title : str
-        Which setting this is, where there are several.
-    count_lines : callable
-        As `count_lines`; another one where the denoiser runs in another process.
+    ``make(**changes)`` returns the denoiser, with some constructor parameters changed.
+    `count_lines` is another one where the denoiser runs in another process.
     """
 
     make: Callable[..., Denoiser]
     problem: Problem
     belief: Belief | None = None
     limits: tuple[Limit, ...] = ()
-    title: str = ""
+    title: str = ""  # which setting this is, where there are several
     count_lines: Callable[..., tuple[int, float]] = field(default=count_lines)
 
     @cached_property
@@ -298,10 +268,7 @@ class Trial:
         return np.asarray(self.denoiser.mean_jacobian(*rows))
 
     def denoise(self, problem=None):
-        """Return the estimate and the mean Jacobian that AMP is given.
-
-        They are those of `problem`, or of the trial's own.
-        """
+        """Return the estimate and the mean Jacobian that AMP is given."""
         pair = self.denoiser.denoise(*(problem or self.problem).copies())
         require(
             isinstance(pair, tuple | list) and len(pair) == 2,

@@ -11,13 +11,8 @@ import numpy as np
 def require(condition, text):
     """Raise `AssertionError` with the message `text` unless `condition` holds.
 
-    Raises
-    ------
-    AssertionError
-
     Examples
     --------
-    >>> require(1 + 1 == 2, "the sum is wrong")
     >>> require(1 + 1 == 3, "the sum is wrong")
     Traceback (most recent call last):
         ...

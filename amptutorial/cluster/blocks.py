@@ -3,6 +3,7 @@
 from functools import cached_property
 from hashlib import sha256
 from itertools import accumulate
+from operator import attrgetter
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,10 +31,8 @@ class Blocks:
     Attributes
     ----------
     shape : (int, int)
-    slices : list of slice
-        The rows of each block.
-    pairs : list of int
-        How many pairs of a row and a column each block stores.
+    slices, pairs : list of slice, list of int
+        The rows of each block, and how many pairs of a row and a column it stores.
     fingerprint : bytes
         Of the counts.
     tasks : Tasks
@@ -59,11 +58,14 @@ class Blocks:
         self.tasks = Tasks(client)
         if isinstance(counts, Array):
             check_cluster(client, __name__)
-            self.parts = self.tasks.map(_whole_rows, *_pieces(counts, client))
+            pieces = [client.compute(row) for row in counts.to_delayed().tolist()]
+            self.parts = self.tasks.map(_whole_rows, range(len(pieces)), pieces)
             rows, columns = self.tasks.gather(self._sums())
             self._margins = np.concatenate(rows), *add(columns)
             sizes = list(map(len, rows))
-            self.pairs = self.tasks.gather(self.tasks.map(_pairs, self.parts))
+            self.pairs = self.tasks.gather(
+                self.tasks.map(attrgetter("nnz"), self.parts)
+            )
             self.fingerprint = sha256(b"".join(map(bytes, self._margins))).digest()
         else:
             shards = counts if isinstance(counts, Shards) else open_shards(counts)
@@ -111,12 +113,6 @@ def _joined(files, workers):
     return groups
 
 
-def _pieces(array, client):
-    """Return the numbers of the blocks of rows, and the futures of their pieces."""
-    grid = array.to_delayed().tolist()
-    return range(len(grid)), [client.compute(pieces) for pieces in grid]
-
-
 # What workers do
 
 
@@ -137,7 +133,3 @@ def _row_sums(Z):
 
 def _column_sums(Z):
     return (margins(Z)[1],)
-
-
-def _pairs(Z):
-    return Z.nnz

@@ -11,7 +11,7 @@ import pickle
 from copy import deepcopy
 from dataclasses import replace
 from functools import cached_property
-from operator import itemgetter
+from operator import itemgetter, methodcaller
 from typing import NamedTuple
 
 import numpy as np
@@ -136,7 +136,7 @@ class ShardedTable(Blocks):
 
     def largest(self):
         """Return the largest count."""
-        return max(self.tasks.gather(self.tasks.map(_largest, self.parts)))
+        return max(self.tasks.gather(self.tasks.map(methodcaller("max"), self.parts)))
 
     def total(self):
         """Return the sum of all counts."""
@@ -200,9 +200,8 @@ class ShardedTable(Blocks):
         if len(X) * len(sums.W) < HERE:
             return getattr(sums, name)(X, *given)
         cuts = list(blocks(len(X), -(-len(X) // len(self.parts))))
-        each = (
-            [_of(value, rows) for rows in cuts] for value in (sums.sizes, X, *given)
-        )
+        split = sums.sizes, X, *given
+        each = ([_of(value, rows) for rows in cuts] for value in split)
         sample, names = self.tasks.share(sums.sample, len(cuts)), [name] * len(cuts)
         found = self.tasks.gather(self.tasks.map(_method, names, sample, *each))
         if isinstance(found[0], tuple):
@@ -229,12 +228,11 @@ class ShardedTable(Blocks):
         """Return the rows settled, those of each block where it is."""
         if sample.sampled:  # draw the samples, for all workers
             sample.for_rows(rows.X, self.bursts(channel, rows, columns, m).totals)
-        sides, k = [rows.take(part) for part in self.slices], len(self.parts)
+        sides = [rows.take(part) for part in self.slices]
         given = replace(columns, denoiser=None), m, channel, sample
-        given = self.tasks.share(given, k)
-        return rows.with_rows(
-            self.tasks.gather(self.tasks.map(_settle, self.parts, sides, given))
-        )
+        given = self.tasks.share(given, len(sides))
+        settled = self.tasks.map(_settle, self.parts, sides, given)
+        return rows.with_rows(self.tasks.gather(settled))
 
     def repeat(self, step, state, number, rng):
         """Return the state of a stage of the fit after its last step.
@@ -290,10 +288,6 @@ def _of(value, rows):
 
 
 # What workers do
-
-
-def _largest(Z):
-    return Z.max()
 
 
 def _hide(Z, rng, marked):

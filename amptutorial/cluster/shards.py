@@ -8,7 +8,6 @@ import json
 from dataclasses import dataclass
 from hashlib import sha256
 from io import BytesIO
-from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -34,7 +33,7 @@ class Shards:
         For each shard its "file", "shape", "sha256", and the number of "pairs" of a row
         and a column that it stores.
     rows, columns : arrays (m,), (n,)
-        The sums of the rows and of the columns.
+        Their sums.
     checksum : str
         Of the manifest, and so of all counts.
     """
@@ -46,12 +45,6 @@ class Shards:
     checksum: str
 
     shape = property(lambda self: (len(self.rows), len(self.columns)), doc="(m, n).")
-
-    @property
-    def slices(self):
-        """The rows of each shard, as slices."""
-        ends = list(accumulate(one["shape"][0] for one in self.files))
-        return [slice(*ends) for ends in zip([0, *ends], ends, strict=False)]
 
 
 def write_shards(Z, folder, *, rows=10_000):
@@ -180,21 +173,12 @@ def open_shards(folder):
 
 
 def bytes_to_load(shard):
-    """Return how much memory the score of a shard takes at most while it is formed.
-
-    At most two thirds of it stay in use afterwards.
-    """
+    """Return how much memory the score of a shard takes at most while it is formed."""
     return PAIR_BYTES * int(shard["pairs"])
 
 
 def load_counts(folder, shard):
-    """Return the counts of a shard, an entry of `Shards.files`; a worker calls this.
-
-    Raises
-    ------
-    FileNotFoundError, ValueError
-        If the file is missing, or not as it was written.
-    """
+    """Return the counts of a shard, an entry of `Shards.files`; a worker calls this."""
     Z = sp.load_npz(_read(Path(folder) / shard["file"], shard["sha256"]))
     if list(Z.shape) != list(shard["shape"]):
         raise ValueError(

@@ -32,15 +32,8 @@ def check_client(client):
 def check_cluster(client, module, files=()):
     """Refuse a cluster that cannot do the work, before it begins.
 
-    Workers that join later are not checked.
-
-    Raises
-    ------
-    ImportError
-        Naming a worker, or the scheduler, that cannot import the `module`.
-    MemoryError
-        Naming the largest of the `files` of shards, if a worker may not use the memory
-        to load it.
+    The workers, and the scheduler, must be able to import the `module`, and the workers
+    to load the largest of the `files`. Workers that join later are not checked.
     """
     task = exec, f"import {module}", {}  # whose name needs no package
     found = client.run(*task, on_error="return")
@@ -81,13 +74,8 @@ def pickled(denoisers):
 class Checkpoint:
     """What a run has reached, in a folder, or nowhere if `folder` is None.
 
-    Parameters
-    ----------
-    folder : path, optional
-    parts : iterable of bytes
-        What the run is given. A checkpoint of a run with other parts is refused.
-    others : str
-        What another run may have, such as "other counts".
+    The run is given `parts`, an iterable of bytes: a checkpoint of another run, which
+    may have `others`, such as "other counts", is refused.
     """
 
     def __init__(self, folder, parts, others):
@@ -103,13 +91,7 @@ class Checkpoint:
         write_arrays(self.path, np.savez, fingerprint=self.fingerprint, state=state)
 
     def load(self):
-        """Return the state stored last, or None if there is none.
-
-        Raises
-        ------
-        ValueError
-            If the file is damaged, or of another run.
-        """
+        """Return the state stored last; None if there is none."""
         if self.path is None or not self.path.exists():
             return None
         data = BytesIO(self.path.read_bytes())

@@ -16,43 +16,24 @@ import pooch
 from tqdm import tqdm
 
 URL = "https://ai.stanford.edu/~amaas/data/sentiment/aclImdb_v1.tar.gz"
+_OFFICIAL, _LABELLED = "aclImdb_v1.tar.gz", "aclImdb_labelled.tar.gz"  # half of it
 SHA256 = {
-    # the official archive
-    "aclImdb_v1.tar.gz": (
-        "c40f74a18d3b61f90feba1e17730e0d38e8b97c05fde7008942e91923d1658fe"
-    ),
-    # its labelled half
-    "aclImdb_labelled.tar.gz": (
-        "be944c6863d0848463795f09d7370ad897cd7dbc929a8594639dc0333c82ded6"
-    ),
+    _OFFICIAL: "c40f74a18d3b61f90feba1e17730e0d38e8b97c05fde7008942e91923d1658fe",
+    _LABELLED: "be944c6863d0848463795f09d7370ad897cd7dbc929a8594639dc0333c82ded6",
 }
-_OFFICIAL = "aclImdb_v1.tar.gz"
 _REVIEW = re.compile(r"aclImdb/(?:train|test)/(pos|neg)/\d+_\d+\.txt")
 
 
 def cache_folder():
-    """Return the folder for downloads and counts.
-
-    It is `AMPTUTORIAL_CACHE`, else pooch's place for this package.
-    """
+    """Return the folder for downloads and counts: `AMPTUTORIAL_CACHE`, else pooch's."""
     return Path(os.environ.get("AMPTUTORIAL_CACHE") or pooch.os_cache("amptutorial"))
 
 
 def find_archive(path=None):
     """Return the path of the archive, downloading it where need be.
 
-    It is looked for at `path`, else where `AMPTUTORIAL_DATA` points, else in the cache,
-    and at last downloaded into the cache. A file or folder of the user's own is taken
-    as it is; what the cache holds must have a known checksum.
-
-    Raises
-    ------
-    FileNotFoundError
-        If `path` or `AMPTUTORIAL_DATA` names nothing, or a folder without the archive.
-    ValueError
-        If the cached file has another checksum than the known ones.
-    ConnectionError
-        If the archive is nowhere and cannot be downloaded whole.
+    It is looked for and refused as `load_movie_reviews` says. A file or folder of the
+    user's own is taken as it is; what the cache holds must have a known checksum.
     """
     if path is not None:
         return _supplied(path, "path")
@@ -70,10 +51,7 @@ def sha256(path):
 def read_reviews(path):
     """Return the texts of the labelled reviews by member name, sorted by name.
 
-    Raises
-    ------
-    ValueError
-        If the archive is truncated or damaged, or holds no review.
+    A ValueError says that the archive is truncated or damaged, or holds no review.
     """
     try:
         reviews = dict(_stream(path))
@@ -114,24 +92,18 @@ def _in_folder(folder):
 
 def _download():
     target = cache_folder() / _OFFICIAL
+    given = URL, SHA256[_OFFICIAL], _OFFICIAL, target.parent
     try:
-        file = pooch.retrieve(
-            URL, SHA256[_OFFICIAL], _OFFICIAL, target.parent, progressbar=True
-        )
+        return Path(pooch.retrieve(*given, progressbar=True))
     # the network stack raises many errors; the reader's way out is the same
     except Exception as error:
-        raise ConnectionError(_no_archive(target, error)) from error
-    return Path(file)
-
-
-def _no_archive(target, error):
-    return (
-        f"the movie reviews are not on this machine and could not be downloaded from"
-        f" {URL} ({error}). Get the file elsewhere and supply it in one of three ways:"
-        f" pass its path, load_movie_reviews('{_OFFICIAL}'); set the environment"
-        f" variable AMPTUTORIAL_DATA to the file or its folder; or save it as {target}."
-        " load_docstrings() needs no download."
-    )
+        raise ConnectionError(
+            "the movie reviews are not on this machine and could not be downloaded from"
+            f" {URL} ({error}). Get the file elsewhere and supply it in one of three"
+            f" ways: pass its path, load_movie_reviews('{_OFFICIAL}'); set the"
+            " environment variable AMPTUTORIAL_DATA to the file or its folder; or save"
+            f" it as {target}. load_docstrings() needs no download."
+        ) from error
 
 
 def _verified(path):
@@ -160,10 +132,8 @@ def _stream(path):
     # checks the sum at its end
     with gzip.open(path) as unzipped, io.BufferedReader(unzipped, 1 << 20) as stream:
         with tarfile.open(fileobj=stream, mode="r:") as archive:
-            members = tqdm(
-                archive, desc="Reading the archive", unit=" files", leave=False
-            )
-            for member in members:
+            shown = {"desc": "Reading the archive", "unit": " files", "leave": False}
+            for member in tqdm(archive, **shown):
                 name = member.name.removeprefix("./")
                 if member.isfile() and _REVIEW.fullmatch(name):
                     yield name, _text(archive.extractfile(member).read(), name, path)

@@ -40,11 +40,6 @@ def docstrings(package):
     are left out (``sklearn.linear_model._ridge.Ridge`` is found as
     ``sklearn.linear_model.Ridge``), since packages often keep public objects in private
     modules.
-
-    Raises
-    ------
-    ModuleNotFoundError
-        If the package is not installed.
     """
     for file, steps in _sources(package):
         named = [step for step in steps if step != "__init__"]
@@ -52,19 +47,13 @@ def docstrings(package):
 
 
 def fingerprint(package):
-    """Return names, sizes and times of change of the files that `docstrings` reads.
-
-    They change whenever the package does.
-    """
+    """Return names, sizes and times of change of the files that `docstrings` reads."""
     facts = ((steps, file.stat()) for file, steps in _sources(package))
     return [["/".join(steps), stat.st_size, stat.st_mtime_ns] for steps, stat in facts]
 
 
 def prose(docstring):
-    """Return the sentences of a docstring.
-
-    Code, formulas, headings, references and types are left out.
-    """
+    """Return a docstring without code, formulas, headings, references and types."""
     text = _MARKUP.sub(" ", _LINES.sub(" ", _SECTIONS.sub(" ", docstring)))
     return " ".join(word for word in text.split() if not _CODE.search(word))
 

@@ -154,8 +154,7 @@ def docstring_texts(packages=PACKAGES):
     Returns
     -------
     list of str
-        The sentences of one docstring each. `load_docstrings` counts their words, with
-        `term_lemma`.
+        The sentences of one docstring each.
 
     Raises
     ------
@@ -165,8 +164,7 @@ def docstring_texts(packages=PACKAGES):
     Examples
     --------
     >>> texts = docstring_texts(["pooch"])
-    >>> corpus = corpus_from_texts(texts, lemmatize=term_lemma)
-    >>> "download" in corpus.vocabulary
+    >>> "download" in corpus_from_texts(texts, lemmatize=term_lemma).vocabulary
     True
     """
     return _docstrings(check_strings(packages, "packages"))[1]
@@ -185,8 +183,7 @@ def load_docstrings(packages=PACKAGES, *, min_df=10, max_df=0.4):
     Parameters
     ----------
     packages : iterable of str
-        Installed top-level packages; by default NumPy, SciPy, scikit-learn and
-        Matplotlib.
+        As for `docstring_texts`.
     min_df, max_df : int or float
         As in `corpus_from_texts`.
 
@@ -372,14 +369,10 @@ def _stored(choices, options, count):
 def from_arrays(arrays):
     """Return the corpus that `to_arrays` took apart."""
     parts = [arrays[name] for name in ("data", "indices", "indptr")]
-    return Corpus(
-        sp.csr_array(tuple(parts), shape=tuple(arrays["shape"])),
-        arrays["vocabulary"],
-        arrays.get("labels"),
-        arrays["names"],
-        n_twins=int(arrays["n_twins"]),
-        n_empty=int(arrays["n_empty"]),
-    )
+    Z = sp.csr_array(tuple(parts), shape=tuple(arrays["shape"]))
+    known = arrays["vocabulary"], arrays.get("labels"), arrays["names"]
+    n_twins, n_empty = int(arrays["n_twins"]), int(arrays["n_empty"])
+    return Corpus(Z, *known, n_twins, n_empty)
 
 
 def to_arrays(corpus):

@@ -27,7 +27,7 @@ def check_strings(values, name):
 
 
 def check_options(min_df, max_df, stop_words, lemmatize):
-    """Return how to count words, as `amptutorial.corpus.words.count_words` takes it."""
+    """Return how to count words, as `loaders` and `windows` take it."""
     return {
         "min_df": _check_df(min_df, "min_df"),
         "max_df": _check_df(max_df, "max_df"),

@@ -16,24 +16,12 @@ from .words import PIPELINE
 def stored(choices, compute):
     """Return the arrays stored under `choices`; compute and store them if need be.
 
-    Parameters
-    ----------
-    choices : list
-        All that `compute` depends on, except for the versions of the code.
-    compute : callable
-        Returns a dictionary of arrays.
-
-    Returns
-    -------
-    dict of str to array
-
-    Warns
-    -----
-    UserWarning
-        If the stored file is damaged and the arrays are computed again, or if they
-        cannot be stored.
+    `choices` are all that `compute` depends on, except for the versions of the code. A
+    warning says that the stored file is damaged, or that the arrays cannot be stored.
     """
-    file = cache_folder() / f"{_key(choices)}.counts"
+    versions = [PIPELINE, *map(version, ("numpy", "scikit-learn", "simplemma"))]
+    key = hashlib.sha256(json.dumps([choices, versions]).encode()).hexdigest()[:16]
+    file = cache_folder() / f"{key}.counts"
     if file.is_file():
         try:
             return load(file)
@@ -51,11 +39,6 @@ def stored(choices, compute):
             stacklevel=4,
         )
     return arrays
-
-
-def _key(choices):
-    versions = [PIPELINE, *map(version, ("numpy", "scikit-learn", "simplemma"))]
-    return hashlib.sha256(json.dumps([choices, versions]).encode()).hexdigest()[:16]
 
 
 def load(file):

@@ -18,11 +18,6 @@ def distinct(texts, limit=None):
     A text is a near-twin if at least half of its runs of eight words occur in the texts
     kept before it. A text of fewer words is one run.
 
-    Parameters
-    ----------
-    texts : list of str
-    limit : int, optional
-
     Returns
     -------
     numbered : NumberedTexts
@@ -86,15 +81,10 @@ def _runs(texts):
     # a shorter text is one run
     short = np.flatnonzero((texts.lengths > 0) & (texts.lengths < _RUN))
     ends = np.cumsum(texts.lengths)[short]
-    whole = [
-        coded[end - length : end] @ factors[:length]
-        for end, length in zip(ends, texts.lengths[short], strict=True)
-    ]
-    whole = np.array(whole, dtype=np.uint64)
-    return (
-        np.concatenate([runs[inside], whole]),
-        np.concatenate([owners[: 1 - _RUN][inside], short]),
-    )
+    places = zip(ends, texts.lengths[short], strict=True)
+    whole = [coded[end - k : end] @ factors[:k] for end, k in places]
+    hashes = np.concatenate([runs[inside], np.array(whole, dtype=np.uint64)])
+    return hashes, np.concatenate([owners[: 1 - _RUN][inside], short])
 
 
 def _repeated(hashes):

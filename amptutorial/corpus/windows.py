@@ -84,12 +84,10 @@ def cooccurrence(
     window = check_integer(window, "window", minimum=1)
     check_choice(context, "context", ("before", "both"))
     check_choice(weights, "weights", ("flat", "harmonic"))
-    options = check_options(min_df, max_df, stop_words, lemmatize)
+    low, high, *choices = check_options(min_df, max_df, stop_words, lemmatize).values()
     known, _, n_twins = distinct(texts)
-    known = lemmas(known, options["stop_words"], options["lemmatize"])
-    known = known.select(
-        within_bounds(count(known), options["min_df"], options["max_df"])
-    )
+    known = lemmas(known, *choices)
+    known = known.select(within_bounds(count(known), low, high))
 
     Z = _counts_before(known, window, weights == "harmonic")
     if not Z.nnz:
@@ -98,26 +96,14 @@ def cooccurrence(
             " vocabulary. Give longer texts, lower min_df, or raise max_df"
         )
     Z, rows, columns = drop_empty(Z + Z.T if context == "both" else Z)
-    n_empty = int(np.sum(known.lengths < 2))
-    vocabulary = np.array(known.vocabulary)
-    names, vocabulary = vocabulary[rows], vocabulary[columns]
-    return Corpus(Z, vocabulary, None, names, n_twins, n_empty, rows="words")
+    n_empty, words = int(np.sum(known.lengths < 2)), np.array(known.vocabulary)
+    return Corpus(Z, words[columns], None, words[rows], n_twins, n_empty, rows="words")
 
 
 def _counts_before(texts, window, harmonic=False):
-    """Return how often k stands among the `window` numbers before j, for all j and k.
+    """Return how often k stands among the `window` numbers before j, sparse (n, n).
 
     If `harmonic`, a number at distance k counts 1/k.
-
-    Parameters
-    ----------
-    texts : NumberedTexts
-        With n words.
-    window : int
-
-    Returns
-    -------
-    csr_array of int, or of float if `harmonic` (n, n)
 
     Examples
     --------

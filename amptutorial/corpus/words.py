@@ -68,19 +68,12 @@ def term_lemma(word):
 class NumberedTexts:
     """The words of texts as numbers, in order and one text after another.
 
-    Attributes
-    ----------
-    numbers : array of int, shape (number of words in all texts,)
-        Positions in `vocabulary`.
-    lengths : array of int, shape (m,)
-        How many of the numbers each text has.
-    vocabulary : list of str
-        The distinct words. Some may occur in no text.
+    Some words of the vocabulary may occur in no text.
     """
 
-    numbers: np.ndarray
-    lengths: np.ndarray
-    vocabulary: list
+    numbers: np.ndarray  # of int: positions in the vocabulary
+    lengths: np.ndarray  # (m,): how many of the numbers each text has
+    vocabulary: list  # the distinct words
 
     def owners(self):
         """Return the text that each of the numbers belongs to."""
@@ -154,16 +147,9 @@ def lemmas(texts, stop_words, lemmatize):
 
 
 def count(texts):
-    """Return how often each text has each word of the vocabulary.
+    """Return how often each of m texts has each of n words, csr_array of int (m, n).
 
-    Parameters
-    ----------
-    texts : NumberedTexts
-
-    Returns
-    -------
-    csr_array of int (m, n)
-        Rows and columns may be empty.
+    Rows and columns may be empty.
 
     Examples
     --------
@@ -183,24 +169,10 @@ def count(texts):
 
 
 def within_bounds(counts, min_df, max_df):
-    """Return whether the number of texts with each word lies within the bounds.
+    """Return whether each word is in as many texts as allowed, array of bool (n,).
 
-    Parameters
-    ----------
-    counts : csr_array (m, n)
-    min_df, max_df : int or float
-        Bounds on the number of texts (int), or on the proportion of texts (float), in
-        which a word occurs.
-
-    Returns
-    -------
-    array of bool, shape (n,)
-        False for a word of no text.
-
-    Raises
-    ------
-    ValueError
-        If no word is left.
+    Bounds are numbers of texts (int) or proportions (float). False for a word of no
+    text; if no word is left, a ValueError is raised.
     """
     m, n = counts.shape
     df = np.bincount(counts.indices, minlength=n)

@@ -25,13 +25,7 @@ from ..corpus import (
     load_movie_reviews,
 )
 from ..estimator import AMPEmbedding
-from ..heldout import (
-    held_out_pairs,
-    heldout_gain,
-    hold_out,
-    split_counts,
-    split_pairs,
-)
+from ..heldout import held_out_pairs, heldout_gain, hold_out, split_counts, split_pairs
 from ..model import PoissonEmbedding
 from ..neighbours import nearest_words
 from ..score import FisherScore
@@ -48,14 +42,8 @@ ALL_REVIEWS = 49_000  # the labelled ones; near-twins are left out
 def probe_accuracy(features, labels, *, rng):
     """Return the share of documents whose label a logistic regression finds.
 
-    It sees the features of four fifths of the documents, and judges the others.
-
-    Parameters
-    ----------
-    features : array or sparse array (m, k)
-    labels : array (m,)
-    rng : numpy.random.Generator
-        For the folds.
+    It sees the `features` of four fifths of the documents, an array or sparse array
+    (m, k), and judges the others; `rng` is for the folds.
 
     Examples
     --------
@@ -124,19 +112,8 @@ def in_bursts(Z, shape, *, rng):
     """Return negative binomial counts that share only their margins with `Z`.
 
     The rate of each pair is multiplied by a gamma variable of its own, of mean 1 and
-    the given shape: the counts of a pair come together, and there is no embedding.
-
-    Parameters
-    ----------
-    Z : sparse array (m, n)
-        Counts without empty rows or columns; their margins are the expectations.
-    shape : float
-        Small for large bursts.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    csr_array (m, n)
+    the given shape, small for large bursts: the counts of a pair come together, and
+    there is no embedding. No row and no column of `Z`, sparse (m, n), may be empty.
 
     Examples
     --------
@@ -261,23 +238,11 @@ CORPORA: dict[str, Callable[[int], Corpus]] = {
 
 @dataclass(frozen=True)
 class Case:
-    """One corpus, one split, and the methods and dimensions compared there.
+    """One corpus, one split, and the methods and dimensions compared there."""
 
-    Attributes
-    ----------
-    corpus : str
-        A key of `CORPORA`.
-    index : int
-        The number of the split; of the reviews, also of the choice of documents.
-    hidden : str
-        A key of `SPLITS`.
-    dimensions : tuple of int
-    methods : tuple of str
-    """
-
-    corpus: str
-    index: int
-    hidden: str = "pairs"
+    corpus: str  # a key of `CORPORA`
+    index: int  # of the split; of the reviews, also of the choice of documents
+    hidden: str = "pairs"  # a key of `SPLITS`
     dimensions: tuple = (10, 30, 50)
     methods: tuple = tuple(METHODS)
 
@@ -328,24 +293,12 @@ CASES = tuple(_cases())
 
 
 def text_instance(index):
-    """Compare the methods in one of the `CASES`.
-
-    Returns
-    -------
-    list of dict
-        The records of `Case.run`.
-    """
+    """Return the records of `Case.run` for one of the `CASES`, a list of dict."""
     return CASES[index].run()
 
 
 def large_instance(index):
-    """Compare the `USUAL` methods on `ALL_REVIEWS`.
-
-    Returns
-    -------
-    list of dict
-        The records of `Case.run`.
-    """
+    """Return the records of the `USUAL` methods on `ALL_REVIEWS`, a list of dict."""
     return Case("all reviews", index, dimensions=(10,), methods=USUAL).run()
 
 
@@ -375,7 +328,7 @@ def spectrum_instance(index):
     return results | {"m": m, "n": n, "nonzeros": Z.nnz, "counts": int(Z.sum())}
 
 
-def reviews_instance(index, d=10, n_nearest=5):
+def reviews_instance(index):
     """Return what chapter 1 shows of 7,000 movie reviews: a gain, and nearest words.
 
     `AMPEmbedding` is fitted to four fifths of their counts. `index` is the seed of the
@@ -390,7 +343,7 @@ def reviews_instance(index, d=10, n_nearest=5):
     corpus = load_movie_reviews(random_state=index)
     rng = np.random.default_rng(index)
     kept, held_out, _, columns = hold_out(corpus.counts, HELD_OUT, rng)
-    model = AMPEmbedding(d, random_state=index).fit(kept)
+    model = AMPEmbedding(random_state=index).fit(kept)
     U, V = model.embedding_, model.components_.T
     biases, vocabulary = (
         (model.row_bias_, model.column_bias_),
@@ -398,8 +351,8 @@ def reviews_instance(index, d=10, n_nearest=5):
     )
     (m, n), nonzeros = corpus.counts.shape, corpus.counts.nnz
     return {
-        **{"m": m, "n": n, "nonzeros": nonzeros, "d": d},
+        **{"m": m, "n": n, "nonzeros": nonzeros, "d": U.shape[1]},
         "gain": heldout_gain(kept, held_out, U, V, *biases),
         "words": WORDS,
-        "nearest": [nearest_words(V, vocabulary, word, n_nearest) for word in WORDS],
+        "nearest": [nearest_words(V, vocabulary, word) for word in WORDS],
     }

@@ -74,12 +74,8 @@ class Setting:
         return scaled_rows(self.d, **self._laws())
 
     def _laws(self):
-        return {
-            "rows_u": self.rows,
-            "rows_v": self.rows,
-            "bias_u": self.bias,
-            "bias_v": self.bias,
-        }
+        rows, bias = self.rows, self.bias
+        return {"rows_u": rows, "rows_v": rows, "bias_u": bias, "bias_v": bias}
 
 
 L2 = Setting()
@@ -101,11 +97,8 @@ def observe_score(embedding, channel, *, rng):
     """
     e = embedding
     if channel == "gaussian":
-        return (
-            e.A @ e.B.T / np.sqrt(e.m) + rng.standard_normal((e.m, e.n)),
-            e.r_u,
-            e.r_v,
-        )
+        W = rng.standard_normal((e.m, e.n))
+        return e.A @ e.B.T / np.sqrt(e.m) + W, e.r_u, e.r_v
     Z = e.sample(rng)
     r_u, r_v = estimate_bias(Z) if channel == "counted" else (e.r_u, e.r_v)
     return FisherScore(Z, r_u, r_v), r_u, r_v
@@ -120,10 +113,8 @@ def amp_curves(embedding, score, denoiser, B0, n_iter):
         The truth.
     score : tuple (Y, r_u, r_v)
         As from `observe_score`.
-    denoiser : Denoiser
-        Of both sides.
-    B0 : array (n, d)
-    n_iter : int
+    denoiser, B0, n_iter
+        As for `amptutorial.biased_low_rank_amp`.
 
     Returns
     -------
@@ -163,7 +154,7 @@ def se_curves(run):
     }
 
 
-def predict(embedding, laws, denoiser, B0, n_iter, *, rng, n_samples=20_000):
+def predict(embedding, laws, denoiser, B0, n_iter, *, rng):
     """Return `se_curves` from the overlap that the start `B0` of this instance has.
 
     Exact where a closed form exists. Started from the limit of that overlap, zero, the
@@ -174,7 +165,7 @@ def predict(embedding, laws, denoiser, B0, n_iter, *, rng, n_samples=20_000):
     if has_closed_form(*laws, denoiser):
         run = gaussian_state_evolution(*laws, denoiser, **start)
     else:
-        run = state_evolution(*laws, denoiser, **start, n_samples=n_samples, rng=rng)
+        run = state_evolution(*laws, denoiser, **start, n_samples=20_000, rng=rng)
     return se_curves(run)
 
 
@@ -213,18 +204,12 @@ def l2_instance(index, setting=L2):
     """
     rng = np.random.default_rng([index, setting.m])
     e = setting.draw(rng=rng)
-    result = compare(
-        e, setting.scaled_rows(), setting.denoiser, setting.n_iter, rng=rng
-    )
+    laws = setting.scaled_rows()
+    result = compare(e, laws, setting.denoiser, setting.n_iter, rng=rng)
     loss = QuadraticLoss(*observe_score(e, "counted", rng=rng), setting.denoiser)
-    fit = minimise(
-        loss,
-        A0=random_start(e.m, e.d, rng),
-        B0=random_start(e.n, e.d, rng),
-        method="gradient_descent",
-        n_iter=5000,
-        tol=1e-8,
-    )
+    start = {"A0": random_start(e.m, e.d, rng), "B0": random_start(e.n, e.d, rng)}
+    options = {"method": "gradient_descent", "n_iter": 5000, "tol": 1e-8}
+    fit = minimise(loss, **start, **options)
     return result | {
         "GD_mse": normalised_mse(e.A, e.B, fit.A, fit.B),
         "GD_loss": fit.losses[-1] / loss(e.A, e.B),
@@ -246,13 +231,8 @@ def l1_instance(index, setting=L1):
     ['SE_excess', 'SE_mse']
     """
     rng = np.random.default_rng([index, setting.m])
-    return compare(
-        setting.draw(rng=rng),
-        setting.scaled_rows(),
-        setting.denoiser,
-        setting.n_iter,
-        rng=rng,
-    )
+    e, laws = setting.draw(rng=rng), setting.scaled_rows()
+    return compare(e, laws, setting.denoiser, setting.n_iter, rng=rng)
 
 
 def fisher_instance(index, setting=L2, n_pairs=2000):
@@ -274,14 +254,8 @@ def fisher_instance(index, setting=L2, n_pairs=2000):
     rng = np.random.default_rng([index, setting.m])
     e = setting.draw(rng=rng)
     Y, r_u, r_v = observe_score(e, "counted", rng=rng)
-    run = biased_low_rank_amp(
-        Y,
-        r_u,
-        r_v,
-        setting.denoiser,
-        B0=random_start(e.n, e.d, rng),
-        n_iter=setting.n_iter,
-    )
+    options = {"B0": random_start(e.n, e.d, rng), "n_iter": setting.n_iter}
+    run = biased_low_rank_amp(Y, r_u, r_v, setting.denoiser, **options)
     i, j = rng.integers(e.m, size=n_pairs), rng.integers(e.n, size=n_pairs)
     truth = np.einsum("kd,kd->k", e.U[i], e.V[j])
     mean_square = np.vdot(e.U.T @ e.U, e.V.T @ e.V) / (e.m * e.n)
@@ -290,12 +264,9 @@ def fisher_instance(index, setting=L2, n_pairs=2000):
         estimate = np.einsum("kd,kd->k", A[i], B[j]) / np.sqrt(r_u[i] * r_v[j])
         return (estimate - truth) ** 2 / mean_square
 
-    return {
-        "r_u": e.r_u[i],
-        "r_v": e.r_v[j],
-        "AMP_error": error(run.A, run.B),
-        "SVD_error": error(*svd(Y, e.d, rng=rng)),
-    }
+    errors = {"AMP_error": error(run.A, run.B)}
+    errors["SVD_error"] = error(*svd(Y, e.d, rng=rng))
+    return {"r_u": e.r_u[i], "r_v": e.r_v[j]} | errors
 
 
 def singular_instance(index, setting=SINGULAR):
@@ -318,13 +289,8 @@ def singular_instance(index, setting=SINGULAR):
     e = replace(setting, bias=half).draw(rng=rng)
     Y, _, _ = observe_score(e, "counted", rng=rng)
     s = singular_values(Y, e.d + 1, rng=rng)
-    return {
-        "delta": np.exp(-LOG_RATES[index]),
-        "s_1": s[0],
-        "s_d": s[-2],
-        "s_d+1": s[-1],
-        "theta": signal_singular_values(e.A, e.B),
-    }
+    delta, theta = np.exp(-LOG_RATES[index]), signal_singular_values(e.A, e.B)
+    return {"delta": delta, "s_1": s[0], "s_d": s[-2], "s_d+1": s[-1], "theta": theta}
 
 
 @cache
@@ -385,13 +351,10 @@ def real_instance(index, m=2000, n=3000, n_iter=15):
     i, j = rng.choice(len(U), m, replace=False), rng.choice(len(V), n, replace=False)
     e = new_channel(U[i], V[j], r_u[i], r_v[j])
     laws = EmpiricalRows(e.r_u, e.A), EmpiricalRows(e.r_v, e.B)
-    strength, mean_count_text = (
-        signal_singular_values(e.A, e.B) / (m * n) ** 0.25,
-        r_u[i].mean() * r_v[j].mean(),
-    )
+    strength = signal_singular_values(e.A, e.B) / (m * n) ** 0.25
+    mean_count = r_u[i].mean() * r_v[j].mean()
     return compare(e, laws, Ridge(1e-3), n_iter, rng=rng) | {
         "strength": strength,
-        "strength_text": strength
-        * np.sqrt(mean_count_text / (e.r_u.mean() * e.r_v.mean())),
-        "mean_count_text": mean_count_text,
+        "strength_text": strength * np.sqrt(mean_count / (e.r_u.mean() * e.r_v.mean())),
+        "mean_count_text": mean_count,
     }

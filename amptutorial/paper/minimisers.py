@@ -73,14 +73,8 @@ def lbfgs_path(table, X, Y, strength):
 
     It minimises the Poisson loss of the rates r_u_i exp(b_j + x_i . y_j), with the r_u
     for which their rows add up to those of the table; b is fitted with X and Y. After
-    each number of steps it begins anew.
-
-    Parameters
-    ----------
-    table : csr_array (m, n)
-    X, Y : arrays (m, d), (n, d)
-    strength : float
-        Of the ridge, half of it times the squared norms of X and Y.
+    each number of steps it begins anew. The ridge is half of `strength` times the
+    squared norms of X (m, d) and Y (n, d).
     """
     rows, columns = margins(table)
     transposed, d = table.T.tocsr(), X.shape[1]
@@ -111,18 +105,10 @@ def lbfgs_path(table, X, Y, strength):
 def _summed(rows, X, Y, b):
     """Return what the loss needs of the rates r_u_i exp(b_j + x_i . y_j).
 
-    Their rows add up to `rows`. In single precision, a block of rows at a time.
-
-    Returns
-    -------
-    log_rows : array (m,)
-        log sum_j exp(b_j + x_i . y_j).
-    mean_Y : array (m, d)
-        The mean of y_j with the rates of row i as weights.
-    fitted : array (n,)
-        The sums of the columns.
-    sum_X : array (n, d)
-        The sum of the x_i with the rates of column j as weights.
+    Their rows add up to `rows`. In single precision, a block of rows at a time: the
+    log sum_j exp(b_j + x_i . y_j) (m,); the means (m, d) of y_j with the rates of row i
+    as weights; the sums of the columns (n,); the sums (n, d) of the x_i with the rates
+    of column j as weights.
     """
     X1, Y1 = (np.column_stack([np.ones(len(E)), E]).astype(np.float32) for E in (X, Y))
     b = b.astype(np.float32)
@@ -167,26 +153,11 @@ def skip_gram(kept, d, rng):
 
 
 def sampled_factors(table, d, epochs, negative, rng):
-    """Return the two factors that gensim's negative sampling finds.
+    """Return the factors X (m, d), Y (n, d) that gensim's negative sampling finds.
 
-    Parameters
-    ----------
-    table : csr_array (m, n)
-        Counts without empty rows or columns.
-    d, epochs : int
-    negative : int
-        How many columns are drawn for each count.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    X, Y : arrays (m, d), (n, d)
-        x_i . y_j is a logarithm of Z_ij over what is expected, up to terms of i or j.
-
-    Raises
-    ------
-    ModuleNotFoundError
-        Without gensim: ``pip install amptutorial[rivals]``.
+    x_i . y_j is a logarithm of Z_ij over what is expected, up to terms of i or j;
+    `negative` columns are drawn for each count. ``pip install amptutorial[rivals]``
+    brings gensim.
     """
     from gensim.models.doc2vec import Doc2Vec, TaggedDocument
 

@@ -94,20 +94,15 @@ def race_instance(index, m=400, n=600, d=3, repeats=30):
     True
     """
     problem = draw_race(m, n, d, rng=np.random.default_rng(index))
-    loss = QuadraticLoss(
-        *(problem[key] for key in ("Y", "r_u", "r_v")), Ridge(STRENGTH)
-    )
-    programs = minimisers(problem)
+    score = (problem[key] for key in ("Y", "r_u", "r_v"))
+    loss, programs = QuadraticLoss(*score, Ridge(STRENGTH)), minimisers(problem)
     curves = [losses(program(n_iter=ENOUGH), loss) for program in programs.values()]
     target = min(curve[-1] for curve in curves) * (1 + ACCURACY)
     needed = [int(np.argmax(np.array(curve) <= target)) + 1 for curve in curves]
+    pairs = zip(programs.values(), needed, strict=True)
     return {
         **{"m": m, "n": n, "d": d, "accuracy": ACCURACY},
-        "programs": list(programs),
-        "iterations": needed,
+        **{"programs": list(programs), "iterations": needed},
         "loss": [curve[-1] for curve in curves],
-        "milliseconds": [
-            fastest(program, n_iter, repeats)
-            for program, n_iter in zip(programs.values(), needed, strict=True)
-        ],
+        "milliseconds": [fastest(*pair, repeats) for pair in pairs],
     }

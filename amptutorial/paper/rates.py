@@ -163,12 +163,6 @@ def climb(gain, settings):
     One setting is changed at a time, from the middle of its values on, to the next one
     as long as that gains more. Where the middle overflows, begin with the first values.
 
-    Parameters
-    ----------
-    gain : callable
-        Of the settings, by their names.
-    settings : dict of str to sequence
-
     Examples
     --------
     >>> climb(lambda x: -abs(x - 3), {"x": range(10)})
@@ -204,14 +198,7 @@ def climb(gain, settings):
 def fit_exponential(counts, U, V, n_sweeps):
     """Return `Exponential` rates whose biases are refitted to the margins of `counts`.
 
-    Single precision makes this twice as fast.
-
-    Parameters
-    ----------
-    counts : sparse array (m, n)
-    U, V : arrays (m, d), (n, d)
-    n_sweeps : int
-        The largest number of sweeps.
+    There are at most `n_sweeps` sweeps. Single precision makes this twice as fast.
     """
     U, V = U.astype(np.float32), V.astype(np.float32)
     return Exponential(U, V, *refit_biases(counts, U, V, n_sweeps=n_sweeps, tol=1e-4))
@@ -221,11 +208,6 @@ def root_mean_square(counts, U, V):
     """Return the root mean square of M_ij = u_i . v_j / sqrt(m).
 
     The mean is weighted by the rates of independence of `counts`.
-
-    Parameters
-    ----------
-    counts : array or sparse array (m, n)
-    U, V : arrays (m, d), (n, d)
 
     Examples
     --------
@@ -241,16 +223,9 @@ def root_mean_square(counts, U, V):
 def mixture_of_topics(counts, W, H, share):
     """Return the `Mixture` of W H and a `share` of independence.
 
-    Rows of W and columns of H are scaled until W H has the margins of the counts.
-
-    Parameters
-    ----------
-    counts : array or sparse array (m, n)
-        Without empty rows or columns.
-    W, H : arrays (m, d), (d, n)
-        Zero or more; topics that are empty on either side are left out.
-    share : float
-        Between 0 and 1.
+    Rows of W (m, d) and columns of H (d, n), which are not negative, are scaled until
+    W H has the margins of the counts (m, n), none of them zero. Topics that are empty
+    on either side are left out.
 
     Examples
     --------

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,15 @@ from joblib import Parallel, delayed, parallel_config
 from tqdm import tqdm
 
 from .._files import write_atomically
-from . import experiments, race
+from .experiments import (
+    LOG_RATES,
+    fisher_instance,
+    l1_instance,
+    l2_instance,
+    real_instance,
+    singular_instance,
+)
+from .race import race_instance
 
 RESULTS = Path(__file__).parent / "results"  # installed with the package
 
@@ -34,11 +43,9 @@ class Reproduction:
     ----------
     run : callable
         ``run(index)`` returns one instance as a dictionary, or several in a list, all
-        with the same keys.
-    n_instances : int
-        The indices are those below it.
+        with the same keys; the index is below `n_instances`.
     figures : tuple of str
-        The figures of the paper that it is for.
+        Of the paper.
     seeds : str
         What an instance draws from, in words; k is its index.
     digits : int
@@ -64,24 +71,18 @@ def _compare(function, index):
 
 
 REPRODUCTIONS = {
-    "l2": Reproduction(
-        experiments.l2_instance, 20, ("fig:20runs-loss", "fig:mse", "fig:example")
-    ),
+    "l2": Reproduction(l2_instance, 20, ("fig:20runs-loss", "fig:mse", "fig:example")),
     "l1": Reproduction(
-        experiments.l1_instance,
+        l1_instance,
         20,
         ("fig:sparse20runs-loss", "fig:sparse20runs-mse", "fig:example2"),
     ),
-    "fisher": Reproduction(
-        experiments.fisher_instance, 3, ("fig:delta-mMSE", "fig:MSE-Fisher")
-    ),
+    "fisher": Reproduction(fisher_instance, 3, ("fig:delta-mMSE", "fig:MSE-Fisher")),
     "singular": Reproduction(
-        experiments.singular_instance,
-        len(experiments.LOG_RATES),
-        ("fig:singular", "fig:MSE-Fisher"),
+        singular_instance, len(LOG_RATES), ("fig:singular", "fig:MSE-Fisher")
     ),
     "real": Reproduction(
-        experiments.real_instance, 5, ("fig:real-loss", "fig:real-mse", "fig:real")
+        real_instance, 5, ("fig:real-loss", "fig:real-mse", "fig:real")
     ),
     # what the paper does not show
     "text": Reproduction(
@@ -90,11 +91,7 @@ REPRODUCTIONS = {
         seeds="case k of amptutorial.paper.comparison.CASES draws everything from "
         "numpy.random.default_rng([its index, m])",
     ),
-    "large": Reproduction(
-        partial(_compare, "large_instance"),
-        1,
-        seeds="instance k draws everything from numpy.random.default_rng([k, m])",
-    ),
+    "large": Reproduction(partial(_compare, "large_instance"), 1),
     "spectrum": Reproduction(partial(_compare, "spectrum_instance"), 3),
     "reviews": Reproduction(
         partial(_compare, "reviews_instance"),
@@ -103,7 +100,7 @@ REPRODUCTIONS = {
     ),
     # losses that differ in the eleventh digit are what the race is about
     "race": Reproduction(
-        race.race_instance,
+        race_instance,
         1,
         seeds="instance k draws everything from numpy.random.default_rng(k)",
         digits=17,
@@ -146,15 +143,8 @@ def reproduce(name, *, folder=None, n_jobs=2):
             delayed(plan.run)(k) for k in range(plan.n_instances)
         )
         watched = tqdm(jobs, total=plan.n_instances, desc=name, unit=" instances")
-        instances = [instance for result in watched for instance in _as_list(result)]
-    record = result_record(name, instances, time.perf_counter() - start, n_jobs)
-    write_atomically(path, json.dumps(record, separators=(",", ":")) + "\n")
-    return path
-
-
-def result_record(name, instances, seconds, n_jobs):
-    """Return what is stored of the `instances` of an experiment, as JSON holds it."""
-    plan = _plan(name)
+        results = [one if isinstance(one, list) else [one] for one in watched]
+    seconds = time.perf_counter() - start
     indices = " ... ".join(map(str, sorted({0, plan.n_instances - 1})))
     record = {
         "experiment": name,
@@ -167,10 +157,12 @@ def result_record(name, instances, seconds, n_jobs):
         "processes": n_jobs,
         "instances": [
             {key: _rounded(value, plan.digits) for key, value in instance.items()}
-            for instance in instances
+            for instance in chain.from_iterable(results)
         ],
     }
-    return record | {"checksum": checksum(record)}
+    record["checksum"] = checksum(record)
+    write_atomically(path, json.dumps(record, separators=(",", ":")) + "\n")
+    return path
 
 
 def load_results(name, folder=None):
@@ -245,11 +237,6 @@ def _path(name, folder):
     return Path(folder or RESULTS) / f"{name}.json"
 
 
-def _as_list(result):
-    """Return the instances of a run, be they one or several."""
-    return result if isinstance(result, list) else [result]
-
-
 def _rounded(value, digits):
     """Return numbers as JSON holds them, to `digits` digits; strings stay."""
     if isinstance(value, str):
@@ -266,22 +253,13 @@ def main(arguments=None):
         prog="python -m amptutorial", description="Compute the stored results anew."
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    command = commands.add_parser(
-        "reproduce",
-        help="the stored results of the book, at full size",
-    )
-    command.add_argument(
-        "experiment",
-        choices=[*REPRODUCTIONS, "all"],
-        help="all: every figure of the paper",
-    )
-    command.add_argument("--jobs", type=int, default=2, help="processes (default: 2)")
-    command.add_argument(
-        "--to",
-        type=Path,
-        metavar="FOLDER",
-        help="default: where load_results looks",
-    )
+    text = "the stored results of the book, at full size"
+    add = commands.add_parser("reproduce", help=text).add_argument
+    choices, text = [*REPRODUCTIONS, "all"], "all: every figure of the paper"
+    add("experiment", choices=choices, help=text)
+    add("--jobs", type=int, default=2, help="processes (default: 2)")
+    text = "default: where load_results looks"
+    add("--to", type=Path, metavar="FOLDER", help=text)
     options = parser.parse_args(arguments)
     drawn = [name for name, plan in REPRODUCTIONS.items() if plan.figures]
     names = drawn if options.experiment == "all" else [options.experiment]

@@ -101,15 +101,8 @@ def variational_factors(Z, d, shape, rng):
     """Return the means of theta (m, d) and beta (n, d) by `SWEEPS` sweeps.
 
     Z_ij is Poisson of mean row_i col_j / Z_tot theta_i . beta_j; all factors are gamma
-    of the given shape and of mean 1 / sqrt(d), so that the ratios have mean 1.
-
-    Parameters
-    ----------
-    Z : csr_array (m, n)
-        Counts without empty rows or columns.
-    d : int
-    shape : float
-    rng : numpy.random.Generator
+    of the given shape and of mean 1 / sqrt(d), so that the ratios have mean 1. No row
+    and no column of `Z` may be empty.
     """
     rows, columns = margins(Z)
     rows = rows / rows.sum()  # with the columns: the rates of independence
