@@ -1,12 +1,15 @@
 """Many questions of one thing, asked in one visit: a page is opened once, and all that is wrong with it is said."""
 
+import pytest
+
 
 def ask(questions, *subject):
-    """Ask every question about the subject, and fail with what each says that fails."""
+    """Ask every question about the subject; one that fails does not hide what the next ones find."""
     failed = []
     for question in questions:
         try:
             question(*subject)
-        except AssertionError as error:
+        except Exception as error:
             failed.append(f"{question.__name__.replace('_', ' ')}: {error}")
-    assert not failed, "\n\n".join(failed)
+    if failed:
+        pytest.fail("\n\n".join(failed), pytrace=False)

@@ -1,4 +1,4 @@
-"""The movie reviews: which are chosen, where the archive is found, and what is refused."""
+"""The movie reviews: which are chosen, where the archive is found, what is refused; counts kept between runs."""
 
 import hashlib
 import os
@@ -25,7 +25,7 @@ from samples import (
 )
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-from amptutorial.corpus import archive, load_movie_reviews
+from amptutorial.corpus import archive, load_movie_reviews, loaders
 from amptutorial.corpus.words import lemma
 
 REAL = os.environ.get("AMPTUTORIAL_DATA")  # before any test hides it
@@ -35,9 +35,6 @@ pytestmark = pytest.mark.usefixtures("offline")
 @pytest.fixture
 def small(tmp_path):
     return small_archive(tmp_path / "small.tar.gz")
-
-
-# The choice of reviews
 
 
 def test_reviews_are_counted_with_their_labels(small):
@@ -65,17 +62,10 @@ def test_every_review_is_equally_likely(small):
     assert counts.size == 12 and ((counts - 20) ** 2 / 20).sum() < 38.6
 
 
-def test_other_members_are_passed_over(tmp_path):
-    extra = [
-        member("aclImdb", type=tarfile.DIRTYPE),
-        member("aclImdb/README", "aclImdb/train/pos/0_9.txt"),
-        member("aclImdb/train/unsup/0_0.txt", "shared unsup"),
-        member("./aclImdb/train/pos/7_9.txt", "shared dotted"),
-        member("aclImdb/train/pos/._8_9.txt", "\x00"),
-    ]
-    path = make_archive(tmp_path / "a.tar.gz", extra + [member(n, t) for n, t in review_texts().items()])
-    result = load_movie_reviews(path, **{**SMALL, "n_documents": 13})
-    assert sorted(result.names.tolist()) == sorted([*review_texts(), "aclImdb/train/pos/7_9.txt"])
+def test_names_may_begin_with_the_folder(tmp_path):
+    path = make_archive(tmp_path / "a.tar.gz", [member("./aclImdb/train/pos/7_9.txt", "shared dotted")])
+    result = load_movie_reviews(path, **{**SMALL, "n_documents": 1})
+    assert result.names.tolist() == ["aclImdb/train/pos/7_9.txt"]
 
 
 def test_more_reviews_than_there_are(small, tmp_path):
@@ -104,44 +94,30 @@ def test_bad_choices_are_refused(small, option, error, message):
         load_movie_reviews(small, **{**SMALL, **option})
 
 
-# Archives that must not be trusted
-
 LINK = {"type": tarfile.SYMTYPE, "linkname": "/etc/passwd"}
 HARD = {"type": tarfile.LNKTYPE, "linkname": "aclImdb/train/pos/0_9.txt"}
 
 
+ELSEWHERE = """../evil.txt aclImdb/train/pos/../../../../evil.txt aclImdb/train/pos/../pos/1_9.txt C:\\evil.txt
+    aclImdb/README aclImdb/train/unsup/0_0.txt aclImdb/train/pos/._8_9.txt
+    ../aclImdb/train/pos/1_9.txt /aclImdb/train/pos/1_9.txt aclImdb\\..\\..\\evil.txt""".split()
+KINDS = [LINK, HARD, *({"type": kind} for kind in (tarfile.FIFOTYPE, tarfile.CHRTYPE, tarfile.DIRTYPE))]
+
+
 @pytest.mark.parametrize(
     ("name", "fields"),
-    [
-        ("../evil.txt", {}),
-        ("aclImdb/train/pos/../../../../evil.txt", {}),
-        ("aclImdb/train/pos/../pos/1_9.txt", {}),
-        ("../aclImdb/train/pos/1_9.txt", {}),
-        ("/aclImdb/train/pos/1_9.txt", {}),
-        ("aclImdb\\..\\..\\evil.txt", {}),
-        ("C:\\evil.txt", {}),
-        ("aclImdb/train/pos/1_9.txt\n", {}),
-        ("aclImdb/train/pos/11_9.txt", LINK),
-        ("aclImdb/train/pos/12_9.txt", HARD),
-        ("aclImdb/train/pos/13_9.txt", {"type": tarfile.FIFOTYPE}),
-        ("aclImdb/train/pos/14_9.txt", {"type": tarfile.CHRTYPE}),
-        ("aclImdb/train/pos/15_9.txt", {"type": tarfile.DIRTYPE}),
-    ],
+    [(name, {}) for name in [*ELSEWHERE, "aclImdb/train/pos/1_9.txt\n"]]
+    + [(f"aclImdb/train/pos/{number}_9.txt", fields) for number, fields in enumerate(KINDS, start=11)],
 )
-def test_members_that_point_elsewhere_are_passed_over(tmp_path, name, fields):
+def test_other_members_are_passed_over_and_nothing_is_unpacked(tmp_path, name, fields):
     good = [member(n, t) for n, t in review_texts().items()]
     path = make_archive(tmp_path / "evil.tar.gz", [*good, member(name, "" if fields else "evil", **fields)])
     result = load_movie_reviews(path, **{**SMALL, "n_documents": 12})
     assert sorted(result.names.tolist()) == sorted(review_texts())
     assert "evil" not in result.vocabulary
-    assert not list(tmp_path.parent.rglob("evil.txt"))
+    assert not [*tmp_path.parent.rglob("evil.txt"), *tmp_path.rglob("*_9.txt"), *tmp_path.rglob("aclImdb")]
     with pytest.raises(ValueError, match="holds 12 reviews"):
         load_movie_reviews(path, **{**SMALL, "n_documents": 13})
-
-
-def test_nothing_is_unpacked(small, tmp_path):
-    load_movie_reviews(small, **SMALL)
-    assert not list(tmp_path.rglob("*_9.txt")) and not list(tmp_path.rglob("aclImdb"))
 
 
 def damaged_message(path):
@@ -150,21 +126,16 @@ def damaged_message(path):
     return str(caught.value)
 
 
-@pytest.mark.parametrize("keep", [0.0, 0.03, 0.3, 0.7, 0.99])
-def test_truncated_archive_is_refused_with_its_checksum(small, keep):
-    data = small.read_bytes()[: int(keep * small.stat().st_size)]
+@pytest.mark.parametrize("keep", [0.0, 0.03, 0.3, 0.7, 0.99, 1.0])
+def test_damaged_archive_is_refused_with_its_checksum(small, keep):
+    data = bytearray(small.read_bytes()[: int(keep * small.stat().st_size)])
+    if keep == 1:
+        data[-6] ^= 1  # the sum that gzip writes at the end
     small.write_bytes(data)
     message = damaged_message(small)
     assert hashlib.sha256(data).hexdigest() in message
     assert all(f"{known} ({name})" in message for name, known in archive.SHA256.items())
     assert "left where it is" in message and small.read_bytes() == data
-
-
-def test_altered_archive_is_refused_with_its_checksum(small):
-    data = bytearray(small.read_bytes())
-    data[-6] ^= 1  # the sum that gzip writes at the end
-    small.write_bytes(data)
-    assert hashlib.sha256(data).hexdigest() in damaged_message(small)
 
 
 @pytest.mark.parametrize("position", range(0, 100, 7))
@@ -180,25 +151,16 @@ def test_altered_bytes_never_pass_unnoticed(small, position):
         assert str(small) in str(error)
 
 
-def test_file_that_is_not_an_archive(tmp_path):
-    path = tmp_path / "text.tar.gz"
+def test_what_holds_no_review_says_why(tmp_path):
+    path = tmp_path / "a.tar.gz"
     path.write_text("not an archive")
     assert "gzip" in damaged_message(path)
-
-
-def test_archive_of_another_layout(tmp_path):
-    path = make_archive(tmp_path / "a.tar.gz", [member("reviews/pos/0_9.txt", "text")])
-    with pytest.raises(ValueError, match=r"holds no review: .*aclImdb/\{train,test\}/\{pos,neg\}/<id>_<rating>.txt"):
-        load_movie_reviews(path, **SMALL)
-
-
-def test_review_that_is_not_text(tmp_path):
-    path = make_archive(tmp_path / "a.tar.gz", [member("aclImdb/test/neg/0_1.txt", b"caf\xe9")])
-    with pytest.raises(ValueError, match="'aclImdb/test/neg/0_1.txt' is not UTF-8 text"):
-        load_movie_reviews(path, **SMALL)
-
-
-# Where the archive is looked for
+    for name, text, told in (
+        ("reviews/pos/0_9.txt", "text", r"holds no review: .*aclImdb/\{train,test\}/\{pos,neg\}/<id>_<rating>.txt"),
+        ("aclImdb/test/neg/0_1.txt", b"caf\xe9", "'aclImdb/test/neg/0_1.txt' is not UTF-8 text"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            load_movie_reviews(make_archive(path, [member(name, text)]), **SMALL)
 
 
 def trust(monkeypatch, path):
@@ -291,28 +253,84 @@ def test_truncated_download_is_refused_and_not_kept(tmp_path, monkeypatch):
     assert loaded_word() == ["downloaded"]
 
 
-def test_no_network_names_the_ways_out(tmp_path):
-    with pytest.raises(ConnectionError) as caught:
+def test_no_network_names_the_ways_out_and_leaves_nothing(tmp_path, monkeypatch):
+    with pytest.raises(ConnectionError, match="could not be downloaded") as caught:
         load_movie_reviews()
-    for part in (
-        "could not be downloaded",
-        "load_movie_reviews('aclImdb_v1.tar.gz')",
-        "AMPTUTORIAL_DATA",
-        str(tmp_path / "cache" / OFFICIAL),
-        "load_docstrings() needs no download",
-    ):
-        assert part in str(caught.value)
-    assert not list((tmp_path / "cache").iterdir())
-
-
-def test_broken_download_leaves_nothing(tmp_path, monkeypatch):
+    ways = "load_movie_reviews('aclImdb_v1.tar.gz')", "AMPTUTORIAL_DATA", "load_docstrings() needs no download"
+    assert all(part in str(caught.value) for part in (*ways, str(tmp_path / "cache" / OFFICIAL)))
     fake_download(monkeypatch, b"half", error=OSError("connection lost"))
     with pytest.raises(ConnectionError, match="connection lost"):
         load_movie_reviews()
     assert not list((tmp_path / "cache").iterdir())
 
 
-# The real reviews
+def test_second_call_reads_the_stored_counts(small, tmp_path, monkeypatch):
+    first = load_movie_reviews(small, **SMALL)
+    monkeypatch.setattr(loaders, "read_reviews", lambda path: pytest.fail("the archive is read again"))
+    assert same(first, load_movie_reviews(small, **SMALL))
+    assert [p.suffix for p in cached_files(tmp_path)] == [".counts"]
+
+
+def test_every_choice_is_stored_apart(small, tmp_path):
+    choices = {
+        "n_documents": 6,
+        "random_state": 1,
+        "min_df": 2,
+        "max_df": 3,
+        "stop_words": ["shared"],
+        "lemmatize": True,
+    }
+    for stored, choice in enumerate([{}, *({name: choices[name]} for name in choices)], start=1):
+        load_movie_reviews(small, **SMALL | choice)
+        assert len(cached_files(tmp_path)) == stored, choice
+
+
+def test_another_archive_is_stored_apart(small, tmp_path):
+    load_movie_reviews(small, **SMALL)
+    one_review(small, "other")
+    assert loaded_word(small) == ["other"]
+
+
+def flip(data, position):
+    return data[:position] + bytes([data[position] ^ 64]) + data[position + 1 :]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda whole: b"",
+        lambda whole: b"no counts",
+        lambda whole: whole[: len(whole) // 2],
+        lambda whole: flip(whole, 0),
+        lambda whole: flip(whole, len(whole) // 2),
+        lambda whole: flip(whole, whole.rindex(b"labels.npy")),  # which a zip file does not protect
+    ],
+    ids=["empty", "other", "half", "checksum", "data", "name"],
+)
+def test_damaged_store_is_counted_again_after_a_warning(small, tmp_path, damage):
+    first = load_movie_reviews(small, **SMALL)
+    (file,) = cached_files(tmp_path)
+    file.write_bytes(damage(file.read_bytes()))
+    with pytest.warns(UserWarning, match="is damaged .*: the words are counted again"):
+        assert same(first, load_movie_reviews(small, **SMALL))
+    assert same(first, load_movie_reviews(small, **SMALL))
+    assert cached_files(tmp_path) == [file]
+
+
+def test_counts_are_returned_where_they_cannot_be_stored(small, tmp_path, monkeypatch):
+    (tmp_path / "cache").write_text("a file where the folder should be")
+    with pytest.warns(UserWarning, match="cannot be kept in"):
+        assert load_movie_reviews(small, **SMALL).counts.shape[0] == 5
+
+
+def test_interrupted_writing_leaves_nothing(small, tmp_path, monkeypatch):
+    def interrupted(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        load_movie_reviews(small, **SMALL)
+    assert not cached_files(tmp_path)
 
 
 @pytest.mark.slow
@@ -331,13 +349,3 @@ def test_real_reviews_are_counted_as_by_hand():
                 tokens = [lemma(w) for w in split(text) if w not in ENGLISH_STOP_WORDS]
                 assert Counter(w for w in tokens if w in vocabulary) == rows.pop(info.name)
     assert not rows
-
-
-@pytest.mark.reviews
-@pytest.mark.skipif(REAL is None, reason="the movie reviews are not here: set AMPTUTORIAL_DATA to them or their folder")
-def test_truncated_real_archive_is_refused(tmp_path):
-    whole = archive.find_archive(REAL)
-    path = tmp_path / OFFICIAL
-    with open(whole, "rb") as source:
-        path.write_bytes(source.read(3_000_000))
-    assert hashlib.sha256(path.read_bytes()).hexdigest() in damaged_message(path)

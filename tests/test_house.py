@@ -2,7 +2,6 @@
 
 import ast
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -26,13 +25,10 @@ CONSTRAINTS = {
     for name, version in (line.split("==") for line in (ROOT / "constraints.txt").read_text().split())
 }
 MAKEFILE = (ROOT / "Makefile").read_text()
-
-
 # What a distribution needs, and what each extra of the package adds; the course needs the package.
 EXTRAS = PROJECT["optional-dependencies"] | {"course": [each for each in COURSE["dependencies"] if "==" not in each]}
 PYTHONS = ("python", ".venv/bin/python")  # without a Makefile, and after make setup
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
-
 # Which extras the files of a folder may import from. One that imports from others tells its reader what to install.
 MAY_IMPORT = {
     "amptutorial": (),
@@ -45,10 +41,6 @@ MAY_IMPORT = {
 }
 
 
-def load(name):
-    return yaml.safe_load((ROOT / name).read_text())
-
-
 def requirements(*extras):
     """Return what the package and these extras need; an extra may bring another."""
     lines = [*PROJECT["dependencies"], *(line for extra in extras for line in EXTRAS[extra])]
@@ -56,10 +48,6 @@ def requirements(*extras):
     brought = {extra for each in found if each.name == PROJECT["name"] for extra in each.extras}
     others = [each for each in found if each.name != PROJECT["name"]]
     return others + (requirements(*brought) if brought else [])
-
-
-def steps(workflow):
-    return [step for job in yaml.safe_load(workflow.read_text())["jobs"].values() for step in job["steps"]]
 
 
 @pytest.mark.parametrize("requirement", requirements(*EXTRAS), ids=str)
@@ -106,8 +94,8 @@ def distributions():
 @pytest.mark.parametrize("place", MAY_IMPORT)
 def test_what_is_imported_is_declared(place):
     helpers = [*(ROOT / "tools").glob("*.py"), *ROOT.glob("tests/*.py"), *ROOT.glob("course/**/*.py")]
-    ours = {"amptutorial", "amptutorial_course", "benchmarks", "studies", *(path.stem for path in helpers)}
-    known = ours | sys.stdlib_module_names | {"__main__"}
+    known = {"amptutorial", "amptutorial_course", "benchmarks", "studies", "__main__", *sys.stdlib_module_names}
+    known |= {path.stem for path in helpers}
     undeclared = {
         f"{path.relative_to(ROOT)}: {name}"
         for path in [*(ROOT / place).rglob("*.py"), *(ROOT / place).rglob("*.ipynb")]
@@ -125,43 +113,36 @@ def declared(path, extras):
 
 
 def test_binder_installs_what_runs_the_book_in_the_tested_versions():
-    python, pip, packages = load("environment.yml")["dependencies"]
+    python, pip, packages = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
     assert pip == "pip"
     assert packages == {"pip": ["-c constraints.txt", "-e .[run]", "-e ./course"]}
     assert Version(python.removeprefix("python=")) in Requirement(f"python{PROJECT['requires-python']}").specifier
 
 
-@pytest.mark.parametrize("page", ["README.md", "book/intro.md"])
-def test_links_to_binder_start_at_the_release(page):
-    links = re.findall(r"https://mybinder\.org/v2/gh/amptutorial/amptutorial/([^?]+)", (ROOT / page).read_text())
-    assert set(links) == {f"v{PROJECT['version']}"}
-
-
-def test_colab_is_told_to_install_the_release():
-    (tag,) = re.findall(r"%pip install .*amptutorial@(\S+)", (ROOT / "book/howto.md").read_text())
-    assert tag == f"v{PROJECT['version']}"
-
-
-def test_the_citation_names_this_version_and_licence():
-    citation = load("CITATION.cff")
+def test_every_place_names_this_version():
+    names = "README.md", "book/intro.md", "book/howto.md", "CHANGELOG.md"
+    pages = {name: (ROOT / name).read_text() for name in names}
+    binder = r"https://mybinder\.org/v2/gh/amptutorial/amptutorial/([^?]+)"
+    tags = re.findall(r"%pip install .*amptutorial@(\S+)", pages["book/howto.md"])  # what Colab is told
+    for page in ("README.md", "book/intro.md"):
+        tags += set(re.findall(binder, pages[page]))
+    assert tags == [f"v{PROJECT['version']}"] * 3
+    assert re.search(rf"^## {re.escape(PROJECT['version'])}\b", pages["CHANGELOG.md"], re.MULTILINE)
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert (citation["version"], citation["license"]) == (PROJECT["version"], PROJECT["license"])
-    assert citation["preferred-citation"]["title"] == "Estimation of Embedding Vectors in High Dimensions"
-
-
-def test_the_changelog_describes_this_version():
-    assert re.search(rf"^## {re.escape(PROJECT['version'])}\b", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
 
 
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.stem)
 def test_workflows_call_make_or_do_without_it_where_there_may_be_none(workflow):
-    commands = [step["run"] for step in steps(workflow) if "run" in step]
+    jobs = yaml.safe_load(workflow.read_text())["jobs"].values()
+    commands = [step["run"] for job in jobs for step in job["steps"] if "run" in step]
     assert commands
     for program, *arguments in map(str.split, commands):
         assert program == "make" and re.search(rf"^{arguments[0]}:", MAKEFILE, re.MULTILINE) or program in PYTHONS
 
 
 def test_every_python_that_is_promised_is_tested():
-    jobs = load(".github/workflows/test.yml")["jobs"]
+    jobs = yaml.safe_load((ROOT / ".github/workflows/test.yml").read_text())["jobs"]
     on_linux = {row["python"] for row in jobs["pythons"]["strategy"]["matrix"]["include"]}
     elsewhere = jobs["systems"]["strategy"]["matrix"]["python"]
     promised = [each.split(" :: ")[-1] for each in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", each)]
@@ -170,43 +151,66 @@ def test_every_python_that_is_promised_is_tested():
     assert PROJECT["requires-python"] == f">={promised[0]}"
 
 
-def test_a_commit_is_checked_by_make_lint():
-    (repository,) = load(".pre-commit-config.yaml")["repos"]
-    assert [hook["entry"] for hook in repository["hooks"]] == ["make lint"]
+def test_the_package_has_no_assert_and_no_line_that_begins_with_a_matrix_product():
+    """Python leaves asserts out where it optimises; Sphinx takes such a line for a decorator, and includes too much."""
+    for path in (ROOT / "amptutorial").rglob("*.py"):
+        text = path.read_text()
+        assert not re.search("^ *@ ", text, re.MULTILINE), path
+        assert not any(isinstance(node, ast.Assert) for node in ast.walk(ast.parse(text))), path
 
 
-def test_continuous_integration_runs_everything_what_tells_most_first():
-    script = ROOT / ".ci/run"
-    assert os.access(script, os.X_OK)
-    assert script.read_text().splitlines()[-2:] == ["time make test", "time make rest"]
+REPORTS = """
+from amptutorial import Ridge, check_denoiser
+from amptutorial.checks import CHECKS
 
 
-def test_no_line_of_the_package_begins_with_a_matrix_product():
-    """Sphinx takes it for a decorator, and includes more than the function that was asked for."""
-    lines = [line for path in (ROOT / "amptutorial").rglob("*.py") for line in path.read_text().splitlines()]
-    assert not [line for line in lines if line.lstrip().startswith("@ ")]
+class Sevenfold(Ridge):
+    def denoise(self, P, r, F):
+        P *= 7
+        return P, 0 * F
+
+    def mean_jacobian(self, P, r, F):
+        return 0 * F
 
 
-def test_make_help_names_ten_targets_that_there_are():
+for denoiser in (Sevenfold(1.0), Ridge(1.0)):
+    print(check_denoiser(denoiser))
+for name in ("no_mutation", "jacobian"):
+    try:
+        CHECKS[name](Sevenfold(1.0))
+    except AssertionError as failure:
+        print(failure)
+"""
+
+
+@pytest.mark.slow
+def test_the_kit_says_the_same_with_and_without_assertions():
+    report, *others = (
+        subprocess.run([sys.executable, *options, "-c", REPORTS], check=True, capture_output=True, text=True).stdout
+        for options in ([], ["-O"], ["-OO"])
+    )
+    assert others == [report, report]
+    assert report.count("FAIL  ") > 6 and "14 of 14 checks passed" in report
+    assert "FAIL  jacobian: " in report and "FAIL  state_evolution: " in report and "The promise: P, r and F" in report
+
+
+def test_make_help_names_targets_that_there_are():
     targets = re.search(r"^\.PHONY: (.*)$", MAKEFILE, re.MULTILINE)[1].split()
     named = re.findall(r'"make ([\w-]+) ', MAKEFILE)
-    assert set(named) < set(targets) and len(named) == 10
+    assert set(named) < set(targets) and len(named) > 5
 
 
 def test_the_wheel_holds_the_package_alone(tmp_path):
-    source = shutil.copytree(
-        ROOT, tmp_path / "source", ignore=shutil.ignore_patterns(".*", "_build", "build", "*.egg-info")
-    )
+    left_out = shutil.ignore_patterns(".*", "_build", "build", "*.egg-info")
+    source = shutil.copytree(ROOT, tmp_path / "source", ignore=left_out)
     command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", tmp_path, source]
     subprocess.run(command, check=True, capture_output=True)
     (wheel,) = tmp_path.glob("*.whl")
-    names = zipfile.ZipFile(wheel).namelist()
     info = f"amptutorial-{PROJECT['version']}.dist-info/"
+    names = {name for name in zipfile.ZipFile(wheel).namelist() if not name.startswith(info)}
     package = ROOT / "amptutorial"
     expected = [*package.rglob("*.py"), *package.glob("paper/results/*.json")]
-    assert sorted(name for name in names if not name.startswith(info)) == sorted(
-        path.relative_to(ROOT).as_posix() for path in expected
-    )
+    assert names == {path.relative_to(ROOT).as_posix() for path in expected}
 
 
 @pytest.mark.slow

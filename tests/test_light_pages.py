@@ -27,7 +27,6 @@ THEME = """@import "../basic.css";
 
 
 def write_font(path):
-    """Write a font of two icons."""
     names = [".notdef", "used", "unused"]
     font = FontBuilder(1000)
     font.setupGlyphOrder(names)
@@ -42,16 +41,10 @@ def write_font(path):
 
 @pytest.fixture
 def static(tmp_path):
-    """Return a folder of the files that `PAGE` loads."""
     for folder in ("styles", "fonts"):
         (tmp_path / folder).mkdir()
-    texts = {
-        "styles/theme.css": THEME,
-        "basic.css": ".b{background:url(b.png)}",
-        "book.css": ".a{}",
-        "documentation_options.js": "const OPTIONS = 1",
-    }
-    texts |= {"first.js": "let first = 1", "late.js": "first += 1"}
+    texts = {"styles/theme.css": THEME, "basic.css": ".b{background:url(b.png)}", "book.css": ".a{}"}
+    texts |= {"documentation_options.js": "const OPTIONS = 1", "first.js": "let first = 1", "late.js": "first += 1"}
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
     write_font(tmp_path / "fonts/f.ttf")

@@ -74,7 +74,6 @@ def press(tools, name):
 
 
 def said(page, pattern):
-    """Wait until the live region says something."""
     expect(page.get_by_role("status")).to_have_text(re.compile(pattern), timeout=SLOW)
 
 

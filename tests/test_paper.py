@@ -10,7 +10,6 @@ from pathlib import Path
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
-from paper import first_frame
 from render_pages import title_of
 from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace, patch_docutils
@@ -18,16 +17,14 @@ from sphinx.util.docutils import docutils_namespace, patch_docutils
 ROOT = Path(__file__).parents[1]
 PDF = os.environ.get("AMPTUTORIAL_PDF")
 # one grey point
-PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGOoBwAAgQCB3vXRxgAAAABJRU5ErkJggg=="
-PICTURE = f"data:image/png;base64,{PNG}"
+PICTURE = "data:image/png;base64,"
+PICTURE += "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGOoBwAAgQCB3vXRxgAAAABJRU5ErkJggg=="
 DRAWING = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><circle r="9"/></svg>'
 
 EXPERIMENT = f"""<div class="amp-explore"><input type="range">
 <figure hidden><img src="data:image/png;base64,AAAA" alt="A dot."><figcaption>At 1 &lt; 2.</figcaption></figure>
 <figure><img src="{PICTURE}" alt="A dot."><figcaption>At 2 &lt; 3.</figcaption></figure></div>"""
-
 REPORT = "<p>above<br>below</p><script>1 < 2</script>"
-
 PYTHON = {"language_info": {"name": "python", "pygments_lexer": "ipython3"}}
 
 CONFIG = """
@@ -43,20 +40,7 @@ html_theme_options = {"extra_footer": "Free."}
 numfig = True
 """
 
-INDEX = """# Small
-
-## What for
-
-For tests.
-
-```{toctree}
-:caption: The part
-:numbered:
-one
-two
-```
-"""
-
+INDEX = "# Small\n\n## What for\n\nFor tests.\n\n```{toctree}\n:caption: The part\n:numbered:\none\ntwo\n```\n"
 # As the briefs of assignments write them, for Jupyter.
 LINKS = "# Links\n\n[Formula](one.ipynb#equation-eq-one), [exercise](one.ipynb#ex-one), [chapter](one.ipynb).\n"
 
@@ -114,14 +98,12 @@ Right. One is one.
 
 
 def code(source, tag=None, data=None):
-    """Return a code cell that was run."""
     outputs = [new_output("display_data", data=data or {"text/plain": f"output of {source}"})]
     return new_code_cell(source, metadata={"tags": [tag] if tag else []}, outputs=outputs, execution_count=1)
 
 
 @pytest.fixture(scope="module")
 def text(tmp_path_factory):
-    """Return the small book as LaTeX."""
     if shutil.which("rsvg-convert") is None:
         pytest.skip("rsvg-convert is missing: Debian's librsvg2-bin has it")
     source = tmp_path_factory.mktemp("latex")
@@ -148,13 +130,10 @@ def test_hidden_code_is_left_out(text):
     assert "check" not in plain and plain.count("drawing = 1") == plain.count("output of drawing = 1") == 1
 
 
-def test_an_experiment_is_its_first_picture(text):
+def test_an_experiment_is_its_first_picture_and_a_drawing_one(text):
     pictures = re.findall(r"sphinxincludegraphics\S*\{+([\w.}]+)", text)
     assert len(pictures) == 2 and "At 2 < 3." in text.replace("\\textless{}", "<")
     assert "At 1" not in text
-
-
-def test_a_drawing_is_a_picture(text):
     drawing = r"includegraphics\[width=0.650\\linewidth\]\{+\w+\}\.pdf"
     assert len(re.findall(drawing, text)) == 1 and "Figure size" not in text
 
@@ -166,27 +145,18 @@ def test_every_link_leads_to_a_label(text):
     assert links <= set(re.findall(r"\\label\{([^}]*)\}", text))
 
 
-def test_folds_are_open(text):
-    assert re.search(r"\\sphinxstylestrong\{Proof\.\} Because", text)
-
-
 def test_solutions_and_answers_end_the_chapter(text):
     body, end = text.split("Solutions and answers")[-2:]
     assert "Two it is" in end and "Two it is" not in body
     assert "Two is more" in end and "Question 1: (b)" in end and "Two is more" not in body
     assert body.index("Question 1.") < body.index("Two.") < body.index("One.", body.index("Two."))
+    assert r"\subsubsection*{Solution to Exercise 1.1 (Add)}" in text and "}{Solution to" not in text  # no box
+    assert re.search(r"\\sphinxstylestrong\{Proof\.\} Because", text)  # a fold is open
 
 
-def test_a_solution_is_no_box(text):
-    assert r"\subsubsection*{Solution to Exercise 1.1 (Add)}" in text and "}{Solution to" not in text
-
-
-def test_an_exercise_is_named_by_its_number(text):
+def test_an_exercise_and_a_lemma_are_named_by_their_numbers(text):
     assert r"\hyperref[exercise:ex-one]{Exercise 1.1}" in text and r"\label{exercise:ex-one}" in text
     assert r"\hyperref[exercise:ex-one]{an exercise}" in text
-
-
-def test_a_lemma_is_found_on_a_page_with_an_apostrophe_in_its_title(text):
     assert r"\label{one:lem-one}" in text and "Lemma 1.1" in text and "None:" not in text
 
 
@@ -195,18 +165,12 @@ def test_parts_and_lines_of_a_table_are_latex(text):
     assert r"\chapter{What for}" not in text and r"above\newline below" in text
 
 
-def test_a_page_of_another_kind_has_no_first_frame():
-    assert first_frame("<figure><img src='a.png'></figure>") is None
-    assert first_frame('<div class="amp-explore"></div>') is None
-
-
 # The true book, as `make pdf` has made it.
 typeset = pytest.mark.skipif(PDF is None, reason="AMPTUTORIAL_PDF names no PDF of the book")
 
 
 @cache
 def pages():
-    """Return the words of each page."""
     text = subprocess.run(["pdftotext", PDF, "-"], capture_output=True, check=True, encoding="utf-8").stdout
     return [re.sub(r"\s+", " ", page) for page in text.split("\f")[:-1]]
 

@@ -19,10 +19,7 @@ runs = 2 + rng.standard_normal(400)
 
 
 def power_of(*cells):
-    """Return what the last assert of some cells notices."""
-    chapter = Chapter()
-    found = chapter.run([(str(place), cell) for place, cell in enumerate((DRAWN, *cells))])
-    return found[-1]
+    return Chapter().run([(str(place), cell) for place, cell in enumerate((DRAWN, *cells))])[-1]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import yaml
 from PIL import Image
 from playwright.sync_api import expect
 from render_pages import data_flow
-from test_browser import DESK, address, browser, parse, site
+from test_browser import CHAPTER, address, browser, opened, parse, site
 
 import amptutorial
 
@@ -21,9 +21,6 @@ MODULES = data_flow()
 BRIEFS = sorted((ROOT / "course/assignments").glob("*/brief.ipynb"))
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 ENTRIES = re.findall(r"^@\w+\{(\w+),\n(.*?)^\}", (ROOT / "book/references.bib").read_text(), re.DOTALL | re.MULTILINE)
-
-
-# The reference
 
 
 def test_the_reference_has_a_page_for_every_public_module():
@@ -50,19 +47,17 @@ def test_the_reference_links_every_name_at_the_door(site):
     assert all(not page or name in parse(site / "book" / page).names for page, name in links)
 
 
-# What other sites are told
+def pages(site):
+    return sorted((site / "book").rglob("*.html")) + sorted((site / "course").rglob("*.html"))
 
 
 def meta(path):
     return dict(re.findall(r'<meta (?:name|property)="([\w:]+)" content="([^"]*)"', path.read_text()))
 
 
-def pages_of_the_book(site):
-    return sorted((site / "book").rglob("*.html")) + sorted((site / "course").rglob("*.html"))
-
-
-def test_every_page_describes_itself(site):
-    said = {path: meta(path) for path in pages_of_the_book(site)}
+def test_every_page_describes_itself_and_names_the_version(site):
+    said = {path: meta(path) for path in pages(site)}
+    assert all(f"Version {PROJECT['version']}." in path.read_text() for path in said)
     wordless = [path.stem for path, tags in said.items() if not 20 < len(tags.get("description", "")) <= 200]
     assert set(wordless) <= {"bibliography", *MODULES}  # a list has no text, a module may have a table alone
     for path, tags in said.items():
@@ -71,6 +66,17 @@ def test_every_page_describes_itself(site):
         assert (site / tags["og:image"].removeprefix(root)).is_file()
     chapters = [tags["description"] for path, tags in said.items() if re.match(r"\d\d_", path.stem)]
     assert len(set(chapters)) == len(chapters)
+    tag, chapter = f"v{PROJECT['version']}", "book/10_state_evolution"
+    text = (site / f"{chapter}.html").read_text()  # chapters start at the release
+    assert f"https://mybinder.org/v2/gh/amptutorial/amptutorial/{tag}?urlpath=lab/tree/{chapter}.ipynb" in text
+    assert f"https://colab.research.google.com/github/amptutorial/amptutorial/blob/{tag}/{chapter}.ipynb" in text
+
+
+def test_templates_for_issues_ask_few_questions():
+    for path in (ROOT / ".github/ISSUE_TEMPLATE").glob("*.yml"):
+        form = yaml.safe_load(path.read_text())
+        assert form["name"] and form["description"]
+        assert 1 < len(form["body"]) < 4 and all(field["attributes"]["label"] for field in form["body"]), path
 
 
 def test_the_card_and_the_icon_are_small(site):
@@ -80,47 +86,22 @@ def test_the_card_and_the_icon_are_small(site):
             assert image.size == size and path.stat().st_size < weight
 
 
-def test_the_sitemap_lists_the_pages_of_the_book(site):
+def test_the_sitemap_lists_the_pages(site):
     root = f"{PROJECT['urls']['Homepage']}/"
     listed = re.findall(r"<loc>(.*?)</loc>", (site / "sitemap.xml").read_text())
-    assert listed == sorted(urljoin(root, path.relative_to(site).as_posix()) for path in pages_of_the_book(site))
+    assert listed == sorted(urljoin(root, path.relative_to(site).as_posix()) for path in pages(site))
     assert f"Sitemap: {root}sitemap.xml" in (site / "robots.txt").read_text()
 
 
-def test_the_first_address_has_a_title_and_leads_to_the_first_page(site):
+def test_the_first_address_and_a_missing_page_lead_to_pages(site):
     text = (site / "index.html").read_text()
-    assert re.search(r"<title>How well can embeddings be learned\?</title>", text)
+    assert "<title>How well can embeddings be learned?</title>" in text
     assert len(meta(site / "index.html")["description"]) > 50
     assert (site / re.search(r'http-equiv="refresh" content="0; url=([^"]+)"', text)[1]).is_file()
-
-
-def test_a_missing_page_leads_back(site):
     prefix = f"{PROJECT['urls']['Homepage'].partition('.io')[2]}/"
     links = re.findall(r'(?:href|action)="([^"]+)"', (site / "404.html").read_text())
     assert len(links) > 3
     assert all(link.startswith(prefix) and (site / link.removeprefix(prefix)).is_file() for link in links)
-
-
-def test_every_page_names_the_version(site):
-    for path in pages_of_the_book(site):
-        assert f"Version {PROJECT['version']}." in path.read_text(), path
-
-
-def test_chapters_start_at_the_release(site):
-    tag, chapter = f"v{PROJECT['version']}", "book/10_state_evolution"
-    text = (site / f"{chapter}.html").read_text()
-    assert f"https://mybinder.org/v2/gh/amptutorial/amptutorial/{tag}?urlpath=lab/tree/{chapter}.ipynb" in text
-    assert f"https://colab.research.google.com/github/amptutorial/amptutorial/blob/{tag}/{chapter}.ipynb" in text
-
-
-@pytest.mark.parametrize("path", sorted((ROOT / ".github/ISSUE_TEMPLATE").glob("*.yml")), ids=lambda path: path.stem)
-def test_a_template_for_issues_asks_few_questions(path):
-    form = yaml.safe_load(path.read_text())
-    assert form["name"] and form["description"]
-    assert 1 < len(form["body"]) < 4 and all(field["attributes"]["label"] for field in form["body"])
-
-
-# Briefs, which students read in Jupyter too
 
 
 @pytest.mark.parametrize("path", BRIEFS, ids=lambda path: path.parent.name)
@@ -132,45 +113,19 @@ def test_a_brief_has_only_what_plain_jupyter_shows(path):
     assert len(links) > 2 and all((path.parent / link).is_file() for link in links)
 
 
-# References
-
-
-@pytest.mark.parametrize(("key", "fields"), ENTRIES, ids=[key for key, _ in ENTRIES])
-def test_a_reference_that_names_its_place_names_it_rightly(key, fields):
-    values = dict(re.findall(r"^ +(\w+) *= \{(.*)\},?$", fields, re.MULTILINE))
-    assert re.fullmatch(r"10\.\d{4,5}/[^\s{}]+", values.get("doi", "10.1000/none"))
-    assert values.get("url", "https://").startswith("https://")
-    if "eprint" in values and "journal" not in values and "booktitle" not in values:
-        assert values["doi"] == f"10.48550/arXiv.{values['eprint']}"
-
-
-def test_most_references_can_be_followed():
+def test_most_references_name_their_place_and_rightly():
     assert sum("doi" in fields or "url" in fields for _, fields in ENTRIES) > 0.9 * len(ENTRIES)
-
-
-# The ledger
-
-
-@pytest.fixture
-def open_page(browser, address):
-    """Return a function that opens a page of the book, at most one at a time, and closes it with the test."""
-    contexts = []
-
-    def open_page(name, **options):
-        contexts.append(browser.new_context(viewport=DESK, **options))
-        page = contexts[-1].new_page()
-        page.set_default_timeout(120_000)
-        page.goto(f"{address}/book/{name}.html")
-        return page
-
-    yield open_page
-    for context in contexts:
-        context.close()
+    for key, fields in ENTRIES:
+        values = dict(re.findall(r"^ +(\w+) *= \{(.*)\},?$", fields, re.MULTILINE))
+        assert re.fullmatch(r"10\.\d{4,5}/[^\s{}]+", values.get("doi", "10.1000/none")), key
+        assert values.get("url", "https://").startswith("https://"), key
+        if "eprint" in values and "journal" not in values and "booktitle" not in values:
+            assert values["doi"] == f"10.48550/arXiv.{values['eprint']}"
 
 
 @pytest.mark.slow
-def test_the_ledger_finds_and_orders(open_page):
-    page = open_page("ledger")
+def test_the_ledger_finds_and_orders(opened):
+    page = opened("book/ledger.html")
     find = page.get_by_role("searchbox", name="Find", exact=True)
     status, order = (page.get_by_role("combobox", name=name, exact=True) for name in ("Status", "Order"))
     rows, count = page.locator("#the-ledger tbody tr:visible"), page.locator(".ledger-controls output")
@@ -191,14 +146,14 @@ def test_the_ledger_finds_and_orders(open_page):
     expect(rows.first).to_have_text(first, use_inner_text=True)
 
 
-def test_without_scripts_the_ledger_is_a_table(open_page):
-    page = open_page("ledger", java_script_enabled=False)
+def test_without_scripts_the_ledger_is_a_table(opened):
+    page = opened("book/ledger.html", java_script_enabled=False)
     expect(page.locator("#the-ledger tbody tr:visible")).to_have_count(89)
 
 
 def test_the_ledger_links_each_test_to_its_line(site):
-    links = re.findall(r'href="[^"]*/blob/main/tests/(\w+\.py)#L(\d+)"><code[^>]*>(.*?)</code>',
-                       (site / "book/ledger.html").read_text())  # fmt: skip
+    link = r'href="[^"]*/blob/main/tests/(\w+\.py)#L(\d+)"><code[^>]*>(.*?)</code>'
+    links = re.findall(link, (site / "book/ledger.html").read_text())
     assert len(links) > 89
     for file, line, name in links:
         text = re.sub("<.*?>", "", name)
@@ -207,71 +162,48 @@ def test_the_ledger_links_each_test_to_its_line(site):
         assert f"def test_{function}(" in (ROOT / "tests" / file).read_text().splitlines()[int(line) - 1]
 
 
-# Previews of links
-
-
-@pytest.fixture(scope="module")
-def chapter(browser, address):
-    """Open a chapter once."""
-    page = browser.new_page(viewport=DESK)
-    page.set_default_timeout(120_000)
-    page.goto(f"{address}/book/10_state_evolution.html")
-    yield page
-    page.close()
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("link", "shown"),
+    ("name", "link", "shown"),
     [
-        ("a[href='08_biased_low_rank_amp.html#ch-amp']", re.compile(r"8\. Biased low-rank AMP\s*\w+ \w+ \w+")),
-        ("a[href^='05_what_the_spectrum_sees.html#thm-']", re.compile(r"Theorem 5\.\d+")),
-        ("a[href^='#equation-']", re.compile(r"\(10\.\d+\)")),
-        ("a[href^='#fig-']", re.compile(r"Fig\. 10\.\d+")),
-        ("a[href^='bibliography.html#']", "20"),
+        (CHAPTER, "a[href='08_biased_low_rank_amp.html#ch-amp']", r"8\. Biased low-rank AMP\s*\w+ \w+ \w+"),
+        (CHAPTER, "a[href^='05_what_the_spectrum_sees.html#thm-']", r"Theorem 5\.\d+"),
+        (CHAPTER, "a[href^='#equation-']", r"\(10\.\d+\)"),
+        (CHAPTER, "a[href^='#fig-']", r"Fig\. 10\.\d+"),
+        (CHAPTER, "a[href^='bibliography.html#']", "20"),
+        ("book/15_real_text", "a[href^='glossary.html#term-']", r"\w+ \w+ \w+"),
     ],
 )
-def test_a_link_shows_where_it_leads(chapter, link, shown):
-    rest_on(chapter, link, shown)
-
-
-@pytest.mark.slow
-def test_a_word_shows_what_it_means(open_page):
-    page = open_page("15_real_text")
-    rest_on(page, "a[href^='glossary.html#term-']", re.compile(r"\w+ \w+ \w+"))
-
-
-def rest_on(page, link, shown):
-    """Let the mouse rest on the first such link, and take it away again."""
+def test_a_link_shows_where_it_leads(opened, name, link, shown):
+    """The mouse rests on the first such link, and goes away again."""
+    page = opened(f"{name}.html")
     anchor, box = page.locator(f"article {link}:visible").first, page.locator("#preview")
     expect(box).to_be_hidden()
     anchor.hover()
-    expect(box).to_contain_text(shown)
+    expect(box).to_contain_text(re.compile(shown))
     expect(box).to_be_visible()
     page.mouse.move(1, 1)
     expect(box).to_be_hidden()
 
 
 @pytest.mark.slow
-def test_a_preview_shows_each_of_its_pictures(chapter):
+def test_a_preview_shows_each_of_its_pictures(opened):
     """A second picture is put into a figure first: none of the book has two."""
+    chapter = opened(f"{CHAPTER}.html")
     link = chapter.locator("article a[href^='#fig-']:visible").first
     figure = chapter.locator(link.get_attribute("href")).locator("visible=true").first
-    figure.evaluate(
-        "figure => figure.querySelector('img').after(document.querySelector('.amp-explore img').cloneNode())"
-    )
+    second = "document.querySelector('.amp-explore img').cloneNode()"
+    figure.evaluate(f"figure => figure.querySelector('img').after({second})")
     sources = "pictures => pictures.map(picture => picture.src)"
     expected = figure.locator("img").evaluate_all(sources)
     link.hover()
     expect(chapter.locator("#preview")).to_be_visible()
     assert chapter.locator("#preview img").evaluate_all(sources) == expected and len(set(expected)) == 2
-    figure.locator("img").last.evaluate("picture => picture.remove()")
-    chapter.keyboard.press("Escape")
 
 
 @pytest.mark.slow
-def test_a_preview_answers_the_keyboard_and_sets_mathematics(chapter):
-    page = chapter
+def test_a_preview_answers_the_keyboard_and_sets_mathematics_and_a_finger_needs_none(opened):
+    page = opened(f"{CHAPTER}.html", has_touch=True)
     box = page.locator("#preview")
     far = page.locator("article a[href*='.html#prop-'], article a[href*='.html#thm-']").first
     far.scroll_into_view_if_needed()
@@ -285,11 +217,6 @@ def test_a_preview_answers_the_keyboard_and_sets_mathematics(chapter):
     page.keyboard.press("Escape")
     expect(box).to_be_hidden()
     expect(far).to_be_focused()
-
-
-@pytest.mark.slow
-def test_a_finger_follows_a_link_without_a_preview(open_page):
-    page = open_page("10_state_evolution", has_touch=True)
     page.locator("article a[href='08_biased_low_rank_amp.html#ch-amp']:visible").first.tap()
     page.wait_for_url("**/08_biased_low_rank_amp.html#ch-amp")
     expect(page.locator("#preview")).to_be_hidden()

@@ -1,4 +1,4 @@
-"""Experiments: what a reader with a kernel sees, what the page keeps for one without; nothing is drawn twice."""
+"""What figures are drawn with can be seen; experiments, with a kernel and on a page without one."""
 
 import base64
 import io
@@ -9,10 +9,12 @@ from xml.etree import ElementTree
 
 import ipywidgets
 import pytest
+from contrast import luminance
 from matplotlib.figure import Figure
 from PIL import Image
 
 from amptutorial.book import widgets
+from amptutorial.book.figures import COLOURS, METHOD_LOOKS, STYLE
 from amptutorial.book.widgets import explore
 
 
@@ -39,7 +41,6 @@ def draw(drawn):
 
 
 def parse(html):
-    """Return the elements of a piece of a page."""
     html = re.sub(r"<(img|input)([^>]*)>", r"<\1\2/>", html)
     return ElementTree.fromstring(f"<body>{html}</body>")
 
@@ -53,11 +54,10 @@ def sliders(experiment):
 
 
 def live(experiment):
-    """Return what the picture that is redrawn shows."""
     return experiment.widgets.children[-1].value
 
 
-def test_the_page_keeps_one_picture_for_each_combination_the_last_parameter_first(draw, drawn):
+def test_a_page_keeps_a_picture_for_each_combination_and_without_a_script_shows_that_of_the_defaults(draw, drawn):
     experiment = explore(draw, stored={"height": [1, 2, 3], "colour": ["red", "blue"]}, live={"seed": (2, 1, 0)})
     page = parse(experiment.page())
     expected = [(height, colour, 0) for height in (1, 2, 3) for colour in ("red", "blue")]
@@ -66,24 +66,10 @@ def test_the_page_keeps_one_picture_for_each_combination_the_last_parameter_firs
     sentences = [f"At {height} < 4, {colour}, seed {seed}." for height, colour, seed in expected]
     assert [figure.find("figcaption").text for figure in figures] == sentences
     assert len({bytes_of(figure) for figure in figures}) == len(figures)
-
-
-def test_without_a_script_the_picture_of_the_defaults_is_seen_and_no_slider(draw):
-    page = parse(explore(draw, stored={"height": [1, 2, 3], "colour": ["red", "blue"]}).page())
-    (seen,) = (figure for figure in page.findall(".//figure") if figure.get("hidden") is None)
+    (seen,) = (figure for figure in figures if figure.get("hidden") is None)
     assert seen.find("figcaption").text == "At 2 < 4, red, seed 0."
     controls, pictures = page.find("div[@class='amp-explore']")
     assert controls.get("hidden") == "hidden" and not pictures.findall(".//input")
-
-
-def test_native_sliders_say_their_names_and_their_values(draw):
-    page = parse(explore(draw, stored={"height": [1, 2, 3]}, live={"seed": range(3)}).page())
-    (slider,) = page.findall(".//div[@class='amp-slider']")
-    label, output = slider
-    assert label.text.strip() == "height" and output.text == "2"
-    ends = {"max": "2", "value": "1", "aria-valuetext": "2", "type": "range"}
-    assert ends.items() <= label.find("input").attrib.items()
-    assert json.loads(label.find("input").get("data-labels")) == ["1", "2", "3"]
 
 
 def test_with_a_kernel_every_slider_redraws_and_nothing_is_drawn_twice(draw, drawn):
@@ -133,16 +119,18 @@ def test_the_page_says_what_a_kernel_adds_and_where_there_is_one(live, more):
 
 
 def test_sliders_are_labelled_as_the_values_are_read():
-    def draw(figure, true_rate=0.1):
+    def draw(figure, true_rate=0.3, seed=0):
         """Draw nothing."""
         return ""
 
-    experiment = explore(draw, stored={"true_rate": [0.1, 0.1 + 0.2, 100.0, 1]})
-    (slider,) = sliders(experiment).values()
-    (native,) = parse(experiment.page()).findall(".//input")
-    assert slider.description == "true rate" and isinstance(slider, ipywidgets.SelectionSlider)
-    expected = ["0.1", "0.3", "100", "1"]
-    assert [label for label, _ in slider.options] == json.loads(native.get("data-labels")) == expected
+    experiment = explore(draw, stored={"true_rate": [0.1, 0.1 + 0.2, 0.3, 100.0, 1]}, live={"seed": [0]})
+    slider = sliders(experiment)["true rate"]
+    ((label, output),) = parse(experiment.page()).findall(".//div[@class='amp-slider']")
+    native = label.find("input").attrib
+    assert isinstance(slider, ipywidgets.SelectionSlider) and label.text.strip() == "true rate" and output.text == "0.3"
+    assert {"max": "4", "value": "2", "aria-valuetext": "0.3", "type": "range"}.items() <= native.items()
+    expected = ["0.1", "0.3", "0.3", "100", "1"]
+    assert [label for label, _ in slider.options] == json.loads(native["data-labels"]) == expected
 
 
 def test_a_picture_can_be_heard_is_sharp_and_small(draw):
@@ -183,7 +171,7 @@ def test_where_drawing_fails_the_error_replaces_the_picture():
 
 
 def undocumented(figure, height=1):
-    return ""
+    pass
 
 
 def without_default(figure, height):
@@ -192,7 +180,6 @@ def without_default(figure, height):
 
 def with_default(figure, height=1):
     """Draw."""
-    return ""
 
 
 @pytest.mark.parametrize(
@@ -210,3 +197,23 @@ def with_default(figure, height=1):
 def test_what_an_experiment_lacks_is_said(function, stored, live, message):
     with pytest.raises(ValueError, match=message):
         explore(function, stored=stored, live=live)
+
+
+PHONE, MARGINS = 390, 40  # pixels: width of the screen, and what the page keeps free at the sides
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_colours_stand_out_from_white(colour):
+    assert 1.05 / (luminance(colour) + 0.05) >= 4.5
+
+
+def test_letters_can_be_read_on_a_phone():
+    """At least ten pixels high once the figure is scaled to the screen."""
+    width = STYLE["figure.figsize"][0] * STYLE["figure.dpi"]
+    pixels = STYLE["font.size"] / 72 * STYLE["figure.dpi"]
+    assert pixels * (PHONE - MARGINS) / width >= 10
+
+
+def test_methods_can_be_told_apart_by_colour_and_by_mark():
+    for kind in zip(*METHOD_LOOKS.values(), strict=True):
+        assert len(set(kind)) == len(METHOD_LOOKS)

@@ -112,13 +112,7 @@ def mistakes(number):
 
 
 def changed(text, changes):
-    """Return `text` with every ``(old, new)`` carried out; each old text must occur exactly once.
-
-    Raises
-    ------
-    ValueError
-        If it does not.
-    """
+    """Return `text` with every ``(old, new)`` carried out, or raise ValueError if an old text occurs not just once."""
     for old, new in changes:
         if text.count(old) != 1:
             raise ValueError(f"{old!r} occurs {text.count(old)} times, expected once")
@@ -152,7 +146,6 @@ def write_class(folder, number):
 
 
 def main():
-    """Write a class and say who handed in what."""
     parser = argparse.ArgumentParser(description="Write a class of submissions, right, wrong and hostile.")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--assignment", type=int, default=2, metavar="N")

@@ -1,7 +1,8 @@
-"""A class: its rules and hidden settings, hostile neighbours, interruptions, the table of points."""
+"""A class: its rules and hidden settings, hostile neighbours, interruptions, faults, the table of points."""
 
 import contextlib
 import csv
+import errno
 import io
 import os
 import re
@@ -19,11 +20,13 @@ import yaml
 from grading_samples import GRADING, HOSTILE, LIMITS, RIGHT, WRONG
 
 from amptutorial_course.assignments import ASSIGNMENTS
+from amptutorial_course.grading import __main__ as command_line
 from amptutorial_course.grading import classroom, gradebook, isolation, judge
 from amptutorial_course.grading.__main__ import main
 from amptutorial_course.grading.record import Record
 from amptutorial_course.grading.rules import SEED_VARIABLE, default_path, derive_seed, load_rules
 from amptutorial_course.grading.submissions import Submission, collect_submissions
+from amptutorial_course.grading.worker.limits import limit_memory
 
 
 @pytest.mark.parametrize("task", ASSIGNMENTS.values(), ids=lambda task: task.folder)
@@ -79,16 +82,10 @@ def test_the_secret_comes_from_a_file_or_from_the_environment(tmp_path, monkeypa
     assert load_rules(tmp_path / "grading.yml", 1).seed == derive_seed("other", 1)
 
 
-def test_seeds_do_not_meet():
-    """Of sixty bits each: among a thousand, two are the same with the probability 10^-12."""
-    seeds = {derive_seed("secret", number) for number in range(1000)}
-    assert len(seeds) == 1000 and max(seeds) > 2**58
-
-
-def test_the_default_rules_are_found(tmp_path, monkeypatch):
+def test_the_default_rules_are_those_of_this_folder_or_of_the_clone(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert default_path() == GRADING
-    (tmp_path / "assignments").mkdir()
+    hand_in(tmp_path, assignments="")
     (tmp_path / "assignments/grading.yml").touch()
     assert default_path() == tmp_path / "assignments/grading.yml"
 
@@ -104,25 +101,23 @@ def hand_in(folder, **texts):
     return folder
 
 
-def test_a_folder_without_submissions_is_an_error(tmp_path, capsys):
-    folder, out = tmp_path / "submissions", ("--out", str(tmp_path / "grades.csv"))
-    folder.mkdir()
-    assert main([str(folder), "--assignment", "1", *out]) == 1
-    assert "expected NAME.py, NAME.ipynb, NAME.zip or a folder NAME" in capsys.readouterr().err
-    assert main([str(tmp_path / "none"), "--assignment", "1", *out]) == 1
-    assert main([str(folder), "--assignment", "99", *out]) == 1
-    assert "there is no assignment 99" in capsys.readouterr().err
-    assert main([str(folder), "--assignment", "1", *out, "--jobs", "0"]) == 1
-    assert "--jobs must be at least 1" in capsys.readouterr().err
-    assert main([str(folder), *out]) == 1
-    assert "name the assignment: --assignment N" in capsys.readouterr().err
-    for wrong, told in (
-        (folder / "new/grades.csv", "lies among the submissions"),
-        (tmp_path, "is no file: name a table"),
-    ):
-        assert main([str(folder), "--assignment", "1", "--out", str(wrong)]) == 1
-        assert told in capsys.readouterr().err
-    assert os.listdir(folder) == []
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ("submissions --assignment 1 --out grades.csv", "expected NAME.py, NAME.ipynb, NAME.zip or a folder NAME"),
+        ("none --assignment 1 --out grades.csv", "none"),
+        ("submissions --assignment 99 --out grades.csv", "there is no assignment 99"),
+        ("submissions --assignment 1 --out grades.csv --jobs 0", "--jobs must be at least 1"),
+        ("submissions --out grades.csv", "name the assignment: --assignment N"),
+        ("submissions --assignment 1 --out submissions/new/grades.csv", "lies among the submissions"),
+        ("submissions --assignment 1 --out .", "is no file: name a table"),
+    ],
+)
+def test_arguments_that_cannot_be_followed_are_told_in_a_sentence(tmp_path, monkeypatch, capsys, arguments, told):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "submissions").mkdir()
+    assert main(arguments.split()) == 1
+    assert told in capsys.readouterr().err and os.listdir("submissions") == []
 
 
 def read(path):
@@ -183,7 +178,6 @@ def test_what_was_found_reaches_the_student_and_the_hidden_seed_does_not(graded)
 
 @pytest.fixture
 def judged(monkeypatch):
-    """Return a list of the students whose submissions are really graded."""
     students, run = [], classroom.run_judges
 
     def watch(submissions, *args):
@@ -250,15 +244,11 @@ def test_a_fault_of_the_grader_is_reported_and_tried_again(tmp_path, rules, monk
 
 def descendants(number):
     """Return the numbers of the processes that a process has started, directly or not."""
-    children = {}
-    for status in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            parent = int(status.read_text().rpartition(")")[2].split()[1])
-            children.setdefault(parent, []).append(int(status.parent.name))
-    found = [number]
-    for each in found:
-        found.extend(children.get(each, []))
-    return found[1:]
+    found = []
+    with contextlib.suppress(OSError):
+        for path in Path(f"/proc/{number}/task").glob("*/children"):
+            found += path.read_text().split()
+    return found + [each for child in found for each in descendants(child)]
 
 
 @pytest.mark.slow
@@ -279,7 +269,6 @@ def test_an_interrupted_run_leaves_valid_files_and_goes_on(tmp_path, ending, iso
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | {"TMPDIR": str(tmp_path)},
         preexec_fn=lambda: signal.signal(signal.SIGINT, interrupts),
     )  # fmt: skip
-    table = tmp_path / "grades.csv"
     first = tmp_path / "grades_files/results/student_01.json"
     while process.poll() is None and not (first.exists() and len(descendants(process.pid)) > 3):
         time.sleep(0.1)
@@ -292,11 +281,10 @@ def test_an_interrupted_run_leaves_valid_files_and_goes_on(tmp_path, ending, iso
     assert Record.from_json(first.read_text()).key
     if ending == signal.SIGINT:
         assert process.returncode == 130 and "the same command goes on from here" in errors
-        rows = read(table)
-        assert {name for name, row in rows.items() if row["status"] == "not graded yet"} == {"student_02", "student_03"}
+        told = {name: row["status"] == "not graded yet" for name, row in read(tmp_path / "grades.csv").items()}
+        assert told == {"student_01": False, "student_02": True, "student_03": True}
         (tmp_path / "submissions/student_02/denoiser.py").unlink()
-        assert main(command(tmp_path)) == 0
-        assert set(read(table)) == {"student_01", "student_02", "student_03"}
+        assert main(command(tmp_path)) == 0 and set(read(tmp_path / "grades.csv")) == set(told)
 
 
 def wait_for(condition, seconds=60):
@@ -307,15 +295,62 @@ def wait_for(condition, seconds=60):
         time.sleep(0.1)
 
 
+def test_a_full_disk_is_told_in_a_sentence_and_nothing_is_lost(tmp_path, capsys, monkeypatch):
+    hand_in(tmp_path / "submissions", student_1="x = 1\n", student_2="x = 2\n")
+    (tmp_path / "grading.yml").write_text("seed: 20240\n")
+
+    def full(*arguments):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(command_line, "_write_results", full)
+    assert main(command(tmp_path)) == 1
+    assert capsys.readouterr().err.endswith("No space left on device\n")
+    monkeypatch.undo()
+    assert main(command(tmp_path)) == 0
+    assert set(read(tmp_path / "grades.csv")) == {"student_1", "student_2"}
+
+
+def test_a_judge_takes_no_more_than_its_memory():
+    """In a process of its own, since the limit stays."""
+    process = classroom.multiprocessing.get_context("spawn").Process(target=_take, args=(classroom.JUDGE_MEGABYTES,))
+    process.start()
+    process.join()
+    assert process.exitcode == 7
+
+
+def _take(megabytes):
+    limit_memory(megabytes)
+    bytearray(megabytes * 2**19)
+    try:
+        bytearray(megabytes * 2**20 * 5 // 4)
+    except MemoryError:
+        os._exit(7)
+
+
+# A submission whose own assert is what finds a mistake of its author.
+CAREFUL = RIGHT.replace("def penalty(self, X, r):", "def penalty(self, X, r):\n        assert False, 'not finished'")
+
+
+@pytest.mark.slow
+def test_the_grader_gives_the_same_points_with_and_without_assertions(tmp_path):
+    hand_in(tmp_path / "submissions", right=RIGHT, wrong=WRONG, careful=CAREFUL)
+    tables = []
+    for options in ([], ["-OO"]):
+        arguments = ["-m", "amptutorial_course.grading", tmp_path / "submissions", "--assignment", "1"]
+        out = tmp_path / f"points{len(options)}.csv"
+        done = subprocess.run(
+            [sys.executable, *options, *arguments, "--out", out, "--config", GRADING], capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        tables.append(read(out))
+    plain, optimised = tables
+    assert float(plain["careful"]["penalty"]) == float(plain["wrong"]["jacobian"]) == 0
+    assert float(plain["right"]["total"]) == 100 and optimised == plain
+
+
 @pytest.mark.parametrize("number", ASSIGNMENTS)
 def test_the_sample_class_is_right_wrong_and_hostile(number, tmp_path):
     handed_in = sample_class.write_class(tmp_path, number)
-    assert len(handed_in) >= sample_class.SIZE
-    assert len({*handed_in.values()}) == len(handed_in)
+    assert len({*handed_in.values()}) == len(handed_in) >= sample_class.SIZE
     assert sum(name.startswith("right") for name in handed_in.values()) >= 4
     assert len(collect_submissions(tmp_path, ASSIGNMENTS[number].class_names, 64)) == len(handed_in)
-
-
-def test_a_change_that_does_not_fit_is_refused():
-    with pytest.raises(ValueError, match="'a' occurs 2 times"):
-        sample_class.changed("a a", [["a", "b"]])

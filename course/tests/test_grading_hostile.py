@@ -1,7 +1,8 @@
 """A class of hostile submissions: nobody gains a point, nobody loses one, and nothing is left behind."""
 
-import csv
+import contextlib
 import os
+import re
 import socket
 from pathlib import Path
 
@@ -9,8 +10,8 @@ import hostile
 import numpy as np
 import pytest
 import yaml
-from grading_samples import LIMITS, RIGHT, SOLUTIONS, WRONG
-from test_grading_class import hand_in, wait_for
+from grading_samples import LIMITS, RIGHT, SOLUTIONS, WRONG, passed
+from test_grading_class import hand_in, read, wait_for
 
 from amptutorial_course.grading import isolation
 from amptutorial_course.grading.__main__ import main
@@ -24,7 +25,6 @@ SECONDS = 100 + os.getpid() / 1e7
 
 
 def sources(outside, port=0):
-    """Return the class, text by student."""
     start = hostile.START.format(outside=str(outside), solutions=str(SOLUTIONS), port=port, seconds=SECONDS)
     attacks = {name: start + code for name, code in {**hostile.REFUSED, **hostile.NATIVE}.items()}
     attacks |= {name: start + hostile.TOOLS + code for name, code in hostile.ENDINGS.items()}
@@ -32,7 +32,6 @@ def sources(outside, port=0):
 
 
 def changed(method, body):
-    """Return the line that gives the class of a solution another method."""
     body = "    " + body.strip("\n").replace("\n", "\n    ")
     return f"\n\ndef changed(self, P, r, F):\n{body}\n\n\nRidgeByHand.{method} = changed\n"
 
@@ -42,13 +41,10 @@ def contents(folder):
 
 
 def processes():
-    """Return the command lines of the processes of this class."""
     lines = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
+        with contextlib.suppress(OSError):
             lines.append(path.read_bytes())
-        except OSError:
-            continue
     return [line for line in lines if repr(SECONDS).encode() in line]
 
 
@@ -83,14 +79,9 @@ def records(folder):
     return {record.student: record for record in (Record.from_json(path.read_text()) for path in paths)}
 
 
-def test_there_are_enough_of_them():
-    assert len(sources(Path())) >= 60
-
-
 def test_everybody_has_a_row_and_nobody_points_that_are_not_earned(graded):
     folder, texts, _ = graded
-    with open(folder / "grades.csv", newline="", encoding="utf-8") as file:
-        rows = {row.pop("student"): row for row in csv.DictReader(file)}
+    rows = read(folder / "grades.csv")
     assert set(rows) == {*texts, *NEIGHBOURS}
     assert all(None not in row and None not in row.values() for row in rows.values())
     assert rows["neighbour"]["total"] == "100.00" and float(rows["neighbour_2"]["total"]) > 50
@@ -101,38 +92,23 @@ def test_everybody_has_a_row_and_nobody_points_that_are_not_earned(graded):
 def test_answers_that_are_wrong_pass_no_check_that_they_could_break(graded):
     found = records(graded[0])
     for name in set(hostile.ANSWERS) & set(found):
-        checks = hostile.ANSWERS[name][2]
-        passed = {result.name for result in found[name].results if result.passed}
-        assert not passed & checks, name
+        assert not passed(found[name]) & hostile.ANSWERS[name][2], name
 
 
-def test_nothing_outside_was_read_or_changed(graded):
+def test_nothing_outside_was_read_or_changed_and_no_process_is_left(graded):
     folder, texts, before = graded
     assert contents(folder / "outside") == before
     for name, record in records(folder).items():
         assert name in NEIGHBOURS or "SECRET" not in record.printed, name
     assert not Path("/dev/shm/hostile_left").exists() and not Path("/tmp/hostile_left").exists()
     assert not Path(np.__file__).with_name("hostile.pth").exists()
-
-
-def test_no_process_is_left(graded):
     wait_for(lambda: not processes())
 
 
-def test_the_attacks_are_really_tried(graded):
+def test_the_attacks_are_really_tried_and_no_judge_failed(graded):
     """A submission that fails for another reason than a refusal proves nothing."""
-    found = records(graded[0])
-    misspelt = {
-        name: record.traceback
-        for name, record in found.items()
-        if any(
-            error in record.traceback for error in ("NameError", "AttributeError", "TypeError: ", "IndentationError")
-        )
-    }
-    assert misspelt == {}
-
-
-def test_no_judge_failed(graded):
-    """What a submission does is its own failure, and not one of the grader."""
-    failed = {name: record.status for name, record in records(graded[0]).items() if not record.key}
-    assert failed == {}
+    assert len(graded[1]) >= 60
+    mistakes = re.compile("NameError|AttributeError|TypeError: |IndentationError")
+    for name, record in records(graded[0]).items():
+        assert not mistakes.search(record.traceback), f"{name}: {record.traceback}"
+        assert record.key, f"{name}: {record.status}"

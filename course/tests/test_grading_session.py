@@ -3,73 +3,60 @@
 import tempfile
 from pathlib import Path
 
+import grading_samples as samples
 import numpy as np
 import pytest
-from grading_samples import (
-    LEARNS,
-    LIMITS,
-    PROBE,
-    RIGHT,
-    STARTER,
-    WRONG,
-    ask_probe,
-    grade,
-    messages,
-    passed,
-    start_probe,
-    total,
-)
 
 from amptutorial.checks.trials import is_own
-from amptutorial_course.grading import judge
+from amptutorial_course.grading import isolation, judge
 from amptutorial_course.grading import session as remote
 
 
 def test_a_right_solution_gets_all_points_and_the_starter_none(rules):
-    assert total(grade(RIGHT, rules)) == 100
-    found = grade(STARTER, rules)
-    assert (total(found), passed(found)) == (0, set())
-    assert "NotImplementedError: write the estimate (denoiser.py, line" in messages(found)
+    assert samples.total(samples.grade(samples.RIGHT, rules)) == 100
+    found = samples.grade(samples.STARTER, rules)
+    assert (samples.total(found), samples.passed(found)) == (0, set())
+    assert "NotImplementedError: write the estimate (denoiser.py, line" in samples.messages(found)
 
 
 def test_a_mistake_costs_the_points_of_its_checks(rules):
-    found = grade(WRONG, rules)
+    found = samples.grade(samples.WRONG, rules)
     lost = {"jacobian", "state_evolution", "prediction"}
-    assert passed(found) == set(rules.task.points) - lost
-    assert total(found) == 100 - sum(rules.task.points[name] for name in lost)
-    assert "a mean over the rows, not a sum" in messages(found)
+    assert samples.passed(found) == set(rules.task.points) - lost
+    assert samples.total(found) == 100 - sum(rules.task.points[name] for name in lost)
+    assert "a mean over the rows, not a sum" in samples.messages(found)
 
 
 def test_without_an_essential_check_nothing_else_earns_points(rules):
-    found = grade(RIGHT.replace('np.einsum("ik,ikl->il", P, self._inverses(r, F))', "0 * P"), rules)
-    assert passed(found) and total(found) == 0
+    found = samples.grade(samples.RIGHT.replace('np.einsum("ik,ikl->il", P, self._inverses(r, F))', "0 * P"), rules)
+    assert samples.passed(found) and samples.total(found) == 0
     assert "optimality or limits" in found.told(rules.task)
 
 
 @pytest.fixture(scope="module")
 def session():
-    with remote.Session(PROBE.encode(), LIMITS) as session:
+    with remote.Session(samples.PROBE.encode(), samples.LIMITS) as session:
         yield session
 
 
 @pytest.fixture(scope="module")
 def probe(session):
-    return start_probe(session, scale=2.0, center=np.arange(2.0))
+    return samples.start_probe(session, scale=2.0, center=np.arange(2.0))
 
 
 def test_a_remote_denoiser_answers_like_the_student_s_class(session, probe):
     assert probe.precision == "posterior"
     assert is_own(probe, "convexity") and not is_own(probe, "penalty")
     assert probe.convexity(np.ones(3)) == 0.5
-    np.testing.assert_array_equal(ask_probe(probe, 0), [[0.0, 10.0]])
+    np.testing.assert_array_equal(samples.ask_probe(probe, 0), [[0.0, 10.0]])
     np.testing.assert_allclose(probe.mean_jacobian(np.zeros((1, 2)), np.ones(1), np.eye(2)), 2 * np.eye(2), atol=1e-8)
-    np.testing.assert_array_equal(ask_probe(probe, 6), [[6.0, 6.0]])
-    np.testing.assert_array_equal(ask_probe(probe, 4), [[1.0, 2.0]])
-    np.testing.assert_array_equal(ask_probe(probe, 9, dtype="f4"), [[4.0, 1.0]])
+    np.testing.assert_array_equal(samples.ask_probe(probe, 6), [[6.0, 6.0]])
+    np.testing.assert_array_equal(samples.ask_probe(probe, 4), [[1.0, 2.0]])
+    np.testing.assert_array_equal(samples.ask_probe(probe, 9, dtype="f4"), [[4.0, 1.0]])
 
 
 def test_a_denoiser_that_learns_does_so_at_the_other_side():
-    with remote.Session(LEARNS.encode(), LIMITS) as session:
+    with remote.Session(samples.LEARNS.encode(), samples.LIMITS) as session:
         learner = remote.remote_class(session, "Learner")(session, {})
         P, r, F = np.array([[1.0], [3.0]]), np.ones(2), np.eye(1)
         learned = learner.refit(P, r, F)
@@ -99,12 +86,12 @@ def test_what_a_student_writes_into_arguments_is_seen(probe):
 )
 def test_errors_keep_their_name_and_line(probe, case, name, text):
     with pytest.raises(remote.StudentError, match=text) as failure:
-        ask_probe(probe, case)
+        samples.ask_probe(probe, case)
     assert type(failure.value).__name__ == name
 
 
 def test_prints_are_kept_and_disturb_nothing(session, probe):
-    np.testing.assert_array_equal(ask_probe(probe, 8), [[16.0, 10.0]])
+    np.testing.assert_array_equal(samples.ask_probe(probe, 8), [[16.0, 10.0]])
     assert session.output().endswith("one line\n")
 
 
@@ -123,36 +110,38 @@ def test_a_class_must_exist_and_be_a_denoiser(session, name):
 
 @pytest.mark.slow
 def test_after_a_crash_the_other_checks_still_earn_points(rules):
-    found = grade(RIGHT.replace("return float(", "import os; os._exit(9); return float("), rules)
-    assert passed(found) == set(rules.task.points) - {"penalty", "no_mutation", "state_evolution", "prediction"}
-    assert "penalty ended Python itself (exit code 9)" in messages(found)
+    found = samples.grade(samples.RIGHT.replace("return float(", "import os; os._exit(9); return float("), rules)
+    assert samples.passed(found) == set(rules.task.points) - {"penalty", "no_mutation", "state_evolution", "prediction"}
+    assert "penalty ended Python itself (exit code 9)" in samples.messages(found)
 
 
 def test_too_many_crashes_end_the_session(monkeypatch):
     monkeypatch.setattr(remote, "RESTARTS", 1)
-    with remote.Session(PROBE.replace("sys.exit(3)", "import os; os._exit(3)").encode(), LIMITS) as session:
-        probe = start_probe(session)
+    with remote.Session(
+        samples.PROBE.replace("sys.exit(3)", "import os; os._exit(3)").encode(), samples.LIMITS
+    ) as session:
+        probe = samples.start_probe(session)
         for error in (remote.Crash, remote.Crash, remote.NotRun, remote.NotRun):
             with pytest.raises(error):
-                ask_probe(probe, 7)
+                samples.ask_probe(probe, 7)
         assert session.generation == 2
 
 
 def test_the_time_for_a_submission_is_limited_as_a_whole():
-    limits = LIMITS | {"seconds": 1.0, "seconds_per_call": 0.6}
-    slow = PROBE.replace("sys.exit(3)", "import time; time.sleep(0.4); return P")
+    limits = samples.LIMITS | {"seconds": 1.0, "seconds_per_call": 0.6}
+    slow = samples.PROBE.replace("sys.exit(3)", "import time; time.sleep(0.4); return P")
     with remote.Session(slow.encode(), limits) as session:
-        probe = start_probe(session)
+        probe = samples.start_probe(session)
         with pytest.raises(remote.TimeLimit):
             for _ in range(4):
-                ask_probe(probe, 7)
+                samples.ask_probe(probe, 7)
         with pytest.raises(remote.NotRun, match="1 s for one submission are used up"):
-            ask_probe(probe, 0)
+            samples.ask_probe(probe, 0)
 
 
 def test_nothing_is_left_behind(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with remote.Session(PROBE.encode(), LIMITS) as session:
+    with remote.Session(samples.PROBE.encode(), samples.LIMITS) as session:
         session.start()
         process, folder = session.place.process, Path(session.place.folder.name)
         assert folder.parent == tmp_path
@@ -160,10 +149,15 @@ def test_nothing_is_left_behind(tmp_path, monkeypatch):
     assert process.poll() is not None and list(tmp_path.iterdir()) == []
 
 
-def test_a_death_by_any_signal_is_a_crash(impatient):
-    with remote.Session(PROBE.encode(), LIMITS) as session:
+@pytest.mark.parametrize("isolate", ["none", pytest.param("bwrap", marks=pytest.mark.slow)])
+def test_a_death_by_any_signal_is_a_crash_after_which_the_session_goes_on(isolate):
+    if isolate == "bwrap" and isolation.bwrap_problem():
+        pytest.skip(isolation.bwrap_problem())
+    with remote.Session(samples.PROBE.encode(), samples.LIMITS, isolate) as session:
+        probe = samples.start_probe(session)
         with pytest.raises(remote.Crash, match="signal 40"):
-            ask_probe(start_probe(session), 11)
+            samples.ask_probe(probe, 11)
+        assert samples.ask_probe(probe, 0)[0, 1] == 5 and session.generation == 2
 
 
 @pytest.mark.parametrize(
@@ -175,12 +169,12 @@ def test_a_death_by_any_signal_is_a_crash(impatient):
     ],
 )
 def test_an_answer_has_the_shape_of_its_question(answer, text):
-    source = PROBE.replace("sys.exit(3)", f"return {answer}")
-    with remote.Session(source.encode(), LIMITS) as session, pytest.raises(remote.BadAnswer, match=text):
-        ask_probe(start_probe(session), 7)
+    source = samples.PROBE.replace("sys.exit(3)", f"return {answer}")
+    with remote.Session(source.encode(), samples.LIMITS) as session, pytest.raises(remote.BadAnswer, match=text):
+        samples.ask_probe(samples.start_probe(session), 7)
 
 
 def test_files_that_cannot_be_written_are_the_submission_s_fault(rules):
     helpers = {"a.py": b"", "a.py/b.py": b"", "x" * 300 + ".py": b""}
-    record = judge.grade_submission(RIGHT.encode(), rules, helpers=helpers)
-    assert total(record) == 0 and "denoiser.py cannot be imported: FileExistsError" in record.status
+    record = judge.grade_submission(samples.RIGHT.encode(), rules, helpers=helpers)
+    assert samples.total(record) == 0 and "denoiser.py cannot be imported: FileExistsError" in record.status
