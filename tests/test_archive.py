@@ -55,6 +55,7 @@ def test_choice_depends_on_the_seed_alone(small, tmp_path):
     assert more.names[:5].tolist() == first.names.tolist()
 
 
+@pytest.mark.slow
 def test_every_review_is_equally_likely(small):
     order = [load_movie_reviews(small, **{**SMALL, "n_documents": 1}, random_state=k).names[0] for k in range(240)]
     counts = np.array(list(Counter(order).values()))

@@ -321,6 +321,7 @@ explore(draw, stored={"power": [1, 2]})"""
     return path
 
 
+@pytest.mark.slow
 def test_a_run_says_what_differs_and_stores_only_when_asked(notebook, tmp_path, capsys):
     folder, before = tmp_path / "run", notebook.read_text()
     assert execute_book([notebook], folder=folder) == 0
@@ -334,6 +335,7 @@ def test_a_run_says_what_differs_and_stores_only_when_asked(notebook, tmp_path, 
     assert notebook.read_text() == first
 
 
+@pytest.mark.slow
 def test_a_notebook_runs_again_only_where_its_code_has_changed(notebook, tmp_path):
     folder = tmp_path / "run"
     assert execute_book([notebook], folder=folder) == 0

@@ -67,6 +67,7 @@ def test_counts_in_bursts_have_the_frequencies_and_the_variance_of_the_negative_
     assert np.allclose(drawn.sum(axis=1), Z.sum(axis=1), rtol=0.6)
 
 
+@pytest.mark.slow
 def test_a_comparison_is_told_by_dimension_and_method_and_repeats_itself():
     def run():
         rng = np.random.default_rng(3)

@@ -174,6 +174,7 @@ def test_nishimori_identity(rng):
         assert (gap < spread) == holds
 
 
+@pytest.mark.slow
 def test_em_finds_the_covariance_and_raises_the_likelihood(rng):
     """Each refit raises the evidence of p ~ N(0, F (r C) F + F); its fixed point is the true C up to sampling."""
     N, F, r = 20_000, np.array([[2.0, 0.4], [0.4, 0.7]]), np.exp(rng.uniform(-1, 1, 20_000))

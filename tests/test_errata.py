@@ -206,6 +206,7 @@ def poisson_run(rng, m=600, n=900, d=2):
     return normalised_mse(model.A, model.B, run.A, run.B)
 
 
+@pytest.mark.slow
 def test_erratum_20_poisson_counts_behave_like_the_gaussian_model():
     """Rates of about 3 and skewed noise: the error is still that of state evolution with Gaussian W."""
     start = {"beta": BETA, "M0": np.eye(2), "Q0": np.eye(2)}
@@ -403,6 +404,7 @@ def test_every_erratum_names_tests_that_exist(number):
     assert re.search(r"\(`test_\w+`\)", shown)
 
 
+@pytest.mark.slow
 def test_erratum_30_counted_biases_make_the_mean_row_unstable(rng):
     """sqrt(r)^T Y~ = 0 when both biases are counted: of the mean of P only the Onsager term is left. It grows by
     -1 / (rho sqrt(beta)) an iteration, rho the signal in units of the threshold, and ends in a cycle of two; centring
@@ -471,6 +473,7 @@ def test_erratum_32_critical_points_have_different_errors(rng):
     assert errors[0] == pytest.approx(1) and min(errors) < 0.1 and np.diff(np.sort(errors)).min() > 0.01
 
 
+@pytest.mark.slow
 def test_erratum_32_a_weak_ridge_leaves_the_balance_to_the_start(rng):
     """AMP and gradient descent agree in the product long before either is at a critical point, where U^T U = V^T V."""
     m, n, d = 100, 150, 2

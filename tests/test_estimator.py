@@ -23,6 +23,7 @@ from amptutorial.model import draw_embedding
 from amptutorial.score import FisherScore
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::amptutorial._validation.AMPWarning")  # the checks' data are tiny and not counts
 @parametrize_with_checks([AMPEmbedding(1, random_state=0)])
 def test_scikit_learn_conventions(estimator, check):

@@ -136,6 +136,7 @@ def test_pairs_exactly_at_the_bound_are_drawn_once(rng):
     assert abs(total - expected) < 4 * np.sqrt(expected)
 
 
+@pytest.mark.slow
 def test_thinning_in_many_chunks_gives_the_same_law(rng, monkeypatch, densely_drawn):
     """Rows whose proposals fill a chunk each: the sums of 2000 draws are chi-square about their rates."""
     monkeypatch.setattr(model_module, "PROPOSALS_AT_ONCE", 2)

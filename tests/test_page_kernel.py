@@ -74,6 +74,7 @@ def test_a_package_that_does_not_come_is_missing_until_it_comes(on_demand):
     assert outputs_of("import come_lately") == (True, [])
 
 
+@pytest.mark.slow
 def test_scipy_statistics_are_loaded_when_they_are_used():
     in_new_python("""import sys
 from page_kernel import arrange_imports

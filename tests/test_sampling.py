@@ -103,6 +103,7 @@ def estimates(name, U, W, r_v, totals, rng, runs):
     return [getattr(sums, name)(U) for sums in samples]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("calibrated", [False, True])
 def test_sampled_sums_are_unbiased(table, few, rng, monkeypatch, calibrated):
     """By themselves; once calibrated, with a bias far below the noise of one sample."""
@@ -164,6 +165,7 @@ def test_own_terms_below_zero_are_left_to_the_sample(table, rng):
     assert not sums.any() and not moments.any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("calibrated", [False, True])
 def test_own_columns_leave_sums_unbiased_and_take_noise_away(few, rng, monkeypatch, calibrated):
     """Of rows whose counts are Poisson at the rates of a table with long rows in many directions."""
