@@ -294,7 +294,7 @@ def singular_instance(index, setting=SINGULAR):
 
 
 @cache
-def learn_from_reviews(d=10, strength=1e-3, n_iter=10):
+def learn_from_reviews():
     """Return `(U, V, r_u, r_v)`: rows that AMP learns from 7,000 movie reviews.
 
     The bias factors are the counted ones. This is the paper's way to "true" embeddings
@@ -303,9 +303,9 @@ def learn_from_reviews(d=10, strength=1e-3, n_iter=10):
     """
     Z, _, _ = drop_empty(load_movie_reviews().counts)
     r_u, r_v = estimate_bias(Z)
-    B0 = random_start(len(r_v), d, np.random.default_rng(0))
+    B0 = random_start(len(r_v), 10, np.random.default_rng(0))
     Y = FisherScore(Z, r_u, r_v)
-    run = biased_low_rank_amp(Y, r_u, r_v, Ridge(strength), B0=B0, n_iter=n_iter)
+    run = biased_low_rank_amp(Y, r_u, r_v, Ridge(1e-3), B0=B0, n_iter=10)
     return run.A / np.sqrt(r_u)[:, None], run.B / np.sqrt(r_v)[:, None], r_u, r_v
 
 

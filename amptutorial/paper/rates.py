@@ -46,22 +46,13 @@ class Rates:
 
 @dataclass(frozen=True)
 class Exponential(Rates):
-    """Rates r_u_i r_v_j exp(u_i . v_j / sqrt(m)).
+    """Rates r_u_i r_v_j exp(u_i . v_j / sqrt(m))."""
 
-    Attributes
-    ----------
-    U, V : arrays (m, d), (n, d)
-    r_u, r_v : arrays (m,), (n,)
-        Bias factors.
-    chosen : dict
-        The settings that hidden pairs chose.
-    """
-
-    U: np.ndarray
-    V: np.ndarray
-    r_u: np.ndarray
-    r_v: np.ndarray
-    chosen: dict = field(default_factory=dict)
+    U: np.ndarray  # (m, d)
+    V: np.ndarray  # (n, d)
+    r_u: np.ndarray  # (m,): bias factors
+    r_v: np.ndarray  # (n,)
+    chosen: dict = field(default_factory=dict)  # the settings that hidden pairs chose
 
     def log_ratios(self, pairs):
         """See `Rates.log_ratios`."""
@@ -79,26 +70,15 @@ class Exponential(Rates):
 class Mixture(Rates):
     """Rates (1 - share) W H + share row_i col_j / Z_tot.
 
-    W H are topics; independence gets its share for the pairs that they rule out.
-
-    Attributes
-    ----------
-    U, V : arrays (m, d), (n, d)
-        The shares of the topics in each row and in each column.
-    weights : array (d,)
-        The shares of the topics in all counts; the rates of W H over those of
-        independence are U diag(1 / weights) V^T.
-    share : float
-        Of independence.
-    chosen : dict
-        The settings that hidden pairs chose.
+    W H are topics; independence gets its share for the pairs that they rule out. The
+    rates of W H over those of independence are U diag(1 / weights) V^T.
     """
 
-    U: np.ndarray
-    V: np.ndarray
-    weights: np.ndarray
-    share: float
-    chosen: dict = field(default_factory=dict)
+    U: np.ndarray  # (m, d): the shares of the topics in each row
+    V: np.ndarray  # (n, d): and in each column
+    weights: np.ndarray  # (d,): and in all counts
+    share: float  # of independence
+    chosen: dict = field(default_factory=dict)  # the settings that hidden pairs chose
 
     def log_ratios(self, pairs):
         """See `Rates.log_ratios`; minus infinity for a pair that is ruled out."""
