@@ -38,7 +38,6 @@ ADDRESS = "/amptutorial/"  # where the site is published: a link to "/" leaves i
 DESK, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 MOST_LANDING, MOST_BYTES, MOST_FILES = 250_000, 1_200_000, 25  # before any click
 AXE = ROOT / ".offline/node_modules/axe-core/axe.min.js"
-
 # Wait for fonts and pictures; then stop what moves and open what is folded, and show what quizzes have to say of every
 # answer: all of it is to be read, and may be too wide for a phone.
 SETTLE = """async () => {
@@ -58,7 +57,6 @@ UNSET = """() => [...document.querySelectorAll(".math")]
 BAD_PICTURES = """() => [...document.images]
     .filter(image => !image.naturalWidth || (!image.alt.trim() && image.closest("article")))
     .map(image => image.currentSrc.slice(0, 100))"""
-
 # The pictures that the experiment of a slider shows, what the slider says, and whether it is at its end.
 SHOWN = """async slider => {
     const figures = [...slider.closest(".amp-explore").querySelectorAll("figure")];
@@ -78,7 +76,6 @@ ANSWERED = """quiz => {
         marks: buttons.map(button => button.dataset.right),
     };
 }"""
-
 # What formulas are made of is most of a page, and takes most of the time: once their size was asked about, a letter
 # stands for each. Quizzes are as at first again.
 SPELLED = """() => {
@@ -97,7 +94,6 @@ VIOLATIONS = """async options => {
     const { violations } = await axe.run(part, { resultTypes: ["violations"], ...options });
     return violations.filter(({ impact }) => impact !== "minor").map(({ id, nodes }) => `${id}: ${nodes[0].html}`);
 }"""
-
 Visit = namedtuple("Visit", "name page site address asked complaints loaded")
 Parsed = namedtuple("Parsed", "names links")
 

@@ -7,7 +7,6 @@ from amptutorial_course.grading import isolation
 from grading_samples import CHEATS, HOSTILE, RIGHT, WRONG, grade, messages, passed, total
 
 pytestmark = pytest.mark.skipif(bool(isolation.bwrap_problem()), reason="bubblewrap does not work here")
-
 OUTCOMES = {
     "a syntax error": "SyntaxError: .* line 1",
     "an exception at import": "RuntimeError: not finished",

@@ -17,7 +17,6 @@ from grading_samples import LIMITS, RIGHT, SOLUTIONS, WRONG, passed
 from test_grading_class import hand_in, read, wait_for
 
 pytestmark = pytest.mark.slow
-
 NEIGHBOURS = {"neighbour": RIGHT, "neighbour_2": WRONG}
 # so unusual a number that it marks all processes of this class
 SECONDS = 100 + os.getpid() / 1e7
