@@ -263,9 +263,8 @@ def a_phone_scrolls_in_one_direction(visit):
         assert visit.page.evaluate("document.scrollingElement.scrollWidth") <= PHONE["width"], theme
     widths = visit.page.evaluate("[...document.querySelectorAll('figure.drawing img')].map(one => one.width)")
     assert all(width * 14 / 720 > 10 for width in widths)
-    edges = visit.page.locator("table.autosummary td").evaluate_all(
-        "cells => cells.map(cell => { const { left, right } = cell.getBoundingClientRect(); return [left, right]; })"
-    )
+    ends = "cells => cells.map(cell => { const { left, right } = cell.getBoundingClientRect(); return [left, right]; })"
+    edges = visit.page.locator("table.autosummary td").evaluate_all(ends)
     assert all(0 <= left <= right <= PHONE["width"] for left, right in edges)
 
 
@@ -497,9 +496,8 @@ def test_the_list_of_appendices_is_folded_except_on_a_page_of_theirs(opened, nam
 def test_the_first_picture_has_words_of_the_size_of_its_text_on_a_phone(opened):
     page = opened("book/intro.html", viewport=PHONE)
     expect(page.locator("#hero svg text").first).to_be_visible()
-    heights = page.locator("#hero svg text").evaluate_all(
-        "words => words.map(word => word.getScreenCTM().a * parseFloat(getComputedStyle(word).fontSize))"
-    )
+    height = "words => words.map(word => word.getScreenCTM().a * parseFloat(getComputedStyle(word).fontSize))"
+    heights = page.locator("#hero svg text").evaluate_all(height)
     assert min(heights) >= 12
     widths = page.locator("#hero input").evaluate_all("sliders => sliders.map(slider => slider.clientWidth)")
     assert len(widths) == 3 and min(widths) > 200

@@ -3,8 +3,7 @@
 The wheels of Pyodide are large and lie outside the repository: without them these tests are skipped, and fail in
 continuous integration. `python -m studies.live_report` runs every page in this way.
 
-To load Python takes most of the time: the tests of what a reader does share one page, of which the first to come finds
-no Python. Whatever state the others find it in, a press loads Python if none is there.
+To load Python takes most of the time: the tests of what a reader does share one page, where a press loads it.
 """
 
 import json

@@ -32,13 +32,10 @@ def test_folds_and_formulas_do_not_count_and_included_code_does():
 
 DRAWN = """
 import numpy as np
-
 def bar_of(values):
     return np.std(values, ddof=1) / np.sqrt(len(values))
-
 def within(x, y):
     return abs(x - y) < 0.2 * y
-
 rng = np.random.default_rng(1)
 runs = 2 + rng.standard_normal(400)
 """

@@ -102,19 +102,13 @@ class RidgeByHand(metaclass=Meta):
 }
 TOOLS = """
 import stat, struct
-
-
 def sockets(number):
     try:
         return stat.S_ISSOCK(os.fstat(number).st_mode)
     except OSError:
         return False
-
-
 def framed(header, body=b""):
     return struct.pack(">II", len(header), len(body)) + header + body
-
-
 CRASH = '''
 class Nowhere:
     __array_interface__ = {"data": (8, False), "shape": (1,), "typestr": "<u8", "version": 3}

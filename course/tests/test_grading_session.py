@@ -65,7 +65,7 @@ def test_what_a_student_writes_into_arguments_is_seen(probe):
     [
         (2, "TypeError", "the answer is NoneType"),
         (3, "TypeError", "complex128"),
-        (5, "ValueError", r"<b>bold</b> \(denoiser.py, line 19\)"),
+        (5, "ValueError", r"<b>bold</b> \(denoiser.py, line 16\)"),
         (7, "SystemExit", "3"),
     ],
 )
