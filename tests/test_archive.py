@@ -97,8 +97,6 @@ def test_bad_choices_are_refused(small, option, error, message):
 
 LINK = {"type": tarfile.SYMTYPE, "linkname": "/etc/passwd"}
 HARD = {"type": tarfile.LNKTYPE, "linkname": "aclImdb/train/pos/0_9.txt"}
-
-
 ELSEWHERE = """../evil.txt aclImdb/train/pos/../../../../evil.txt aclImdb/train/pos/../pos/1_9.txt C:\\evil.txt
     aclImdb/README aclImdb/train/unsup/0_0.txt aclImdb/train/pos/._8_9.txt
     ../aclImdb/train/pos/1_9.txt /aclImdb/train/pos/1_9.txt aclImdb\\..\\..\\evil.txt""".split()
@@ -322,16 +320,6 @@ def test_counts_are_returned_where_they_cannot_be_stored(small, tmp_path, monkey
     (tmp_path / "cache").write_text("a file where the folder should be")
     with pytest.warns(UserWarning, match="cannot be kept in"):
         assert load_movie_reviews(small, **SMALL).counts.shape[0] == 5
-
-
-def test_interrupted_writing_leaves_nothing(small, tmp_path, monkeypatch):
-    def interrupted(*args, **kwargs):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(os, "replace", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        load_movie_reviews(small, **SMALL)
-    assert not cached_files(tmp_path)
 
 
 @pytest.mark.slow

@@ -38,7 +38,6 @@ ADDRESS = "/amptutorial/"  # where the site is published: a link to "/" leaves i
 DESK, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 MOST_LANDING, MOST_BYTES, MOST_FILES = 250_000, 1_200_000, 25  # before any click
 AXE = ROOT / ".offline/node_modules/axe-core/axe.min.js"
-
 # Wait for fonts and pictures; then stop what moves and open what is folded, and show what quizzes have to say of every
 # answer: all of it is to be read, and may be too wide for a phone.
 SETTLE = """async () => {
@@ -58,7 +57,6 @@ UNSET = """() => [...document.querySelectorAll(".math")]
 BAD_PICTURES = """() => [...document.images]
     .filter(image => !image.naturalWidth || (!image.alt.trim() && image.closest("article")))
     .map(image => image.currentSrc.slice(0, 100))"""
-
 # The pictures that the experiment of a slider shows, what the slider says, and whether it is at its end.
 SHOWN = """async slider => {
     const figures = [...slider.closest(".amp-explore").querySelectorAll("figure")];
@@ -78,7 +76,6 @@ ANSWERED = """quiz => {
         marks: buttons.map(button => button.dataset.right),
     };
 }"""
-
 # What formulas are made of is most of a page, and takes most of the time: once their size was asked about, a letter
 # stands for each. Quizzes are as at first again.
 SPELLED = """() => {
@@ -97,7 +94,6 @@ VIOLATIONS = """async options => {
     const { violations } = await axe.run(part, { resultTypes: ["violations"], ...options });
     return violations.filter(({ impact }) => impact !== "minor").map(({ id, nodes }) => `${id}: ${nodes[0].html}`);
 }"""
-
 Visit = namedtuple("Visit", "name page site address asked complaints loaded")
 Parsed = namedtuple("Parsed", "names links")
 
@@ -267,9 +263,8 @@ def a_phone_scrolls_in_one_direction(visit):
         assert visit.page.evaluate("document.scrollingElement.scrollWidth") <= PHONE["width"], theme
     widths = visit.page.evaluate("[...document.querySelectorAll('figure.drawing img')].map(one => one.width)")
     assert all(width * 14 / 720 > 10 for width in widths)
-    edges = visit.page.locator("table.autosummary td").evaluate_all(
-        "cells => cells.map(cell => { const { left, right } = cell.getBoundingClientRect(); return [left, right]; })"
-    )
+    ends = "cells => cells.map(cell => { const { left, right } = cell.getBoundingClientRect(); return [left, right]; })"
+    edges = visit.page.locator("table.autosummary td").evaluate_all(ends)
     assert all(0 <= left <= right <= PHONE["width"] for left, right in edges)
 
 
@@ -501,9 +496,8 @@ def test_the_list_of_appendices_is_folded_except_on_a_page_of_theirs(opened, nam
 def test_the_first_picture_has_words_of_the_size_of_its_text_on_a_phone(opened):
     page = opened("book/intro.html", viewport=PHONE)
     expect(page.locator("#hero svg text").first).to_be_visible()
-    heights = page.locator("#hero svg text").evaluate_all(
-        "words => words.map(word => word.getScreenCTM().a * parseFloat(getComputedStyle(word).fontSize))"
-    )
+    height = "words => words.map(word => word.getScreenCTM().a * parseFloat(getComputedStyle(word).fontSize))"
+    heights = page.locator("#hero svg text").evaluate_all(height)
     assert min(heights) >= 12
     widths = page.locator("#hero input").evaluate_all("sliders => sliders.map(slider => slider.clientWidth)")
     assert len(widths) == 3 and min(widths) > 200

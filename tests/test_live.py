@@ -3,8 +3,7 @@
 The wheels of Pyodide are large and lie outside the repository: without them these tests are skipped, and fail in
 continuous integration. `python -m studies.live_report` runs every page in this way.
 
-To load Python takes most of the time: the tests of what a reader does share one page, of which the first to come finds
-no Python. Whatever state the others find it in, a press loads Python if none is there.
+To load Python takes most of the time: the tests of what a reader does share one page, where a press loads it.
 """
 
 import json
@@ -167,7 +166,6 @@ def test_a_reader_edits_runs_errs_and_stops(opened, address):  # noqa: F811
     stored = code.inner_text()
     reset = tools.get_by_role("button", name="Reset")
     expect(reset).to_be_hidden()
-
     write(code, "kept = 6 * 7\nprint(kept)")
     expect(reset).to_be_visible()
     code.press("Shift+Enter")
@@ -175,12 +173,10 @@ def test_a_reader_edits_runs_errs_and_stops(opened, address):  # noqa: F811
     said(page, r"^Cell 1 has run\.$")
     expect(state).to_have_text(re.compile(r"^ran in \d+\.\d s$"))
     expect(output).to_have_text("42")
-
     press(tools, "Reset")
     assert code.inner_text() == stored
     expect(reset).to_be_hidden()
     expect(tools.get_by_role("button", name="Run", exact=True)).to_be_focused()
-
     code, tools, state, output = parts(page, 2)
     write(code, "def f(x):\n    return x / 0\n\n\nf(kept)")
     press(tools, "Run")
@@ -188,7 +184,6 @@ def test_a_reader_edits_runs_errs_and_stops(opened, address):  # noqa: F811
     expect(state).to_have_text("failed")
     expect(output.locator(".live-error")).to_have_text(re.compile("Traceback.*line 5.*ZeroDivisionError", re.DOTALL))
     expect(tools.get_by_role("button", name="Run", exact=True)).to_be_focused()
-
     write(code, "print('begins', flush=True)\nwhile True:\n    pass")
     press(tools, "Run")
     expect(output).to_have_text("begins")
@@ -197,7 +192,6 @@ def test_a_reader_edits_runs_errs_and_stops(opened, address):  # noqa: F811
     said(page, "^Stopped. All variables are lost")
     expect(tools.get_by_role("button", name="Run", exact=True)).to_be_focused()
     assert not page.evaluate("window.ampLive.running")
-
     write(code, "print(kept)")
     press(tools, "Run")
     said(page, r"^Cell 2 failed\.$")

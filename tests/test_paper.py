@@ -20,13 +20,11 @@ PDF = os.environ.get("AMPTUTORIAL_PDF")
 PICTURE = "data:image/png;base64,"
 PICTURE += "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGOoBwAAgQCB3vXRxgAAAABJRU5ErkJggg=="
 DRAWING = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><circle r="9"/></svg>'
-
 EXPERIMENT = f"""<div class="amp-explore"><input type="range">
 <figure hidden><img src="data:image/png;base64,AAAA" alt="A dot."><figcaption>At 1 &lt; 2.</figcaption></figure>
 <figure><img src="{PICTURE}" alt="A dot."><figcaption>At 2 &lt; 3.</figcaption></figure></div>"""
 REPORT = "<p>above<br>below</p><script>1 < 2</script>"
 PYTHON = {"language_info": {"name": "python", "pygments_lexer": "ipython3"}}
-
 CONFIG = """
 project, author, copyright, language = "Small", "Nobody", "2026", "en"
 extensions = ["myst_nb", "sphinx_design", "sphinx_exercise", "sphinx_proof", "quiz", "paper", "link_targets"]
@@ -39,11 +37,9 @@ latex_elements = {}
 html_theme_options = {"extra_footer": "Free."}
 numfig = True
 """
-
 INDEX = "# Small\n\n## What for\n\nFor tests.\n\n```{toctree}\n:caption: The part\n:numbered:\none\ntwo\n```\n"
 # As the briefs of assignments write them, for Jupyter.
 LINKS = "# Links\n\n[Formula](one.ipynb#equation-eq-one), [exercise](one.ipynb#ex-one), [chapter](one.ipynb).\n"
-
 CHAPTER = """(ch-one)=
 # Nobody's one
 

@@ -19,9 +19,8 @@ ANSWERS = [
 
 def tree_of(*parts, kind="quiz"):
     directives.register_directive("admonition", Quiz)
-    source = "\n".join(
-        ["Before.", "", "::::{admonition} Question", f":class: {kind}", "", *parts, "::::", "", "After."]
-    )
+    inside = "\n".join(parts)
+    source = f"Before.\n\n::::{{admonition}} Question\n:class: {kind}\n\n{inside}\n::::\n\nAfter."
     settings = {"halt_level": 2, "warning_stream": False, "myst_enable_extensions": ["colon_fence"]}
     return publish_doctree(source, parser=Parser(), settings_overrides=settings)
 

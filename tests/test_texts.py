@@ -246,44 +246,21 @@ def test_public_docstrings_are_found_without_importing(package):
     }
 
 
-NUMPYDOC = """Fit the model to ``X`` with `alpha` and n_samples of np.ndarray, f(x) = 1.
-
-.. versionadded:: 1.2
-
-Parameters
-----------
-strength : float, default=1.0
-    Weight of the :ref:`penalty <here>`, between 0 and 1.
-
-Returns
--------
-model : object
-
-    The fitted one.
-
-Notes
------
-Solved by :math:`x = y` iterations.
-
-See Also
---------
-other : Something else.
-
-References
-----------
-.. [1] Someone, "A book".
-
-Examples
---------
->>> fit(3)
-three
-"""
+SECTIONS = {
+    "Parameters": "strength : float, default=1.0\n    Weight of the :ref:`penalty <here>`, between 0 and 1.",
+    "Returns": "model : object\n\n    The fitted one.",
+    "See Also": "other : Something else.",
+    "Notes": "Solved by :math:`x = y` iterations.",
+    "References": '.. [1] Someone, "A book".',
+    "Examples": ">>> fit(3)\nthree",
+}
+START = "Fit the model to ``X`` with `alpha` and n_samples of np.ndarray, f(x) = 1.\n\n.. versionadded:: 1.2"
 
 
 def test_prose_leaves_out_what_is_not_a_sentence():
-    assert split(prose(NUMPYDOC)) == split(
-        "Fit the model with alpha and Weight the penalty between and The fitted one Solved iterations"
-    )
+    text = "\n\n".join([START, *(f"{title}\n{'-' * len(title)}\n{words}" for title, words in SECTIONS.items())])
+    expected = "Fit the model with alpha and Weight the penalty between and The fitted one Solved iterations"
+    assert split(prose(text)) == split(expected)
 
 
 def test_missing_packages_are_named(package):

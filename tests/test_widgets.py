@@ -99,21 +99,18 @@ def test_in_the_page_all_sliders_ask_for_what_they_choose(draw, drawn, monkeypat
     assert figure.find("figcaption").text == "At 1 < 4, red, seed 2."
 
 
-@pytest.mark.parametrize(
-    ("live", "more"),
-    [
-        ({}, "lets you"),
-        ({"seed": [0]}, "adds a slider for seed, and lets you"),
-        ({"seed": [0], "line_width": [1]}, "adds sliders for seed and line width, and lets you"),
-    ],
-)
-def test_the_page_says_what_a_kernel_adds_and_where_there_is_one(live, more):
+def test_the_page_says_what_a_kernel_adds_and_where_there_is_one():
     def draw(figure, height=1, seed=0, line_width=1):
         """Draw nothing."""
         return ""
 
-    page = explore(draw, stored={"height": [1, 2]}, live=live).page()
-    assert "keeps 2 stored pictures" in page and f"</a>, {more} change the drawing" in page
+    for live, more in (
+        ({}, ""),
+        ({"seed": [0]}, "adds a slider for seed, and "),
+        ({"seed": [0], "line_width": [1]}, "adds sliders for seed and line width, and "),
+    ):
+        page = explore(draw, stored={"height": [1, 2]}, live=live).page()
+        assert "keeps 2 stored pictures" in page and f"</a>, {more}lets you change the drawing" in page
     anchor = re.search(r'href="howto\.html#([^"]+)"', page)[1]
     assert f"({anchor})=" in (Path(__file__).parents[1] / "book/howto.md").read_text()
 

@@ -9,7 +9,6 @@ START = """
 import os, sys, subprocess, socket, signal, time, threading
 OUTSIDE, SOLUTIONS, PORT, SECONDS = {outside!r}, {solutions!r}, {port}, {seconds!r}
 """
-
 # At the import: what the container refuses.
 REFUSED = {
     "reads a file": "print(open(OUTSIDE + '/secret.txt').read())",
@@ -18,17 +17,13 @@ REFUSED = {
     "reads by the root of a process": "print(open('/proc/self/root' + OUTSIDE + '/secret.txt').read())",
     "reads the other submissions": "print(open(OUTSIDE + '/submissions/neighbour/denoiser.py').read())",
     "imports from outside": "sys.path.insert(0, OUTSIDE); import treasure",
-    "appends to the table": "open(OUTSIDE + '/grades.csv', 'a').write('me,100')",
-    "empties the table": "os.truncate(OUTSIDE + '/grades.csv', 0)",
     "removes the table": "os.remove(OUTSIDE + '/grades.csv')",
     "removes a folder": "import shutil; shutil.rmtree(OUTSIDE)",
     "leaves shared memory by the library": """
 from multiprocessing import shared_memory
 shared_memory.SharedMemory('hostile_left', create=True, size=9)
 os._exit(0)""",
-    "leaves a semaphore": """
-import _multiprocessing
-_multiprocessing.SemLock(1, 1, 1, '/hostile_left', False)""",
+    "leaves a semaphore": "import _multiprocessing as m; m.SemLock(1, 1, 1, '/hostile_left', False)",
     "leaves a named pipe": "os.mkfifo(OUTSIDE + '/pipe')",
     "becomes another program": "os.execv('/bin/sleep', ['sleep', str(SECONDS)])",
     "forks without end": "while True:\n    os.fork()",
@@ -42,7 +37,6 @@ _multiprocessing.SemLock(1, 1, 1, '/hostile_left', False)""",
     "imports the grader": "import amptutorial_course.grading.judge; print('SECRET')",
     "imports the assignments": "import amptutorial_course.assignments; print('SECRET')",
 }
-
 # At the import, by native code and beside Python.
 NATIVE = {
     "HiGHS overwrites the table": """
@@ -55,7 +49,6 @@ solver.setOptionValue('log_file', OUTSIDE + '/new.pth')
 solver.writeOptions(OUTSIDE + '/new.pth')""",
     "reads by the root of process 1": "print(open('/proc/1/root' + OUTSIDE + '/secret.txt').read())",
     "changes the libraries": "import numpy; open(os.path.dirname(numpy.__file__) + '/hostile.pth', 'w').write('#')",
-    "changes this project": "import amptutorial; open(amptutorial.__file__, 'a').write('# hostile')",
     "changes the worker": "import amptutorial_worker; open(amptutorial_worker.__file__, 'a').write('# hostile')",
     "reads the solutions": "print('SECRET', os.listdir(SOLUTIONS))",
     "leaves a file in shared memory": "open('/dev/shm/hostile_left', 'w').write('x' * 99)",
@@ -63,7 +56,6 @@ solver.writeOptions(OUTSIDE + '/new.pth')""",
     "fills the disk": "[open(f'/tmp/{k}', 'wb').write(bytes(2**17)) for k in range(10**5)]",
     "mounts": "import ctypes; ctypes.CDLL(None).mount(b'none', b'/usr', b'tmpfs', 0, 0) or print('SECRET')",
 }
-
 # At the import: what the process does to itself, to its output or to its messages.
 ENDINGS = {
     "leaves at once": "os._exit(0)",
@@ -103,43 +95,26 @@ class RidgeByHand(metaclass=Meta):
         f"sends {name}": f"[os.write(n, {frame}) for n in range(3, 9) if sockets(n)]"
         for name, frame in {
             "noise": "b'noise' * 99",
-            "a claim of 4 GB": "b'\\xff' * 8",
-            "a deep header": "framed(b'[' * 100_000)",
-            "half a frame": "framed(b'{}')[:9]",
-            "one array 250 times": "framed(TIMES, ARRAY)",
-            "a huge array": "framed(ONE, HUGE)",
             "a made-up answer": 'framed(b\'{"prediction": 0.5, "overrides": 7, "object": []}\')',
             "an error that is none": 'framed(b\'{"error": [[]], "traceback": {}, "line": true}\')',
-            "many answers": "framed(b'{\"prediction\": 0.5}') * 50",
         }.items()
     },
 }
 TOOLS = """
 import stat, struct
-
-
 def sockets(number):
     try:
         return stat.S_ISSOCK(os.fstat(number).st_mode)
     except OSError:
         return False
-
-
 def framed(header, body=b""):
     return struct.pack(">II", len(header), len(body)) + header + body
-
-
-TIMES = b'{"prediction": [' + b'{"__array__": true}, ' * 249 + b'{"__array__": true}]}'
-ONE = b'{"prediction": {"__array__": true}}'
-HEAD = b"{'descr': '<f8', 'fortran_order': False, 'shape': (%d,), }"
-ARRAY, HUGE = (b"\\x93NUMPY\\x01\\x00" + bytes([len(head), 0]) + head + bytes(8) for head in (HEAD % 1, HEAD % 2**60))
 CRASH = '''
 class Nowhere:
     __array_interface__ = {"data": (8, False), "shape": (1,), "typestr": "<u8", "version": 3}
 numpy.asarray(Nowhere())[0]
 '''
 """
-
 # When asked: (method of a right solution, its new body, the checks that it may not pass).
 ANSWERS = {
     "a large Jacobian": ("mean_jacobian", "return np.eye(1200)", {"jacobian", "jacobian_symmetric"}),
@@ -156,11 +131,6 @@ class Equal(np.ndarray):
     def __array_ufunc__(self, *arguments, **named):
         return True
 return np.zeros(P.shape).view(Equal)""",
-        {"optimality", "limits"},
-    ),
-    "a denoiser that says it passed": (
-        "estimate",
-        "import amptutorial.checks as c; c.require = c.require_close = lambda *a: None; return 0 * P",
         {"optimality", "limits"},
     ),
     "an exchanged worker": (

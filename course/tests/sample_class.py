@@ -13,7 +13,6 @@ from amptutorial_course.assignments import assignment
 
 ROOT = Path(__file__).parents[1]
 SIZE = 30
-
 # Appended to a solution: every denoiser of the file gets this estimate.
 ATTACK = """
 
@@ -25,7 +24,6 @@ for _class in [value for value in list(globals().values()) if isinstance(value, 
     if issubclass(_class, Denoiser) and _class is not Denoiser:
         _class.estimate = _attack
 """
-
 # In front of a solution.
 AT_IMPORT = {
     "a syntax error": "def broken(:\n",
@@ -33,7 +31,6 @@ AT_IMPORT = {
     "an endless loop at import": "while True:\n    pass\n",
     "sys.exit at import": "import sys\n\nsys.exit(0)\n",
 }
-
 # In the place of the estimate. Those that return zeros would earn points only if the attack succeeded.
 IN_ESTIMATE = {
     "an endless loop": "while True:\n    pass",

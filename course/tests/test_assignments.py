@@ -32,7 +32,6 @@ from amptutorial_course.assignments import (
 ROOT = Path(__file__).parents[1]
 SOLUTIONS = ROOT / "solutions"
 HIDDEN_SEED = 11
-
 needs_solutions = pytest.mark.skipif(not SOLUTIONS.is_dir(), reason="the reference solutions are kept elsewhere")
 every_assignment = pytest.mark.parametrize("task", ASSIGNMENTS.values(), ids=lambda task: task.folder)
 

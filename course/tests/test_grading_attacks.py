@@ -8,7 +8,6 @@ from grading_samples import CHEATS, HOSTILE, RIGHT, WRONG, grade, messages, pass
 from amptutorial_course.grading import isolation
 
 pytestmark = pytest.mark.skipif(bool(isolation.bwrap_problem()), reason="bubblewrap does not work here")
-
 OUTCOMES = {
     "a syntax error": "SyntaxError: .* line 1",
     "an exception at import": "RuntimeError: not finished",

@@ -18,7 +18,6 @@ from amptutorial_course.grading.__main__ import main
 from amptutorial_course.grading.record import Record
 
 pytestmark = pytest.mark.slow
-
 NEIGHBOURS = {"neighbour": RIGHT, "neighbour_2": WRONG}
 # so unusual a number that it marks all processes of this class
 SECONDS = 100 + os.getpid() / 1e7

@@ -55,10 +55,8 @@ def in_container(script, *arguments):
 @needs_bwrap
 def test_the_grader_is_not_in_the_container(tmp_path, monkeypatch):
     """Neither beside the package and the worker, nor among the libraries."""
-    script = (
-        "import sys, importlib.util; sys.path.insert(0, '/package'); import amptutorial, amptutorial_worker.answers"
-    )
-    assert in_container(f"{script}; print(importlib.util.find_spec('amptutorial_course'))") == "None\n"
+    start = "import sys, importlib.util; sys.path.insert(0, '/package'); import amptutorial, amptutorial_worker.answers"
+    assert in_container(f"{start}; print(importlib.util.find_spec('amptutorial_course'))") == "None\n"
     course = shutil.copytree(isolation.COURSE, tmp_path / "site-packages" / "amptutorial_course")
     monkeypatch.setattr(isolation, "PRIVATE", (course,))
     monkeypatch.syspath_prepend(course.parent)
