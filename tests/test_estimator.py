@@ -92,9 +92,10 @@ def test_every_denoiser_and_start_beats_independence(counts, denoiser, init):
     assert AMPEmbedding(2, denoiser=denoiser, init=init, random_state=0).fit(counts).heldout_gain_ > 0.2
 
 
-def test_a_denoiser_and_a_pair_are_taken_as_they_are(counts, fitted):
+def test_a_denoiser_and_a_pair_are_taken_as_they_are(model, counts):
     named = AMPEmbedding(2, denoiser="ridge", random_state=0).fit(counts)
-    ridge = named._rows.denoiser  # with the strength that the spectrum suggests
+    ridge = named._rows.denoiser  # with the strength that the spectrum suggests, up to what noise hides of M
+    assert ridge.strength == pytest.approx(np.sqrt(2 / 300 / np.var(model.U @ model.V.T / np.sqrt(300))), rel=0.2)
     for denoiser in (ridge, (ridge, ridge), [ridge, ridge]):
         again = AMPEmbedding(2, denoiser=denoiser, random_state=0).fit(counts)
         assert np.array_equal(again.embedding_, named.embedding_)
