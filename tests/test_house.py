@@ -135,6 +135,7 @@ def test_every_place_names_this_version():
     assert re.search(rf"^## {re.escape(PROJECT['version'])}\b", pages["CHANGELOG.md"], re.MULTILINE)
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert (citation["version"], citation["license"]) == (PROJECT["version"], PROJECT["license"])
+    assert citation["preferred-citation"]["title"] == "Estimation of Embedding Vectors in High Dimensions"
 
 
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.stem)
