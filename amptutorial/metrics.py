@@ -34,7 +34,7 @@ def squared_norm(Y):
         )
     Y, _ = as_operator(Y)
     if sp.issparse(Y):
-        Y = Y.copy()
+        Y = Y.astype(np.result_type(Y.dtype, np.float32))  # a copy, that cannot wrap
         Y.sum_duplicates()
         Y = Y.data
     return float(np.vdot(Y, Y))

@@ -88,7 +88,8 @@ def test_overlap_and_row_errors(rng):
 
 
 def test_the_norm_of_small_integers_and_of_pairs_stored_twice():
-    assert squared_norm(np.array([[100, 100]], dtype=np.int8)) == squared_norm([[100, 100]]) == 20_000
+    small = np.array([[100, 100]], dtype=np.int8)
+    assert squared_norm(small) == squared_norm(sp.csr_array(small)) == squared_norm([[100, 100]]) == 20_000
     twice = sp.csr_array((np.array([1.0, 2.0]), np.array([1, 1]), np.array([0, 2])), shape=(1, 2))
     assert squared_norm(twice) == 9 and twice.nnz == 2
     with pytest.raises(TypeError, match="pass a FisherScore, an array or a sparse array"):
