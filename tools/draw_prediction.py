@@ -1,6 +1,7 @@
-"""Draw the picture of README.md: the error of AMP, measured and predicted, against the strength of the signal.
+"""Draw the picture of README.md: two estimates and their predicted errors, against the strength of the signal.
 
-The same picture under the book's title is the card that other sites show beside a link to it.
+The rows of both sides are signs, and AMP knows it. The rival is the best that singular vectors can do: each is shrunk
+by the factor that costs least. The same picture under the book's title is the card that other sites show beside a link.
 
 python tools/draw_prediction.py
 """
@@ -13,72 +14,71 @@ import numpy as np
 from tqdm import tqdm
 
 from amptutorial import (
-    ConstantBias,
+    Denoiser,
     FisherScore,
-    GaussianPosterior,
-    GaussianRows,
+    PoissonEmbedding,
     biased_low_rank_amp,
-    draw_embedding,
     estimate_bias,
-    gaussian_state_evolution,
     normalised_mse,
-    scaled_rows,
     spectral_start,
 )
 from amptutorial.baselines import BelowThresholdWarning, svd
+from amptutorial.bayes_optimal import GaussianMixture, MatchedEvolution, SeenRows
 from amptutorial.book.figures import COLOURS, use_style
 
 PICTURE = Path(__file__).parents[1] / "book/assets/prediction.svg"
 DARK, CARD = PICTURE.with_name("prediction-dark.svg"), PICTURE.with_name("social.png")
 ON_DARK = ("#56B4E9", "#E69F00")  # of Okabe and Ito, too, and bright
-M, N, D, INSTANCES, ITERATIONS = 400, 600, 2, 10, 40
-MEASURED = np.array([0.5, 0.8, 1.2, 1.6, 2.0, 3.0, 4.0, 6.0])  # signal strength, in units of the spectral threshold
-STRENGTHS = np.linspace(0.4, 6.3, 120)
-ROWS, POSTERIOR, BETA = GaussianRows(1.0), GaussianPosterior(1.0), M / N
+M, N, INSTANCES, ITERATIONS = 800, 1200, 10, 40
+MEASURED = np.array([1.25, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0])  # signal strength, in units of the spectral threshold
+STRENGTHS = np.linspace(0.5, 4.2, 120)
+BETA = M / N
+SIGNS = GaussianMixture([0.5, 0.5], [-1, 1], [0, 0])
+GAUSSIAN = GaussianMixture([1], [0], [1])
 
 
-def laws(strength):
-    """Return the laws whose signal is `strength` times the spectral threshold."""
-    bias_v = ConstantBias(np.log(strength * np.sqrt(BETA)))
-    return {"rows_u": ROWS, "rows_v": ROWS, "bias_u": ConstantBias(), "bias_v": bias_v}
+class SignPosterior(Denoiser):
+    """Posterior mean of a row +-sqrt(r), both signs equally likely (d = 1)."""
+
+    precision = "posterior"
+
+    def estimate(self, P, r, F):
+        """Return sqrt(r) tanh(sqrt(r) p); F = Q does not occur in it."""
+        size = np.sqrt(r)[:, None]
+        return size * np.tanh(size * P)
 
 
-def predict(strength):
-    """Return the error at the fixed point of state evolution."""
-    start = 0.1 * np.eye(1)
-    law_u, law_v = scaled_rows(1, **laws(strength))
-    run = gaussian_state_evolution(law_u, law_v, POSTERIOR, beta=BETA, M0=start, Q0=start, n_iter=400)
-    return run.iterates[-1].nmse
+def predict(strength, prior):
+    """Return the error of AMP with the posterior mean of this prior; with the Gaussian one, of singular vectors."""
+    sides = SeenRows(prior, [1.0]), SeenRows(prior, [strength * np.sqrt(BETA)])
+    evolution = MatchedEvolution(*sides, beta=BETA)
+    return evolution.error(*evolution.limit())
 
 
 def measure(strength, seed):
-    """Return the errors of AMP and of the plain SVD on the counts of one instance."""
+    """Return the errors of AMP and of the shrunken singular vectors on the counts of one instance."""
     rng = np.random.default_rng(seed)
-    truth = draw_embedding(M, N, D, **laws(strength), rng=rng)
+    U, V = (rng.choice([-1.0, 1.0], (size, 1)) for size in (M, N))
+    truth = PoissonEmbedding(U, V, np.zeros(M), np.full(N, np.log(strength * np.sqrt(BETA))))
     Z = truth.sample(rng)
     r_u, r_v = estimate_bias(Z)
     Y = FisherScore(Z, r_u, r_v)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", BelowThresholdWarning)  # the first two points are meant to be there
-        B0 = spectral_start(Y, D, rng=rng)
-    run = biased_low_rank_amp(
-        Y,
-        r_u,
-        r_v,
-        POSTERIOR,
-        B0=B0,
-        n_iter=ITERATIONS,
-    )
-    return [normalised_mse(truth.A, truth.B, *factors) for factors in ((run.A, run.B), svd(Y, D, rng=rng))]
+        warnings.simplefilter("ignore", BelowThresholdWarning)
+        B0 = spectral_start(Y, 1, rng=rng)
+        rival = svd(Y, 1, rng=rng, shrink=True)
+    run = biased_low_rank_amp(Y, r_u, r_v, SignPosterior(), B0=B0, n_iter=ITERATIONS)
+    return [normalised_mse(truth.A, truth.B, *factors) for factors in ((run.A, run.B), rival)]
 
 
 def plot(ax, predicted, errors, ink, colours):
-    """Draw the measured errors over the predicted line."""
-    ax.plot(STRENGTHS, predicted, color=ink, label="predicted, before any data is seen")
-    for k, (label, marker) in enumerate((("AMP, 10 instances", "o"), ("singular value decomposition", "s"))):
-        median, spread = np.median(errors[:, :, k], axis=1), errors[:, :, k].std(axis=1)
-        ax.errorbar(MEASURED, median, spread, fmt=marker, color=colours[k], capsize=3, label=label)
-    ax.set(xlabel="signal strength, in units of the spectral threshold", ylabel="normalised error", ylim=(0, 2.1))
+    """Draw the measured errors over the predicted lines."""
+    kinds = (("AMP, which knows that rows are signs", "o", "-"), ("the best singular vectors", "s", "--"))
+    for k, (label, marker, style) in enumerate(kinds):
+        ax.plot(STRENGTHS, predicted[k], style, color=ink, label=None if k else "predicted, before any data is seen")
+        mean, bar = errors[:, :, k].mean(axis=1), errors[:, :, k].std(axis=1, ddof=1) / np.sqrt(INSTANCES)
+        ax.errorbar(MEASURED, mean, 2 * bar, fmt=marker, color=colours[k], capsize=3, label=label)
+    ax.set(xlabel="signal strength, in units of the spectral threshold", ylabel="normalised error", ylim=(0, 1.08))
     ax.legend()
 
 
@@ -106,7 +106,7 @@ def main():
     """Measure, predict and draw, for light and for dark ground."""
     use_style()
     errors = np.array([[measure(x, seed) for seed in range(INSTANCES)] for x in tqdm(MEASURED)])
-    predicted = [predict(x) for x in STRENGTHS]
+    predicted = [[predict(x, prior) for x in STRENGTHS] for prior in (SIGNS, GAUSSIAN)]
     draw(predicted, errors, "black", COLOURS, PICTURE)
     draw(predicted, errors, "#E6E9EE", ON_DARK, DARK)
     draw_card(predicted, errors)
