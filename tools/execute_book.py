@@ -161,7 +161,15 @@ def execute(path, inputs, folder=RUN):
 
 
 def run_all(paths, folder):
-    """Run those of `paths` that have changed, the longest first. Return the problems, by path."""
+    """Run those of `paths` that have changed, the longest first.
+
+    Returns
+    -------
+    problems : dict of path to str
+        Why a notebook failed.
+    found : dict of path to dict
+        How what each other one printed differs from what is stored: see `differences`.
+    """
     seconds, inputs = stored_seconds(), changed(paths, folder)
     order = sorted(inputs, key=lambda path: -seconds.get(name_of(path), 0))
     print(
@@ -170,17 +178,20 @@ def run_all(paths, folder):
     )
     processes = get_context("forkserver")  # each kernel is the child of a process of its own, which counts its seconds
     processes.set_forkserver_preload(["nbclient"])
-    problems = {}
+    problems, found = {}, {}
     with ProcessPoolExecutor(PROCESSES, processes, max_tasks_per_child=1) as pool:
         runs = {pool.submit(execute, path, inputs[path], folder): path for path in order}
         for done, run in enumerate(as_completed(runs), 1):
             path, (problem, took, megabytes) = runs[run], run.result()
-            status = "FAILED" if problem else verdict(path, folder)
+            if problem:
+                problems[path], status = problem, "FAILED"
+            else:
+                found[path] = compare(path, folder)
+                status = verdict(found[path])
             print(
                 f"[{done:2d}/{len(order)}] {name_of(path):<41} {took:6.1f} s {megabytes:6.0f} MB  {status}", flush=True
             )
-            problems |= {path: problem} if problem else {}
-    return problems
+    return problems, found
 
 
 def compare(path, folder):
@@ -188,9 +199,8 @@ def compare(path, folder):
     return differences(*(nbformat.read(one, as_version=4) for one in (path, run_of(path, folder))))
 
 
-def verdict(path, folder):
+def verdict(cells):
     """Return whether a notebook printed what is stored, in words."""
-    cells = compare(path, folder)
     return f"differs in code cell {', '.join(map(str, cells))}" if cells else "as stored"
 
 
@@ -214,11 +224,12 @@ def store(paths, folder):
 def main(paths, *, folder=RUN, keep=False, strict=False):
     """Run `paths`, store them if they are to be kept, and return the exit status."""
     os.environ.update(KERNEL_ENVIRONMENT)
-    problems = run_all(paths, folder)
+    problems, found = run_all(paths, folder)
     ran = [path for path in paths if path not in problems]
-    differing = {path: found for path in ran if (found := compare(path, folder))}
-    for path, found in differing.items():
-        for number, lines in found.items():
+    found |= {path: compare(path, folder) for path in ran if path not in found}
+    differing = {path: found[path] for path in ran if found[path]}
+    for path, cells in differing.items():
+        for number, lines in cells.items():
             more = [f"... {len(lines) - SHOWN} more lines"] * (len(lines) > SHOWN)
             print("\n".join([f"\n{name_of(path)}, code cell {number}:", *lines[:SHOWN], *more]))
     for path, problem in problems.items():

@@ -123,7 +123,7 @@ def sharded_amp(
         )
     floored = [last.floored_a or last.floored_b] if last.k >= 0 else []
     if last.k < n_iter - 1:
-        Y = ShardedScore(blocks, client)
+        Y = ShardedScore(blocks)
         iterates = amp_iterates(Y, r_u, r_v, last, damping)
     left = range(last.k + 1, n_iter)
     for _ in tqdm(left, desc="AMP on shards", unit=" iterations", leave=False):
