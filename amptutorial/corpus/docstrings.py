@@ -60,7 +60,14 @@ def prose(docstring):
 
 def _sources(package):
     """Yield (file, steps of its dotted name) of the source files of a package."""
-    root = _folder(package)
+    root = source(package)
+    if root is None:
+        raise ModuleNotFoundError(
+            f"packages names {package!r}, which is not an installed top-level package"
+            " or module in Python: install it, or leave it out"
+        )
+    if root.is_file():
+        yield root, ()
     for file in sorted(root.rglob("*.py")):
         steps = file.relative_to(root).with_suffix("").parts
         is_test = steps[-1].startswith(("test_", "conftest"))
@@ -68,14 +75,14 @@ def _sources(package):
             yield file, steps
 
 
-def _folder(package):
+def source(package):
+    """Return the folder of a package, the file of a module, or None without source."""
     spec = importlib.util.find_spec(package) if package.isidentifier() else None
-    if spec is None or not spec.submodule_search_locations:
-        raise ModuleNotFoundError(
-            f"packages names {package!r}, which is not an installed top-level package:"
-            " install it, or leave it out"
-        )
-    return Path(spec.submodule_search_locations[0])
+    if spec and spec.submodule_search_locations:
+        return Path(spec.submodule_search_locations[0])
+    if spec and spec.has_location and spec.origin.endswith(".py"):
+        return Path(spec.origin)
+    return None
 
 
 def _parse(file):

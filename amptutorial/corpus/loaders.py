@@ -148,8 +148,8 @@ def docstring_texts(packages=PACKAGES):
     Parameters
     ----------
     packages : iterable of str
-        Installed top-level packages; by default NumPy, SciPy, scikit-learn and
-        Matplotlib.
+        Installed top-level packages or modules; by default NumPy, SciPy, scikit-learn
+        and Matplotlib.
 
     Returns
     -------

@@ -11,13 +11,16 @@ from ..poisson import BLOCK_ENTRIES
 from ..reexpansion import starting_sides
 from ..score import blocks
 from ..table import Table
-from .rates import choose, fit_exponential
+from .rates import TABLES, choose, fit_exponential
 
 # grids tuned for L-BFGS: prior standard deviation of M_ij (the ridge); iterations
 DEVIATIONS = (0.03, 0.06, 0.12, 0.25, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0)
-LBFGS_STEPS = (5, 10, 20, 40, 80, 160, 320, 640)
-# grids tuned for skip-gram: epochs, negative samples per positive; scale of M
-EPOCHS, NEGATIVES = (2, 5, 10, 20, 40, 80, 160, 320), (1, 2, 5, 15, 50)
+LBFGS_STEPS = (5, 10, 20, 40, 80, 160, 320)
+WEIGHTS = (0.0, 0.18, 0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8)  # of frequency in it
+# grids tuned for skip-gram: learning rate, epochs, negative samples per positive, the
+# power of frequency with which these are drawn; scale of M
+RATES, EPOCHS = (0.0125, 0.025, 0.05, 0.1, 0.2), (1, 2, 5, 10, 20, 40, 80, 160, 320)
+NEGATIVES, POWERS = (1, 2, 5, 15, 50), (0.25, 0.5, 0.75, 1.0)
 FACTORS = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4)
 GENSIM_WORDS = 10_000  # in one document; it leaves out what is beyond
 
@@ -31,70 +34,83 @@ def embedding_start(table, d, rng):
     return [side.X.astype(np.float64) for side in sides], posterior
 
 
-def minimise_poisson_loss(kept, d, rng):
+def minimise_poisson_loss(kept, d, rng, *, weights=WEIGHTS, tables=TABLES):
     """Minimise the Poisson loss with a ridge by L-BFGS, stopped early.
 
-    Chosen are the ridge, the start (small and random, or that of `AMPEmbedding`) and
-    the number of steps.
+    Chosen are the ridge, how it grows with frequency (from `weights`), the start (small
+    and random, or that of `AMPEmbedding`), the number of steps, and one of `tables`.
     """
     seed = int(rng.integers(2**31))
 
     def fit(counts, table, n_sweeps):
         @cache
-        def path(deviation, start):
+        def path(deviation, weight, start):
             own_rng = np.random.default_rng(seed)
             if start == "spectral":
                 sides, _ = embedding_start(table, d, own_rng)
                 X, Y = (X / table.shape[0] ** 0.25 for X in sides)
             else:
                 X, Y = (0.1 * own_rng.standard_normal((n, d)) for n in table.shape)
-            return lbfgs_path(table, X, Y, np.sqrt(d) / deviation)
+            return lbfgs_path(table, X, Y, np.sqrt(d) / deviation, np.sqrt(d) * weight)
 
         @cache
-        def iterate(deviation, start, steps):
+        def iterate(deviation, weight, start, steps):
             for before in [k for k in LBFGS_STEPS if k < steps][-1:]:
-                iterate(deviation, start, before)
-            return next(path(deviation, start))
+                iterate(deviation, weight, start, before)
+            return next(path(deviation, weight, start))
 
-        def rates(deviation, start, steps):
-            X, Y = iterate(deviation, start, steps)
+        def rates(deviation, weight, start, steps):
+            X, Y = iterate(deviation, weight, start, steps)
             root = counts.shape[0] ** 0.25
             return fit_exponential(counts, root * X, root * Y, n_sweeps)
 
         return rates
 
     # the ridge first: few steps would make up for one that is too weak
-    settings = {"deviation": DEVIATIONS, "steps": LBFGS_STEPS}
-    return choose(fit, settings | {"start": ("random", "spectral")}, kept, rng)
+    settings = {"deviation": DEVIATIONS, "weight": weights}
+    settings |= {"start": ("random", "spectral"), "steps": LBFGS_STEPS}
+    return choose(fit, settings, kept, rng, tables)
 
 
-def lbfgs_path(table, X, Y, strength):
+def lbfgs_path(table, X, Y, strength, weight):
     """Yield X, Y after each number of `LBFGS_STEPS` of SciPy's L-BFGS.
 
     It minimises the Poisson loss of the rates r_u_i exp(b_j + x_i . y_j), with the r_u
     for which their rows add up to those of the table; b is fitted with X and Y. After
-    each number of steps it begins anew. The ridge is half of `strength` times the
-    squared norms of X (m, d) and Y (n, d).
+    each number of steps it begins anew. The ridge is half of the sum of
+    (strength + weight f_i) |x_i|^2 over the rows of X (m, d), with f_i the counts of
+    row i over their mean, and the same for Y (n, d) and the columns.
     """
     rows, columns = margins(table)
     transposed, d = table.T.tocsr(), X.shape[1]
+    ridge_X, ridge_Y = (
+        strength + weight * (total / total.mean())[:, None] for total in (rows, columns)
+    )
+    # the unknowns are scaled by the roots of their curvatures: with the variance of
+    # the other side under its prior, a quarter of the steps without it are enough
+    variance = 1 / (strength + weight)
+    scales = [np.sqrt(ridge_X + rows[:, None] * variance).repeat(d)]
+    scales += [np.sqrt(ridge_Y + columns[:, None] * variance).repeat(d)]
+    scale = np.concatenate([*scales, np.sqrt(columns)])
     cuts = np.cumsum([X.size, Y.size])
 
     def unflatten(x):
-        X, Y, b = np.split(x, cuts)
+        X, Y, b = np.split(x / scale, cuts)
         return X.reshape(-1, d), Y.reshape(-1, d), b
 
     def objective(x):
         X, Y, b = unflatten(x)
         log_rows, mean_Y, fitted, sum_X = _summed(rows, X, Y, b)
         products = table @ Y
-        by_X = strength * X + rows[:, None] * mean_Y - products
-        by_Y = strength * Y + sum_X - transposed @ X
+        by_X = ridge_X * X + rows[:, None] * mean_Y - products
+        by_Y = ridge_Y * Y + sum_X - transposed @ X
         loss = rows @ log_rows - np.vdot(X, products) - columns @ b
-        loss += strength / 2 * (np.vdot(X, X) + np.vdot(Y, Y))
-        return loss, np.concatenate([by_X.ravel(), by_Y.ravel(), fitted - columns])
+        loss += (np.vdot(ridge_X * X, X) + np.vdot(ridge_Y * Y, Y)) / 2
+        by_all = np.concatenate([by_X.ravel(), by_Y.ravel(), fitted - columns])
+        return loss, by_all / scale
 
-    x = np.concatenate([X.ravel(), Y.ravel(), np.log(columns / columns.sum())])
+    b = np.log(columns / columns.sum())
+    x = scale * np.concatenate([X.ravel(), Y.ravel(), b])
     for steps in np.diff(LBFGS_STEPS, prepend=0):
         options = {"maxiter": steps, "ftol": 0, "gtol": 0, "maxfun": 2 * steps}
         x = minimize(objective, x, jac=True, method="L-BFGS-B", options=options).x
@@ -126,7 +142,7 @@ def _summed(rows, X, Y, b):
 
 
 def skip_gram(kept, d, rng):
-    """Fit gensim's skip-gram with negative sampling; choose epochs, samples and scale.
+    """Fit gensim's skip-gram with negative sampling; choose its settings and a scale.
 
     A row is a document, and its columns are the words that it predicts: the model that
     gensim calls the distributed bag of words. Where the rows are words too, their
@@ -137,26 +153,27 @@ def skip_gram(kept, d, rng):
 
     def fit(counts, table, n_sweeps):
         @cache
-        def factors(epochs, negative):
-            own_rng = np.random.default_rng(seed)
-            return sampled_factors(table, d, epochs, negative, own_rng)
+        def factors(**settings):
+            return sampled_factors(table, d, np.random.default_rng(seed), **settings)
 
-        def rates(epochs, negative, scale):
+        def rates(scale, **settings):
             root = np.sqrt(scale) * counts.shape[0] ** 0.25
-            U, V = (root * E for E in factors(epochs, negative))
+            U, V = (root * E for E in factors(**settings))
             return fit_exponential(counts, U, V, n_sweeps)
 
         return rates
 
-    settings = {"epochs": EPOCHS, "negative": NEGATIVES, "scale": FACTORS}
+    settings = {"rate": RATES, "epochs": EPOCHS, "negative": NEGATIVES}
+    settings |= {"power": POWERS, "scale": FACTORS}
     return choose(fit, settings, kept, rng)
 
 
-def sampled_factors(table, d, epochs, negative, rng):
+def sampled_factors(table, d, rng, *, epochs, negative, rate=0.025, power=0.75):
     """Return the factors X (m, d), Y (n, d) that gensim's negative sampling finds.
 
     x_i . y_j is a logarithm of Z_ij over what is expected, up to terms of i or j;
-    `negative` columns are drawn for each count. ``pip install amptutorial[rivals]``
+    `negative` columns are drawn for each count, with their frequencies to the `power`;
+    `rate` is the learning rate. ``pip install amptutorial[rivals]``
     brings gensim.
     """
     from gensim.models.doc2vec import Doc2Vec, TaggedDocument
@@ -171,6 +188,7 @@ def sampled_factors(table, d, epochs, negative, rng):
     model = Doc2Vec(
         documents,
         **{"dm": 0, "vector_size": d, "epochs": epochs, "negative": negative},
+        **{"alpha": rate, "ns_exponent": power},
         **{"sample": 0, "min_count": 1, "workers": 1, "seed": int(rng.integers(2**31))},
     )
     place = [model.wv.key_to_index[str(j)] for j in range(table.shape[1])]

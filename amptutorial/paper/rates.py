@@ -88,7 +88,7 @@ class Mixture(Rates):
             return np.log((1 - self.share) * ratios + self.share)
 
 
-def choose(fit, settings, kept, rng):
+def choose(fit, settings, kept, rng, tables=TABLES):
     """Return the rates whose settings best predict counts of pairs set aside.
 
     A share `TUNING_SHARE` of the pairs is set aside to choose the settings, and whether
@@ -105,24 +105,51 @@ def choose(fit, settings, kept, rng):
         The values of each setting.
     kept : sparse array (m, n)
     rng : numpy.random.Generator
+    tables : dict of str to callable
+        What the method may be fitted to.
 
     Returns
     -------
     Rates
-        Its ``chosen`` says which ``table`` and which settings.
+        Its ``chosen`` says which ``table`` and which settings, with a star at those
+        that stand at an end of their grid, where a longer search might gain more.
     """
     few = kept
     if kept.shape[0] > TUNING_ROWS:
         few = kept[rng.choice(kept.shape[0], TUNING_ROWS, replace=False)]
     training, validation, _, _ = hold_out(few, TUNING_SHARE, rng)
     pairs, found = HeldOut.of(*margins(training), validation), {}
-    for name, of in TABLES.items():
+    for name, of in tables.items():
         rates = fit(training, of(training), 2)
         found[name] = climb(_gain_of(rates, pairs), settings)
     name = max(found, key=lambda name: found[name][1])
     best, _ = found[name]
-    rates = fit(kept, TABLES[name](kept), 20)(**best)
-    return replace(rates, chosen={"table": name} | best)
+    rates = fit(kept, tables[name](kept), 20)(**best)
+    return replace(rates, chosen={"table": name} | starred(best, settings))
+
+
+def starred(chosen, settings):
+    """Return chosen settings with a star at those that stand at an end of their grid.
+
+    A first number of 0 or 1 does not count: for a weight or a number of steps there is
+    nothing below.
+
+    Examples
+    --------
+    >>> starred({"steps": 1, "size": 8}, {"steps": (1, 2, 4), "size": (2, 4, 8)})
+    {'steps': 1, 'size': '8*'}
+    """
+
+    def at_an_end(value, grid):
+        first = value == grid[0] and value not in (0, 1)
+        return len(grid) > 1 and (first or value == grid[-1])
+
+    return {
+        name: f"{value}*"
+        if not isinstance(value, str) and at_an_end(value, settings[name])
+        else value
+        for name, value in chosen.items()
+    }
 
 
 def _gain_of(rates, pairs):

@@ -9,47 +9,124 @@ counts, as `AMPEmbedding` may.
 """
 
 import warnings
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.linalg import aslinearoperator
 from sklearn.decomposition import TruncatedSVD
-from sklearn.feature_extraction.text import TfidfTransformer
 
 from .._validation import AMPWarning
 from ..amp import biased_low_rank_amp
 from ..baselines import svd
 from ..bias import estimate_bias
+from ..denoisers import GaussianPosterior
 from ..estimator import AMPEmbedding
 from ..score import FisherScore
+from ..table import same_pairs
 from .minimisers import embedding_start, minimise_poisson_loss, skip_gram
-from .rates import Exponential, choose, fit_exponential, root_mean_square
+from .rates import (
+    TABLES,
+    Exponential,
+    choose,
+    climb,
+    fit_exponential,
+    root_mean_square,
+    starred,
+)
 from .topic_models import gamma_poisson, lda, nmf
 
 # grids tuned for quadratic AMP: iterations; scale of M
 ITERATIONS = (1, 2, 4, 8, 16)
 OWN_SCALES = (0.003, 0.01, 0.03, 0.1, 0.3, 0.5, 1.0, 2.0, 4.0)
-# grid tuned for singular vectors: root mean square of M
+# grids tuned for singular vectors: root mean square of M; power of singular values
 SCALES = (0.05, 0.07, 0.1, 0.14, 0.2, 0.28, 0.4, 0.56, 0.8, 1.1, 1.6, 2.3, 3.2)
+POWERS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 2.5)
+# of PMI: what it is lessened by; the power of the frequencies of columns
+SHIFTS, SMOOTHING = (0.0, 0.35, 0.7, 1.1, 1.6, 2.3), (0.5, 0.75, 1.0, 1.25)
+CAPS = (2.0, 4.0, 8.0, 16.0, 32.0, np.inf)  # of the entries of the score
+# of M under a prior that is not learned
+DEVIATIONS = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0, 11.0, 16.0)
 
 
-def amp(kept, d, rng, *, channel="auto"):
+def amp(kept, d, rng, *, channel="auto", denoiser="posterior"):
     """Fit `AMPEmbedding`, which chooses its channel and when to stop."""
-    model = AMPEmbedding(d, channel=channel, random_state=int(rng.integers(2**31)))
+    return _rates(_fitted(kept, d, rng, channel=channel, denoiser=denoiser))
+
+
+def _fitted(kept, d, rng, **options):
+    seed = int(rng.integers(2**31))
     with warnings.catch_warnings():
         # an embedding of zeros is an answer, too
         warnings.simplefilter("ignore", AMPWarning)
-        model.fit(kept)
-    chosen = {"table": model.channel_, "steps": model.n_iter_}
+        return AMPEmbedding(d, random_state=seed, **options).fit(kept)
+
+
+def _rates(model, **chosen):
+    chosen = {"table": model.channel_, "steps": model.n_iter_} | chosen
     biases = model.row_bias_, model.column_bias_
     return Exponential(model.embedding_, model.components_.T, *biases, chosen)
 
 
-def quadratic_amp(kept, d, rng, *, refit):
+class WithoutOnsager(GaussianPosterior):
+    """The posterior mean with its learned prior, for AMP without the Onsager term.
+
+    It says of its estimate that no input moves it, so that nothing is subtracted.
+    """
+
+    def denoise(self, P, r, F):
+        """Return the posterior mean, and zero for its mean Jacobian."""
+        estimate, jacobian = super().denoise(P, r, F)
+        return estimate, np.zeros_like(jacobian)
+
+    def refit(self, P, r, F):
+        """Return a copy whose covariance is learned as before."""
+        return WithoutOnsager(super().refit(P, r, F).covariance, learn=True)
+
+
+def amp_without_onsager(kept, d, rng):
+    """Fit `AMPEmbedding` with the Onsager term left out, and nothing else changed."""
+    _, prior = embedding_start(kept, d, np.random.default_rng(int(rng.integers(2**31))))
+    denoiser = WithoutOnsager(prior.covariance, learn=True)
+    return amp(kept, d, rng, denoiser=denoiser)
+
+
+def amp_with_given_prior(kept, d, rng):
+    """Fit `AMPEmbedding` with a prior that is not learned: its size is chosen."""
+    seed = int(rng.integers(2**31))
+
+    @cache
+    def fit(deviation):  # that of M, if U and V have the variance of the prior
+        prior = GaussianPosterior(deviation * np.sqrt(kept.shape[0] / d))
+        return _fitted(kept, d, np.random.default_rng(seed), denoiser=prior)
+
+    def gain(deviation):
+        return fit(deviation).heldout_gain_
+
+    best, _ = climb(gain, {"deviation": DEVIATIONS})
+    return _rates(fit(**best), **starred(best, {"deviation": DEVIATIONS}))
+
+
+def amp_with_counted_biases(kept, d, rng):
+    """Fit `AMPEmbedding`; take counted biases for its rates; choose the scale of M."""
+    seed = int(rng.integers(2**31))
+
+    def factors(table):
+        own_rng = np.random.default_rng(seed)
+        model = _fitted(table, d, own_rng, channel="counts")
+        return model.embedding_, np.ones(d), model.components_.T
+
+    def with_counted_biases(counts, U, V, n_sweeps):
+        return Exponential(U, V, *estimate_bias(counts))
+
+    return _scaled(factors, kept, rng, {}, with_counted_biases)
+
+
+def quadratic_amp(kept, d, rng):
     """Fit AMP to the plain score; choose when to stop, and a scale of M.
 
-    The start and the prior are those of `AMPEmbedding`. The biases of the rates are the
-    counted ones, as in the score, or they are refitted given the embedding.
+    The start and the prior are those of `AMPEmbedding`. The biases of the rates are
+    refitted given the embedding.
     """
     seed = int(rng.integers(2**31))
 
@@ -66,29 +143,34 @@ def quadratic_amp(kept, d, rng, *, refit):
                 np.sqrt(scale) * X / np.sqrt(r)[:, None]
                 for X, r in zip((A, B), biases, strict=True)
             )
-            if refit:
-                return fit_exponential(counts, U, V, n_sweeps)
-            return Exponential(U, V, *estimate_bias(counts))
+            return fit_exponential(counts, U, V, n_sweeps)
 
         return rates
 
     return choose(fit, {"steps": ITERATIONS, "scale": OWN_SCALES}, kept, rng)
 
 
-def singular_vectors(kept, d, rng, *, of):
-    """Fit scikit-learn's truncated SVD to ``of(table)``; choose the scale of M.
+def svd_pmi(kept, d, rng):
+    """Fit scikit-learn's truncated SVD to the positive PMI; choose how it is made.
 
-    What `of` returns is a sparse array (m, n), as the table of counts is.
+    Chosen are the shift of the PMI, the power of the frequencies of the columns in it,
+    the power of the singular values, and the scale of M.
     """
     seed = int(rng.integers(2**31))
 
-    def factors(table):
+    def decompose(table, shift, smoothing):
+        m, n = table.shape
         decomposition = TruncatedSVD(d, algorithm="arpack", random_state=seed)
-        left = decomposition.fit_transform(of(table))
-        root = np.sqrt(decomposition.singular_values_)
-        return left / root, decomposition.components_.T * root
+        pmi = positive_pmi(table, shift, smoothing)
+        if not pmi.data.any():  # nothing exceeds the shift
+            return np.zeros((m, d)), np.ones(d), np.zeros((n, d))
+        left = decomposition.fit_transform(pmi)
+        sigma = decomposition.singular_values_
+        sigma = np.maximum(sigma, 1e-9 * sigma[0])  # a PMI may have a rank below d
+        return left / sigma, sigma, decomposition.components_.T
 
-    return _scaled(factors, kept, rng)
+    settings = {"shift": SHIFTS, "smoothing": SMOOTHING, "power": POWERS}
+    return _scaled(decompose, kept, rng, settings)
 
 
 def correspondence_analysis(kept, d, rng):
@@ -96,47 +178,88 @@ def correspondence_analysis(kept, d, rng):
 
     Those are the Fisher score with the counted biases, up to a factor. Divided by the
     square roots of the biases, its singular vectors are the standard coordinates of
-    rows and columns.
+    rows and columns. Chosen are also the largest entry of the score that is not cut
+    off, and the power of the singular values.
     """
     seed = int(rng.integers(2**31))
 
-    def factors(table):
+    def decompose(table, cap):
         r_u, r_v = estimate_bias(table)
-        own_rng = np.random.default_rng(seed)
-        A, B = svd(FisherScore(table, r_u, r_v), d, rng=own_rng)
-        return A / np.sqrt(r_u)[:, None], B / np.sqrt(r_v)[:, None]
+        Y = FisherScore(capped(table, r_u, r_v, cap), r_u, r_v)
+        left, sigma, right = _singular(svd(Y, d, rng=np.random.default_rng(seed)))
+        return left / np.sqrt(r_u)[:, None], sigma, right / np.sqrt(r_v)[:, None]
 
-    return _scaled(factors, kept, rng)
+    return _scaled(decompose, kept, rng, {"cap": CAPS, "power": POWERS})
 
 
-def _scaled(factors, kept, rng):
-    """Return rates with the factors of a table, and the scale of M that is chosen."""
+def capped(Z, r_u, r_v, cap):
+    """Return the table whose Fisher score is that of `Z` with large entries cut off.
+
+    Examples
+    --------
+    >>> capped(sp.csr_array([[9.0, 0.0]]), np.ones(1), np.array([4.0, 1.0]), 2.0).data
+    array([8.])
+    """
+    i, j = sp.coo_array(Z).coords
+    rates = r_u[i] * r_v[j]
+    return same_pairs(Z, np.minimum(Z.data, rates + cap * np.sqrt(rates)))
+
+
+def quartic_target(kept, d, rng):
+    """Take M from singular vectors of the target of word2vec's loss, expanded at zero.
+
+    Where negative samples balance the positive ones, the loss expanded to fourth order
+    in the factors is |M - target|^2 [Karkada, Simon, Bahri and DeWeese 2025], with
+    target 2 (x - 1) / (x + 1) for x = Z_ij over its expectation under independence.
+    """
+    seed = int(rng.integers(2**31))
+
+    def decompose(table):
+        r_u, r_v = estimate_bias(table)
+        i, j = sp.coo_array(table).coords
+        x = table.data / (r_u[i] * r_v[j])
+        above = aslinearoperator(same_pairs(table, 4 * x / (x + 1)))  # -2 where x = 0
+        ones, row = (np.ones(shape) for shape in ((len(r_u), 1), (1, len(r_v))))
+        target = above + aslinearoperator(-2 * ones) @ aslinearoperator(row)
+        return _singular(svd(target, d, rng=np.random.default_rng(seed)))
+
+    return _scaled(decompose, kept, rng, {"power": POWERS})
+
+
+def _singular(factors):
+    """Return singular vectors, and what singular values are in proportion to."""
+    A, B = factors
+    roots = np.linalg.norm(A, axis=0)
+    return A / roots, roots**2, B / roots
+
+
+def _scaled(decompose, kept, rng, settings, rates_of=fit_exponential):
+    """Return rates with the factors of a table; choose `settings` and the scale of M.
+
+    ``decompose(table, **settings)`` returns U (m, d), singular values (d,) and V
+    (n, d); the setting ``power``, if there is one, is that of the singular values in M.
+    """
 
     def fit(counts, table, n_sweeps):
-        U, V = factors(table)
-        size = root_mean_square(counts, U, V)
+        decomposed = cache(partial(decompose, table))
 
-        def rates(scale):
-            root = np.sqrt(scale / size)
-            return fit_exponential(counts, root * U, root * V, n_sweeps)
+        def rates(scale, power=0.0, **own):
+            U, sigma, V = decomposed(**own)
+            U = U * (sigma / sigma[0]) ** power
+            size = root_mean_square(counts, U, V)  # zero where nothing was found
+            root = np.sqrt(scale / size) if size else 0.0
+            return rates_of(counts, root * U, root * V, n_sweeps)
 
         return rates
 
-    return choose(fit, {"scale": SCALES}, kept, rng)
+    return choose(fit, settings | {"scale": SCALES}, kept, rng)
 
 
-def tf_idf(counts):
-    """Return the usual weights of words in documents, in rows of length 1.
-
-    They are 1 + log Z_ij times the logarithm of the inverse document frequency.
-    """
-    return TfidfTransformer(sublinear_tf=True).fit_transform(counts)
-
-
-def positive_pmi(counts):
+def positive_pmi(counts, shift=0.0, smoothing=1.0):
     """Return the pointwise mutual information of the pairs, or 0 where it is negative.
 
-    It is in nats, in an array as sparse as `counts`.
+    It is in nats, in an array as sparse as `counts`, and lessened by `shift`. The
+    frequencies of the columns are taken to the power `smoothing`.
 
     Examples
     --------
@@ -147,22 +270,30 @@ def positive_pmi(counts):
     pairs = sp.coo_array(counts)
     r_u, r_v = estimate_bias(counts)
     i, j = pairs.coords
-    values = np.maximum(np.log(pairs.data / (r_u[i] * r_v[j])), 0)
+    smooth = r_v**smoothing
+    r_v = smooth * (r_v.sum() / smooth.sum())
+    values = np.maximum(np.log(pairs.data / (r_u[i] * r_v[j])) - shift, 0)
     return sp.csr_array((values, (i, j)), shape=pairs.shape)
 
 
+# what is switched off, one at a time
+ABLATIONS = {
+    "amp_without_onsager": amp_without_onsager,
+    "amp_given_prior": amp_with_given_prior,
+    "amp_counts": partial(amp, channel="counts"),
+    "amp_counted_biases": amp_with_counted_biases,
+    "quadratic": quadratic_amp,
+    "lbfgs_one_ridge": partial(minimise_poisson_loss, weights=(0.0,)),
+    "lbfgs_counts": partial(minimise_poisson_loss, tables={"counts": TABLES["counts"]}),
+}
 METHODS = {
     "amp": amp,
-    "amp_counts": partial(amp, channel="counts"),
-    "quadratic_refitted": partial(quadratic_amp, refit=True),
-    "quadratic": partial(quadratic_amp, refit=False),
-    "svd_pmi": partial(singular_vectors, of=positive_pmi),
-    "svd_tfidf": partial(singular_vectors, of=tf_idf),
-    "svd_counts": partial(singular_vectors, of=lambda table: table),
-    "correspondence": correspondence_analysis,
-    "nmf": nmf,
-    "gamma_poisson": gamma_poisson,
     "lbfgs": minimise_poisson_loss,
     "skip_gram": skip_gram,
+    "nmf": nmf,
+    "gamma_poisson": gamma_poisson,
     "lda": lda,
-}
+    "svd_pmi": svd_pmi,
+    "correspondence": correspondence_analysis,
+    "quartic_target": quartic_target,
+} | ABLATIONS
