@@ -19,7 +19,7 @@ LBFGS_STEPS = (5, 10, 20, 40, 80, 160, 320)
 WEIGHTS = (0.0, 0.18, 0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8)  # of frequency in it
 # grids tuned for skip-gram: learning rate, epochs, negative samples per positive, the
 # power of frequency with which these are drawn; scale of M
-RATES, EPOCHS = (0.0125, 0.025, 0.05, 0.1, 0.2), (1, 2, 5, 10, 20, 40, 80, 160, 320)
+RATES, EPOCHS = (0.0125, 0.025, 0.05, 0.1, 0.2, 0.4), (1, 2, 5, 10, 20, 40, 80)
 NEGATIVES, POWERS = (1, 2, 5, 15, 50), (0.25, 0.5, 0.75, 1.0)
 FACTORS = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4)
 GENSIM_WORDS = 10_000  # in one document; it leaves out what is beyond

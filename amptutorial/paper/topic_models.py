@@ -17,7 +17,7 @@ from .rates import choose, mixture_of_topics
 SHARES = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.99)
 NMF_STEPS = (10, 20, 40, 80, 160, 320, 640, 1280, 2560)
 # of topics in a document and of words in a topic; passes over the documents
-LDA_PRIORS, LDA_PASSES = (0.0005, 0.002, 0.01, 0.05, 0.2, 1.0, 5.0), (10, 30, 90)
+LDA_PRIORS, LDA_PASSES = (0.0005, 0.002, 0.01, 0.05, 0.2, 1.0), (10, 30)
 SHAPES, SWEEPS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0), 60
 
 
@@ -53,16 +53,16 @@ def nmf(kept, d, rng):
 
 
 def lda(kept, d, rng):
-    """Fit scikit-learn's latent Dirichlet allocation; choose its two priors."""
+    """Fit scikit-learn's latent Dirichlet allocation; choose the size of its priors."""
     seed = int(rng.integers(2**31))
 
     def fit(counts, table, _):
         @cache
-        def factors(topics, words, passes):
+        def factors(prior, passes):
             model = LatentDirichletAllocation(
                 d,
-                doc_topic_prior=topics,
-                topic_word_prior=words,
+                doc_topic_prior=prior,
+                topic_word_prior=prior,
                 max_iter=passes,
                 random_state=seed,
             )
@@ -72,8 +72,8 @@ def lda(kept, d, rng):
 
         return lambda share, **of: mixture_of_topics(counts, *factors(**of), share)
 
-    settings = {"topics": LDA_PRIORS, "words": LDA_PRIORS, "passes": LDA_PASSES}
-    return choose(fit, {**settings, "share": SHARES}, kept, rng)
+    settings = {"prior": LDA_PRIORS, "passes": LDA_PASSES, "share": SHARES}
+    return choose(fit, settings, kept, rng)
 
 
 def gamma_poisson(kept, d, rng):
