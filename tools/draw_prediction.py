@@ -200,7 +200,7 @@ def text_gains():
 def table():
     """Return the table in Markdown, and what follows below it."""
     columns = [*column(gaussian()), *column(signs(2.0))]
-    head = ["error of", "Gaussian rows", "predicted", "signs", "predicted"]
+    head = ["error of", "Gaussian rows", "theory", "signs", "theory"]
     rows = [head, ["---"] * 5, *zip(ESTIMATES, *columns, strict=True)]
     amp, rival, error = text_gains()
     said = (
