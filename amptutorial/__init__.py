@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         load_movie_reviews,
     )
     from .estimator import AMPEmbedding
+    from .planning import counts_needed
 
 __version__ = "0.1.0"
 
@@ -81,6 +82,7 @@ __all__ = [
     "check_denoiser",
     "cooccurrence",
     "corpus_from_texts",
+    "counts_needed",
     "draw_embedding",
     "draw_example",
     "drop_empty",
@@ -103,6 +105,7 @@ _ON_DEMAND = {
     "check_denoiser": "checks",
     "cooccurrence": "corpus",
     "corpus_from_texts": "corpus",
+    "counts_needed": "planning",
     "load_docstrings": "corpus",
     "load_movie_reviews": "corpus",
 }

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.linalg import svds
+from scipy.sparse.linalg import aslinearoperator, svds
 from scipy.special import gammaln
 
 from ._validation import (
@@ -28,7 +28,7 @@ from ._validation import (
 from .amp import as_operator, check_start
 from .metrics import QuadraticLoss
 from .score import blocks
-from .spectrum import bulk_edge
+from .spectrum import bulk_edge, detection_weights
 from .spectrum import shrink as shrink_singular_values
 
 
@@ -111,16 +111,21 @@ def singular_values(Y, k, *, rng):
     return np.sort(_lanczos(Y, k, "k", rng, return_singular_vectors=False))[::-1]
 
 
-def spectral_start(Y, d, *, rng):
+def spectral_start(Y, d, r_u=None, r_v=None, *, rng):
     """Return a start B_0 (n, d) for AMP: right singular vectors, scaled.
 
-    Their scale is that of the shrunken singular values. A direction inside the noise is
-    noise as far as the spectrum can tell; a little of it is kept for AMP to work on.
+    With the bias factors they are those of the weighted score
+    (`amptutorial.spectrum.detection_weights`), which show an embedding that unequal
+    frequencies hide from the plain ones. Their scale is that of the shrunken singular
+    values. A direction inside the noise is noise as far as the spectrum can tell; a
+    little of it is kept for AMP to work on.
 
     Parameters
     ----------
     Y, d, rng
         As for `svd`.
+    r_u, r_v : arrays (m,), (n,), optional
+        The bias factors of Y~; without them all rows and all columns weigh the same.
 
     Returns
     -------
@@ -129,7 +134,7 @@ def spectral_start(Y, d, *, rng):
     Raises
     ------
     ValueError
-        As for `svd`.
+        As for `svd`, and for bias factors that do not fit.
 
     Warns
     -----
@@ -141,8 +146,14 @@ def spectral_start(Y, d, *, rng):
     >>> spectral_start(np.diag([30.0, 2.0, 1.0]), 1, rng=np.random.default_rng(0)).shape
     (3, 1)
     """
-    left, sigma, right = _leading(Y, d, "d", rng)
-    m, n = len(left), len(right)
+    Y, _ = as_operator(Y)
+    m, n = Y.shape
+    weights = np.ones(n)
+    if r_u is not None or r_v is not None:
+        r_u, r_v = check_rates(r_u, m, "r_u"), check_rates(r_v, n, "r_v")
+        w_u, weights = detection_weights(r_u, r_v)
+        Y = _scaled(Y, np.sqrt(w_u), np.sqrt(weights))
+    _, sigma, right = _leading(Y, d, "d", rng)
     shrunken = shrink_singular_values(sigma, m, n)
     if not shrunken.any():
         warnings.warn(
@@ -152,7 +163,16 @@ def spectral_start(Y, d, *, rng):
             BelowThresholdWarning,
             stacklevel=2,
         )
-    return right * (m**0.25 * np.sqrt(np.maximum(shrunken, 0.1 * sigma[0])))
+    B = right * np.sqrt(weights)[:, None]
+    lengths = m**0.25 * np.sqrt(np.maximum(shrunken, 0.1 * sigma[0]))
+    return B * (lengths / np.linalg.norm(B, axis=0))
+
+
+def _scaled(Y, left, right):
+    """Return the operator diag(left) Y diag(right)."""
+    dtype = np.result_type(Y.dtype, np.float32)
+    left, right = (sp.diags_array(side.astype(dtype)) for side in (left, right))
+    return aslinearoperator(left) @ aslinearoperator(Y) @ aslinearoperator(right)
 
 
 def _leading(Y, d, name, rng):

@@ -218,6 +218,48 @@ def detection_ratio(rates_u, rates_v, variance_u, variance_v, beta):
     return float(kappa)
 
 
+def detection_weights(r_u, r_v):
+    """Return weights of rows and columns with which the faintest signals are seen.
+
+    Row i of Y~ is to be multiplied by the root of its weight, column j too. The best
+    weights of a row of frequency r are proportional to r / (1 + c r), where c grows
+    with the signal. Here the signal is taken for as faint as can be found, kappa = 1
+    (`detection_ratio`). For these weights, scaled as they are here, the noise ends at
+    `bulk_edge` whatever the frequencies, and beyond it is what has kappa > 1.
+
+    Parameters
+    ----------
+    r_u, r_v : arrays (m,), (n,)
+        Bias factors.
+
+    Returns
+    -------
+    w_u, w_v : arrays (m,), (n,)
+        All 1 for equal frequencies.
+
+    Raises
+    ------
+    ValueError
+        For bias factors that are zero, negative or not finite.
+
+    Examples
+    --------
+    >>> detection_weights(np.full(3, 0.5), np.full(4, 2.0))
+    (array([1., 1., 1.]), array([1., 1., 1., 1.]))
+    """
+    second_moments = _second_moment(r_u, "r_u") * _second_moment(r_v, "r_v")
+    x, y = (np.asarray(r, dtype=np.float64) for r in (r_u, r_v))
+    unequal = np.sqrt(second_moments) / (x.mean() * y.mean())  # sqrt(kappa) / rho
+    x, y = x / x.mean(), y / y.mean()
+    roots = np.sqrt(x.size), np.sqrt(y.size)
+
+    def weights(ratio, own, other):
+        scale = np.sqrt(unequal) * (own + other)
+        return scale * ratio / (unequal * own + other * ratio)
+
+    return weights(x, *roots), weights(y, *roots[::-1])
+
+
 def _second_moment(rates, name):
     """Return E(R^2)."""
     rates = check_values(rates, name)

@@ -1,5 +1,7 @@
 """Baselines: the same critical points as AMP, and optimal shrinkage against posterior-mean AMP."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -17,12 +19,12 @@ from amptutorial.baselines import (
     svd,
 )
 from amptutorial.bias import estimate_bias
-from amptutorial.denoisers import Ridge
-from amptutorial.laws import GaussianRows, ShiftedExponential
-from amptutorial.metrics import QuadraticLoss
+from amptutorial.denoisers import GaussianPosterior, Ridge
+from amptutorial.laws import DiscreteBias, GaussianRows, ShiftedExponential
+from amptutorial.metrics import QuadraticLoss, normalised_mse
 from amptutorial.model import draw_embedding
 from amptutorial.score import FisherScore
-from amptutorial.spectrum import shrink
+from amptutorial.spectrum import detection_ratio, shrink
 
 METHODS = ("lbfgs", "gradient_descent", "least_squares")
 
@@ -247,3 +249,61 @@ def test_a_fit_from_a_critical_point_has_converged_with_its_loss(method, start, 
 def test_a_start_inside_the_noise_warns(rng):
     with pytest.warns(BelowThresholdWarning, match="inside the noise, which ends at 37.32"):
         spectral_start(0.9 * rng.standard_normal((300, 400)), 2, rng=rng)
+
+
+def test_the_weighted_start_sees_what_frequencies_hide_and_saves_iterations():
+    """kappa = 8, and a fifth of the rows and of the columns 16 times as frequent as the rest: rho^2 is 0.76."""
+    shares, beta = np.array([0.8, 0.2]), 600 / 900
+    r = np.array([1.0, 16.0]) / (shares @ [1, 16])  # of mean 1
+    levels = 1.0, np.sqrt(8 * beta) / (shares @ r**2)
+    bias_u, bias_v = (DiscreteBias(np.log(level * r), shares) for level in levels)
+    laws = {"rows_u": GaussianRows(1.0), "rows_v": GaussianRows(1.0), "bias_u": bias_u, "bias_v": bias_v}
+    found = []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        truth = draw_embedding(600, 900, 2, **laws, rng=rng)
+        biases = truth.r_u, truth.r_v
+        Y = FisherScore(truth.sample(rng), *biases)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", BelowThresholdWarning)
+            starts = spectral_start(Y, 2, rng=rng), spectral_start(Y, 2, *biases, rng=rng)
+        for B0 in starts:
+            run = biased_low_rank_amp(Y, *biases, GaussianPosterior(1.0), B0=B0, n_iter=20)
+            errors = np.array([normalised_mse(truth.A, truth.B, step.A, step.B) for step in run.iterates])
+            directions = [np.linalg.qr(X)[0] for X in (B0, truth.B)]
+            cosine = np.linalg.norm(directions[0].T @ directions[1]) ** 2 / 2
+            far = np.flatnonzero(np.abs(errors / errors[-1] - 1) > 0.01)
+            found.append((cosine, far.max(initial=-1) + 2))
+    (plain, slow), (weighted, quick) = np.mean(np.reshape(found, (5, 2, 2)), axis=0)
+    assert plain < 0.15 < 0.4 < weighted and quick < slow - 2
+
+
+def test_the_weighted_start_does_not_warn_where_frequencies_hide_the_signal(rng):
+    r_u, r_v = np.repeat([16.0, 1.0], [60, 240]), np.repeat([16.0, 1.0], [90, 360])
+    strength = (8 / detection_ratio(r_u, r_v, 1.0, 1.0, 300 / 450)) ** 0.25  # kappa = 8
+    A, B = (np.sqrt(r)[:, None] * rng.standard_normal((r.size, 1)) for r in (r_u, r_v))
+    Y = strength * A @ B.T / np.sqrt(300) + rng.standard_normal((300, 450))
+    with pytest.warns(BelowThresholdWarning):
+        spectral_start(Y, 1, rng=rng)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        spectral_start(Y, 1, r_u, r_v, rng=rng)
+
+
+def test_equal_frequencies_do_not_change_the_start_and_all_scores_are_weighted_alike():
+    def start(Y, *biases):
+        return np.abs(spectral_start(Y, 2, *biases, rng=np.random.default_rng(0)))
+
+    rng = np.random.default_rng(1)
+    r_u, r_v = rng.uniform(1, 9, 40), rng.uniform(1, 9, 50)
+    Z = rng.poisson(np.outer(r_u, r_v) * np.exp(rng.choice([-0.5, 0.5], (40, 1)) * rng.choice([-1, 1], 50)))
+    Y = FisherScore(sp.csr_array(Z), r_u, r_v)
+    assert np.allclose(start(Y), start(Y, np.full(40, 2.0), np.full(50, 3.0)))
+    for same in (Y.toarray(), sp.csr_array(Y.toarray()), Y.toarray().astype(np.float32)):
+        assert np.allclose(start(Y, r_u, r_v), start(same, r_u, r_v), atol=1e-3)
+
+
+@pytest.mark.parametrize("biases", [(np.ones(4),), (np.ones(4), np.ones(4)), (np.ones(4), np.zeros(5))])
+def test_bias_factors_of_a_start_must_fit(biases, rng):
+    with pytest.raises(ValueError, match="r_v"):
+        spectral_start(np.eye(4, 5), 1, *biases, rng=rng)

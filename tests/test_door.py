@@ -28,7 +28,7 @@ from amptutorial import amp as loop
 from amptutorial import baselines, metrics, neighbours
 from amptutorial.bayes_optimal import GaussianMixture, MatchedEvolution, SeenRows
 
-DOORS = {f"amptutorial.{name}" for name in ("estimator", "spectrum", "bayes_optimal")}
+DOORS = {f"amptutorial.{name}" for name in ("estimator", "spectrum", "planning")}
 CORE = sorted(name for name in closure(DOORS) - {PACKAGE} if "._" not in name)  # they, and all that they import
 EXAMPLES = 25  # of each function and property
 # scikit-learn's own door, and what has no norm
@@ -62,7 +62,9 @@ CASES = {
     "bulk_edge": "m:I3 n:I4",
     "check_is_denoiser": "denoiser:D name:X",
     "check_start": "B0:And m:X n:X",
+    "counts_needed": "error:N0.5 law_u:W law_v:W denoiser:D beta:N0.5 n_iter:I9",
     "critical_delta": "covariance_u:Sdd covariance_v:Sdd beta:N0.5",
+    "detection_weights": "r_u:Rm r_v:Rn",
     "detection_ratio": "rates_u:Rm rates_v:Rn variance_u:N0.5 variance_v:N0.25 beta:N0.5",
     "draw_embedding": "m:I3 n:I4 d:I2 rows_u:L rows_v:L bias_u:L bias_v:L rng:G",
     "draw_example": "m:I3 d:I2 variance:N0.5 rate:N2.0 spread:N0.25 rng:G",
@@ -86,7 +88,7 @@ CASES = {
     "shrink": "sigma:T m:I3 n:I4",
     "signal_singular_values": "A:Amd B:And",
     "singular_values": "Y:Ymn k:I1 rng:G",
-    "spectral_start": "Y:Ymn d:I1 rng:G",
+    "spectral_start": "Y:Ymn d:I1 r_u:Rm r_v:Rn rng:G",
     "split_counts": "Z:Zmn fraction:N0.25 rng:G",
     "split_pairs": "Z:Zmn fraction:N0.25 rng:G",
     "squared_norm": "Y:Ymn",

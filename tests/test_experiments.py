@@ -63,6 +63,14 @@ def test_the_weakest_direction_decides_on_the_reviews():
     assert (results["strength_text"] < 0.01).all()  # without raised biases there is nothing to see
 
 
+def test_counted_biases_cost_nothing_where_the_weighted_mean_was_subtracted():
+    """Row sums absorb the mean weighted by frequency; of the plain mean a part stays in the truth."""
+    results = load_results("real")["instances"]
+    counted, true = (results[f"AMP_mse_{biases}_weighted"][:, -1] for biases in ("counted", "true"))
+    assert (counted < 1.02 * true).all()
+    assert (results["AMP_mse_counted"][:, -1] > 1.2 * results["AMP_mse_true"][:, -1]).all()
+
+
 def test_the_prediction_comes_before_the_noise(rng):
     """`predict` knows the truth and the start, not the observation: the order of the calls does not matter."""
     setting = replace(L2, m=80, n=120, d=2)
@@ -96,10 +104,11 @@ def test_loss_of_the_truth_is_one(rng):
     assert curves["excess"][-1] == pytest.approx(expected, abs=4 * np.sqrt(2 * 198 / 2) / 120)
 
 
-def test_the_new_channel_is_centred_and_small(rng):
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_new_channel_is_centred_and_small(weighted, rng):
     U, V, r_u = 1 + rng.standard_normal((40, 3)), rng.standard_normal((60, 3)), np.exp(rng.normal(size=40))
-    e = new_channel(U, V, r_u, np.ones(60))
-    assert np.allclose(e.U.mean(axis=0), 0) and np.allclose(e.V.mean(axis=0), 0)
+    e = new_channel(U, V, r_u, np.ones(60), weighted=weighted)
+    assert np.allclose((r_u if weighted else np.ones(40)) @ e.U, 0) and np.allclose(e.V.mean(axis=0), 0)
     assert np.abs(e.U @ e.V.T / np.sqrt(40)).max() == pytest.approx(0.5)
 
 

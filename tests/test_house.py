@@ -225,7 +225,7 @@ def test_the_example_in_the_readme_runs(capsys):
 LATER = ("scipy.stats", "sklearn", "pandas", "joblib", "matplotlib", "pooch", "simplemma")
 ON_DEMAND = (
     *("AMPEmbedding", "Corpus", "check_denoiser", "cooccurrence", "corpus_from_texts"),
-    *("load_docstrings", "load_movie_reviews"),
+    *("counts_needed", "load_docstrings", "load_movie_reviews"),
 )
 
 

@@ -7,6 +7,7 @@ from amptutorial.spectrum import (
     bulk_edge,
     critical_delta,
     detection_ratio,
+    detection_weights,
     outlier,
     overlaps,
     shrink,
@@ -122,3 +123,24 @@ def test_sizes_may_be_small_numpy_integers():
     assert outlier(250.0, size, size) == bulk_edge(size, size) == pytest.approx(2 * np.sqrt(1e5))
     assert overlaps(250.0, size, size) == (0, 0)
     assert shrink(650.0, size, size) == shrink(650.0, 10**5, 10**5)
+
+
+@pytest.mark.parametrize("kappa", [0, 0.5, 4, 8])
+def test_weights_show_a_signal_beyond_the_edge_if_it_can_be_found(kappa, rng):
+    """A fifth of the rows, and of the columns, is 16 times as frequent. Noise ends at the edge of equal frequencies."""
+    m, n = 800, 1200
+    r_u, r_v = (np.where(np.arange(size) < size / 5, 16.0, 1.0) for size in (m, n))
+    w_u, w_v = detection_weights(r_u, r_v)
+    strength = (kappa / detection_ratio(r_u, r_v, 1.0, 1.0, m / n)) ** 0.25
+    A, B = (np.sqrt(r) * rng.standard_normal(r.size) for r in (r_u, r_v))
+    Y = strength * np.outer(A, B) / np.sqrt(m) + rng.standard_normal((m, n))
+    sigma = np.linalg.norm(np.sqrt(w_u)[:, None] * Y * np.sqrt(w_v), 2)
+    least, most = (0.95, 1.01) if kappa < 1 else (1.02, 1.5)
+    assert least < sigma / bulk_edge(m, n) < most
+
+
+def test_weights_for_equal_frequencies_do_not_weigh_and_have_no_unit(rng):
+    assert np.allclose(np.concatenate(detection_weights(np.full(5, 0.3), np.full(9, 7.0))), 1)
+    r_u, r_v = rng.uniform(0.1, 9, 5), rng.uniform(0.1, 9, 8)
+    for one, other in zip(detection_weights(r_u, r_v), detection_weights(10 * r_u, r_v / 7), strict=True):
+        assert np.allclose(one, other)

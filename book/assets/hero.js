@@ -1,24 +1,28 @@
-/* The picture of the first page: AMP run on a matrix drawn in the page, on the line that state evolution drew before.
-   Both are the scalar programs of the chapters on AMP and on state evolution. */
+/* The picture of the first page: AMP run on tables drawn in the page, on the line that state evolution drew before.
+   Both are the programs of the first chapter, where all documents and all words are equally frequent. */
 
-const M_ROWS = 400, N_COLUMNS = 600, BETA = M_ROWS / N_COLUMNS, ITERATIONS = 12;
-const SLIDERS = [
-  { name: "level", label: "counts expected", min: 0.3, max: 6, step: 0.1, value: 3 },
-  { name: "strength", label: "strength of the ridge", min: 0.05, max: 2, step: 0.05, value: 0.3 },
-  { name: "hint", label: "known at the start", min: 0.02, max: 1, step: 0.02, value: 0.5 },
-];
+const BETA = 2 / 3, ITERATIONS = 8, TABLES = 8;
 
 /* The predicted error of A B^T after every iteration: no matrix, no dice. */
-export function forecast({ level, strength, hint }, beta = BETA, iterations = ITERATIONS) {
-  let M = hint * level / beta, Q = (hint ** 2 + 1) * level / beta, Gamma = 0;
+export function forecast({ counts, known }, beta = BETA, iterations = ITERATIONS) {
+  let M = known * counts / beta, Q = M;
   return Array.from({ length: iterations }, () => {
-    const g = 1 / (Q - Gamma + strength), Ma = g * M, Qa = g ** 2 * (M ** 2 + Q);
-    const h = 1 / (Qa - g + strength / level);
-    M = level * h * Ma / beta;
-    Q = h ** 2 * (level * Ma ** 2 + Qa) / beta;
-    Gamma = h / beta;
-    return 1 - (2 * Ma * M - Qa * Q) * beta / level;
+    const g = 1 / (Q + 1), Ma = g * M, Qa = g ** 2 * (M ** 2 + Q);
+    const h = 1 / (Qa + 1 / counts);
+    M = h * counts * Ma / beta;
+    Q = h ** 2 * (counts * Ma ** 2 + Qa) / beta;
+    return 1 - (2 * Ma * M - Qa * Q) * beta / counts;
   });
+}
+
+/* Random numbers between 0 and 1, the same for the same seed (mulberry32). */
+export function generator(seed) {
+  return () => {
+    seed = seed + 0x6D2B79F5 | 0;
+    let t = Math.imul(seed ^ seed >>> 15, seed | 1);
+    t ^= t + Math.imul(t ^ t >>> 7, t | 61);
+    return ((t ^ t >>> 14) >>> 0) / 4294967296;
+  };
 }
 
 /* x . y, with y from an offset on: a row of a matrix. */
@@ -29,14 +33,14 @@ function dot(x, y, offset = 0) {
 }
 
 /* Normal numbers by the method of Box and Muller. */
-function normals(count) {
+function normals(count, random) {
   return Float64Array.from({ length: count }, () =>
-    Math.sqrt(-2 * Math.log(1 - Math.random())) * Math.cos(2 * Math.PI * Math.random()));
+    Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random()));
 }
 
 /* A vector as long as `count` standard normal numbers are on average, at right angles to another one. */
-function direction(count, other) {
-  let x = normals(count);
+function direction(count, random, other) {
+  let x = normals(count, random);
   if (other) {
     const along = dot(x, other) / count;
     x = x.map((value, k) => value - along * other[k]);
@@ -46,14 +50,14 @@ function direction(count, other) {
 }
 
 /* The noise W is drawn freely. What was assumed of truth and start holds exactly, and not on average only. */
-export function draw(m = M_ROWS, n = N_COLUMNS) {
-  const b = direction(n);
-  return { A: direction(m), b, W: normals(m * n), start: direction(n, b) };
+export function draw(m, random) {
+  const n = Math.round(m / BETA), b = direction(n, random);
+  return { A: direction(m, random), b, W: normals(m * n, random), start: direction(n, random, b) };
 }
 
-/* The error of A B^T after every iteration of AMP on the scores of one matrix of counts, in their Gaussian limit. */
-export function run({ A, b, W, start }, { level, strength, hint }, iterations = ITERATIONS) {
-  const m = A.length, n = b.length, root = Math.sqrt(m), B = b.map(x => x * Math.sqrt(level));
+/* The error of A B^T after every iteration of AMP on the scores of one table of counts, in their Gaussian limit. */
+export function run({ A, b, W, start }, { counts, known }, iterations = ITERATIONS) {
+  const m = A.length, n = b.length, root = Math.sqrt(m), B = b.map(x => x * Math.sqrt(counts));
   const times = x => {
     const along = dot(B, x) / root;
     return A.map((a, i) => (a * along + dot(x, W, i * n)) / root);
@@ -63,61 +67,72 @@ export function run({ A, b, W, start }, { level, strength, hint }, iterations = 
     x.forEach((value, i) => { for (let j = 0; j < n; j++) product[j] += W[i * n + j] * value; });
     return product.map(value => value / root);
   };
-  let X = new Float64Array(m), Y = start.map((z, j) => hint * B[j] + Math.sqrt(level) * z), Gamma = 0;
+  const fresh = Math.sqrt(known * (1 - known) * counts);
+  let X = new Float64Array(m), Y = start.map((z, j) => known * B[j] + fresh * z), Gamma = 0;
   return Array.from({ length: iterations }, () => {
-    const g = 1 / (dot(Y, Y) / m - Gamma + strength), P = times(Y);
+    const g = 1 / (dot(Y, Y) / m + 1), P = times(Y);
     X = P.map((p, i) => g * (p - X[i] * Gamma));
-    const h = 1 / (dot(X, X) / m - g + strength / level), S = transposed(X);
+    const h = 1 / (dot(X, X) / m + 1 / counts), S = transposed(X);
     Y = S.map((s, j) => h * (s - Y[j] * g));
     Gamma = h * n / m;
     return 1 - (2 * dot(A, X) * dot(B, Y) - dot(X, X) * dot(Y, Y)) / (dot(A, A) * dot(B, B));
   });
 }
 
+/* Mean and two standard errors of the runs, iteration by iteration. */
+export function summary(runs) {
+  return runs[0].map((_, k) => {
+    const mean = runs.reduce((sum, one) => sum + one[k], 0) / runs.length;
+    const squares = runs.reduce((sum, one) => sum + (one[k] - mean) ** 2, 0);
+    return { mean, bar: 2 * Math.sqrt(squares / (runs.length - 1) / runs.length) };
+  });
+}
+
 function picture(predicted, measured) {
-  const x = k => 56 + 49 * k, y = error => 280 - Math.min(Math.max(error, 0), 1.6) * 160;
+  const x = k => 62 + 77 * k, y = error => 280 - Math.min(Math.max(error, 0), 1.25) * 208;
   const tick = error => `<text x="46" y="${y(error) + 5}" text-anchor="end">${error}</text>`;
-  const line = predicted.map((error, k) => `${x(k)} ${y(error)}`).join("L");
-  const points = measured.map((error, k) => `<circle cx="${x(k)}" cy="${y(error)}" r="6"/>`).join("");
-  const steps = [1, 4, 8, 12].map(k => `<text x="${x(k - 1)}" y="303" text-anchor="middle">${k}</text>`).join("");
-  return `<path class="hero-axis" d="M52 20V280H612"/>${[0, 0.5, 1, 1.5].map(tick).join("")}${steps}
-    <text x="612" y="328" text-anchor="end">iteration</text><text x="62" y="22">error</text>
-    <path class="hero-nothing" d="M52 ${y(1)}H612"/><path class="hero-predicted" d="M${line}"/>
+  const path = errors => errors.map(([error, k]) => `${x(k)} ${y(error)}`).join("L");
+  const upper = measured.map(({ mean, bar }, k) => [mean + bar, k]);
+  const lower = measured.map(({ mean, bar }, k) => [mean - bar, k]).reverse();
+  const points = measured.map(({ mean }, k) => `<circle cx="${x(k)}" cy="${y(mean)}" r="6"/>`).join("");
+  const steps = [1, 4, 8].map(k => `<text x="${x(k - 1)}" y="303" text-anchor="middle">${k}</text>`).join("");
+  return `<path class="hero-axis" d="M52 20V280H612"/>${[0, 0.5, 1].map(tick).join("")}${steps}
+    <text x="612" y="328" text-anchor="end">iteration</text><text x="62" y="32">error</text>
+    <path class="hero-nothing" d="M52 ${y(1)}H612"/><path class="hero-band" d="M${path([...upper, ...lower])}Z"/>
+    <path class="hero-predicted" d="M${path(predicted.map((error, k) => [error, k]))}"/>
     <g class="hero-measured">${points}</g>`;
 }
 
 function start(hero) {
-  const settings = Object.fromEntries(SLIDERS.map(({ name, value }) => [name, value]));
-  let instance = draw();
-  const svg = hero.querySelector("svg"), said = hero.querySelector("figcaption"), controls = hero.querySelector("div");
-  function update() {
-    const predicted = forecast(settings), measured = run(instance, settings);
-    svg.innerHTML = picture(predicted, measured);
-    const best = predicted.indexOf(Math.min(...predicted)), last = ITERATIONS - 1;
-    said.textContent = `Line: predicted before any data. Points: measured on one random table of ${M_ROWS} x ` +
-      `${N_COLUMNS} pairs. Best after iteration ${best + 1}: predicted ${predicted[best].toFixed(2)}, measured ` +
-      `${measured[best].toFixed(2)}. After twelve: ${predicted[last].toFixed(2)} and ${measured[last].toFixed(2)}. ` +
-      "Estimating zero has the error 1 (dashed).";
+  const svg = hero.querySelector("svg"), said = hero.querySelector("figcaption");
+  const sliders = [...hero.querySelectorAll("input")], again = hero.querySelector("button");
+  let seed = 0, tables = [];
+  const settings = () => Object.fromEntries(sliders.map(({ name, value }) => [name, Number(value)]));
+  function drawTables() {
+    const random = generator(seed);
+    tables = Array.from({ length: TABLES }, () => draw(settings().documents, random));
   }
-  for (const { name, label, ...range } of SLIDERS) {
-    const box = document.createElement("label"), slider = document.createElement("input");
-    const shown = document.createElement("output");
-    Object.assign(slider, { type: "range", name, ...range });
+  function update() {
+    const predicted = forecast(settings()), measured = summary(tables.map(table => run(table, settings())));
+    const { mean, bar } = measured.at(-1), { A, b } = tables[0];
+    svg.innerHTML = picture(predicted, measured);
+    said.textContent = "Line: predicted, before any table is drawn. Points: measured, the mean of " +
+      `${TABLES} tables of ${A.length} documents and ${b.length} words that your browser has just drawn. Band: two ` +
+      `standard errors. After ${ITERATIONS} iterations: predicted ${predicted.at(-1).toFixed(2)}, measured ` +
+      `${mean.toFixed(2)} ± ${bar.toFixed(2)}. Knowing nothing has the error 1 (dashed).`;
+  }
+  for (const slider of sliders) {
+    const shown = slider.parentElement.querySelector("output");
+    const show = () => { shown.value = slider.value; };
     slider.addEventListener("input", () => {
-      settings[name] = Number(slider.value);
-      shown.value = settings[name].toFixed(2);
+      show();
+      if (slider.name === "documents") drawTables();
       update();
     });
-    shown.value = range.value.toFixed(2);
-    box.append(label, slider, shown);
-    controls.append(box);
+    show();
   }
-  const again = document.createElement("button");
-  again.type = "button";
-  again.textContent = "Draw another table";
-  again.addEventListener("click", () => { instance = draw(); update(); });
-  controls.append(again);
-  hero.hidden = false;
+  again.addEventListener("click", () => { seed += 1; drawTables(); update(); });
+  drawTables();
   update();
 }
 
