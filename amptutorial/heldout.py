@@ -427,6 +427,8 @@ class Chosen:
         Which has counted the iterates judged so far.
     r_v : array (n,)
         Biases of the columns, refitted to the last iterate.
+    log_ratios : array (number of pairs,)
+        Of the last iterate: see `HeldOut.log_ratios`.
     sides : pair of Side, or None
         None if no iterate beats independence.
     gain : float
@@ -459,6 +461,7 @@ class Chosen:
         gain = held_out.mean(log_ratios)
         check_finite(heldout_gain=gain)
         self.patience.record(gain)
+        self.log_ratios = log_ratios
         if gain > self.gain:
             self.sides, self.gain, self.k = (rows, columns), gain, self.patience.k
             self.error = held_out.standard_error(log_ratios)

@@ -13,13 +13,20 @@ roles of U and W exchanged.
 and take arrays as they are.
 """
 
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from joblib import cpu_count
 from threadpoolctl import ThreadpoolController
 
-from ._validation import check_embedding, check_integer, check_positive
+from ._validation import (
+    AMPWarning,
+    check_embedding,
+    check_integer,
+    check_positive,
+    quiet,
+)
 from .bias import margins
 from .score import blocks
 
@@ -31,38 +38,61 @@ PAIRS_AT_ONCE = 2**14  # whose embeddings stay near the processor
 
 def _map_blocks(function, m, n):
     """Return the arrays that `function` returns for each block of rows, stacked."""
+    results = zip(*_each_block(function, m, n), strict=True)
+    return tuple(np.concatenate(parts) for parts in results)
+
+
+def _each_block(function, m, n):
+    """Yield what `function` returns for each block of rows, in order; on all cores.
+
+    One block after the other where no thread can be started, as in WebAssembly.
+    """
     rows = list(blocks(m, BLOCK_ENTRIES // n)) or [slice(0, 0)]
     # NumPy releases the interpreter lock, so that threads keep every core busy; BLAS
     # must not add its own
-    with BLAS.limit(limits=1):
-        results = _map_in_threads(function, rows)
-    return tuple(np.concatenate(parts) for parts in zip(*results, strict=True))
-
-
-def _map_in_threads(function, items):
-    """Return `function` of each item, on all cores.
-
-    One after the other where no thread can be started, as in WebAssembly.
-    """
-    with ThreadPoolExecutor(cpu_count()) as pool:
+    with BLAS.limit(limits=1), ThreadPoolExecutor(cpu_count()) as pool:
         try:
-            results = pool.map(function, items)  # errors of `function` come later
+            results = pool.map(function, rows)  # errors of `function` come later
         except RuntimeError:
-            results = map(function, items)
-        return list(results)
+            results = map(function, rows)
+        yield from results
 
 
-def _tilted(U, W, r_v):
-    """Return r_v_j exp(M_ij) in units of the largest of each row, and their logarithms.
+class _Tilted:
+    """The r_v_j exp(M_ij) for blocks of rows, in the precision of these.
 
-    Divided by the largest entry of its row, no exponential can overflow.
+    They are products of three factors that no precision overflows or loses.
     """
-    weights = U @ W.T
-    # the next line must not meet -inf - -inf
-    weights += np.log(np.maximum(r_v, np.finfo(r_v.dtype).tiny))
-    largest = weights.max(axis=1)
-    weights -= largest[:, None]
-    return np.exp(weights, out=weights), largest
+
+    def __init__(self, W, r_v, dtype):
+        unit = r_v.max(initial=0) or 1.0
+        self.W, self.shares = W.astype(dtype, copy=False), (r_v / unit).astype(dtype)
+        self.log_unit, self.any = np.log(unit), self.shares.any()
+        with np.errstate(over="ignore"):
+            self.longest = np.linalg.norm(self.W, axis=1).max(initial=0)
+        # products of two exponentials and a total are far from the largest number
+        self.largest = 0.4 * np.log(np.finfo(dtype).max)
+
+    def bounds(self, U):
+        """Return whether all |M_ij| are so small that exp(M_ij) needs no scaling."""
+        with np.errstate(over="ignore", invalid="ignore"):  # not small, that is
+            longest = np.sqrt(np.einsum("ik,ik->i", U, U).max(initial=0))
+            return self.any and longest * self.longest < self.largest
+
+    def factors(self, U):
+        """Return arrays (m, n), (n,) and (m,), or a number for the logarithm of (m,).
+
+        Where entries of M are large, they are divided by the largest of each row.
+        """
+        weights = U @ self.W.T
+        if self.bounds(U):
+            return np.exp(weights, out=weights), self.shares, self.log_unit
+        # the next line must not meet -inf - -inf
+        weights += np.log(np.maximum(self.shares, np.finfo(weights.dtype).tiny))
+        largest = weights.max(axis=1)
+        weights -= largest[:, None]
+        ones = np.ones_like(self.shares)
+        return np.exp(weights, out=weights), ones, largest + self.log_unit
 
 
 def tilted_means(U, W, r_v):
@@ -88,13 +118,13 @@ def tilted_means(U, W, r_v):
     >>> np.exp(log_sums).round(9), means
     (array([3.]), array([[2.]]))
     """
-    W, r_v = W.astype(U.dtype), r_v.astype(U.dtype)
-    W1 = np.column_stack([np.ones_like(r_v), W])
+    tilted = _Tilted(W, r_v, U.dtype)
+    W1 = np.column_stack([np.ones_like(tilted.shares), tilted.W])
 
     def block(rows):
-        weights, largest = _tilted(U[rows], W, r_v)
-        sums = weights @ W1
-        return np.log(sums[:, 0]) + largest, sums[:, 1:] / sums[:, :1]
+        weights, shares, log_scale = tilted.factors(U[rows])
+        sums = weights @ (shares[:, None] * W1)
+        return np.log(sums[:, 0]) + log_scale, sums[:, 1:] / sums[:, :1]
 
     return _map_blocks(block, len(U), len(W))
 
@@ -126,14 +156,15 @@ def tilted_covariances(U, W, r_v):
     """
     d = W.shape[1]
     one, two = np.triu_indices(d)  # the covariances are symmetric
+    tilted = _Tilted(W, r_v, U.dtype)
     features = np.column_stack([np.ones_like(r_v), W, W[:, one] * W[:, two]])
 
     def block(rows):
-        weights, largest = _tilted(U[rows], W, r_v)
-        sums = weights @ features
+        weights, shares, log_scale = tilted.factors(U[rows])
+        sums = weights @ (shares[:, None] * features)
         means = sums[:, 1:] / sums[:, :1]
         upper = means[:, d:] - means[:, one] * means[:, two]
-        return sums[:, 0] * np.exp(largest), upper
+        return sums[:, 0] * np.exp(log_scale), upper
 
     sums, upper = _map_blocks(block, len(U), len(W))
     covariances = np.empty((len(U), d, d))
@@ -161,9 +192,10 @@ def largest_changes(step, W, beyond=0.0):
     >>> largest_changes(step, W), largest_changes(step, W, beyond=1.0)
     (array([0.05, 0.3 ]), array([0.5, 0.3]))
     """
+    W = W.astype(step.dtype, copy=False)
     with np.errstate(over="ignore"):  # an infinite bound is far, and not kept
         bound = np.linalg.norm(step, axis=1) * np.linalg.norm(W, axis=1).max()
-    far, W = bound > beyond, W.astype(step.dtype)
+    far = bound > beyond
     some = step[far]
 
     def block(rows):
@@ -220,11 +252,11 @@ def log_partition(U, W, r_v):
     >>> np.exp(log_partition(np.zeros((1, 1)), W, r_v)).round(9)
     array([3.])
     """
-    W, r_v = W.astype(U.dtype), r_v.astype(U.dtype)
+    tilted = _Tilted(W, r_v, U.dtype)
 
     def block(rows):
-        weights, largest = _tilted(U[rows], W, r_v)
-        return (np.log(weights.sum(axis=1)) + largest,)
+        weights, shares, log_scale = tilted.factors(U[rows])
+        return (np.log(weights @ shares) + log_scale,)
 
     return _map_blocks(block, len(U), len(W))[0].astype(np.float64)
 
@@ -267,9 +299,19 @@ class AllColumns:
         return largest_changes(step, self.W, beyond)
 
 
-def exact(U, weights, W, r_v):
-    """Return what sums of rows `U` run over where nothing is sampled: `AllColumns`."""
-    return AllColumns(W, r_v)
+class Exact:
+    """Says, in the place of a `Sampler`, that sums run over all columns."""
+
+    def samples(self, n):
+        """Return False: whatever the number of columns."""
+        return False
+
+    def __call__(self, U, weights, W, r_v):
+        """Return what sums of rows `U` run over: `AllColumns`."""
+        return AllColumns(W, r_v)
+
+
+exact = Exact()
 
 
 def margin_biases(totals, U, sample):
@@ -316,8 +358,8 @@ def _finite(biases):
 def fit_margins(rows, columns, U, W, r_v, sampler=exact):
     """Return biases of rows, then of columns, with which the rates have these margins.
 
-    One sweep of iterative proportional fitting. The column sums of the rates are exact,
-    and the row sums as near as `r_v` was before.
+    One sweep of iterative proportional fitting: `r_u` gives the rows their sums beside
+    the `r_v` before, the new `r_v` gives the columns theirs beside this `r_u`.
 
     Parameters
     ----------
@@ -336,11 +378,30 @@ def fit_margins(rows, columns, U, W, r_v, sampler=exact):
     FloatingPointError
         As `margin_biases`.
     """
+    if not sampler.samples(max(len(U), len(W))):
+        tilted = _Tilted(W, r_v, U.dtype)
+        if tilted.bounds(U):
+            return _fit_at_once(rows, columns, U, tilted)
     r_u = margin_biases(rows, U, sampler(U, rows, W, r_v))
     return r_u, margin_biases(columns, W, sampler(W, columns, U, r_u))
 
 
-def refit_biases(Z, U, V, *, n_sweeps=20, tol=1e-6, sampler=exact):
+def _fit_at_once(rows, columns, U, tilted):
+    """Return what `fit_margins` does, from one pass over all exponentials."""
+    r_u, sums = np.empty(len(U)), np.zeros(len(columns))
+
+    def block(some):
+        weights, shares, log_unit = tilted.factors(U[some])
+        biases = rows[some] * np.exp(-log_unit) / (weights @ shares)
+        return some, biases, biases.astype(U.dtype) @ weights
+
+    for some, biases, part in _each_block(block, len(U), len(columns)):
+        r_u[some] = biases
+        sums += part
+    return _finite(r_u), _finite(columns / sums)
+
+
+def refit_biases(Z, U, V, *, n_sweeps=200, tol=1e-6, sampler=exact):
     """Refit the biases given the embedding, by iterative proportional fitting.
 
     r_u_i = row_i / sum_j r_v_j exp(M_ij), then the same for the columns, in turn: each
@@ -357,7 +418,8 @@ def refit_biases(Z, U, V, *, n_sweeps=20, tol=1e-6, sampler=exact):
     n_sweeps : int
         The largest number of sweeps over rows and columns.
     tol : float
-        Stop when a sweep changes the r_v by no more than this fraction of their sum.
+        Stop when the columns of the rates miss the sums of those of `Z` by no more than
+        this fraction of all counts, added up over the columns.
     sampler : exact or amptutorial.sampling.Sampler
         Where it samples sums over many rows or columns, `tol` is at least 0.01.
 
@@ -365,8 +427,8 @@ def refit_biases(Z, U, V, *, n_sweeps=20, tol=1e-6, sampler=exact):
     -------
     r_u : array (m,)
     r_v : array (n,)
-        With mean(r_u) = 1. The row sums of the rates are those of `Z`, the column sums
-        to about `tol`.
+        With mean(r_u) = 1. The row sums of the rates are those of `Z`, and so are the
+        column sums, within `tol`.
 
     Raises
     ------
@@ -374,6 +436,11 @@ def refit_biases(Z, U, V, *, n_sweeps=20, tol=1e-6, sampler=exact):
         For invalid counts, or embeddings that have the wrong shape or are not finite.
     FloatingPointError
         If entries of M are so far from zero that the biases overflow.
+
+    Warns
+    -----
+    AMPWarning
+        If the column sums are still off by more than `tol` after `n_sweeps`.
 
     Examples
     --------
@@ -384,18 +451,45 @@ def refit_biases(Z, U, V, *, n_sweeps=20, tol=1e-6, sampler=exact):
     U, V = check_embedding(U, V, len(rows), len(columns))
     n_sweeps = check_integer(n_sweeps, "n_sweeps", minimum=1)
     tol = check_positive(tol, "tol", zero=True)
-    return biases_of_margins(rows, columns, U, V, n_sweeps, tol, sampler)
+    W = V / np.sqrt(len(U))
+    r_u, r_v, off = biases_of_margins(
+        rows, columns, U, W, columns, n_sweeps, tol, sampler
+    )
+    if off > tol:
+        warnings.warn(
+            f"column sums are off by {off:.1e} of all counts: allow more sweeps than "
+            f"n_sweeps={n_sweeps}",
+            AMPWarning,
+            stacklevel=2,
+        )
+    return r_u, r_v
 
 
-def biases_of_margins(rows, columns, U, V, n_sweeps=20, tol=1e-6, sampler=exact):
-    """Return the biases of `refit_biases`, from the sums of the rows and columns."""
-    W, r_v = V / np.sqrt(len(U)), columns
-    if sampler is not exact and sampler.samples(max(len(U), len(V))):
+def biases_of_margins(rows, columns, U, W, r_v, n_sweeps=200, tol=1e-6, sampler=exact):
+    """Return the biases of `refit_biases`, and by how much the column sums are off.
+
+    Parameters
+    ----------
+    rows, columns, U, W, r_v, sampler
+        As for `fit_margins`.
+    n_sweeps, tol
+        As for `refit_biases`.
+
+    Returns
+    -------
+    r_u, r_v : arrays (m,), (n,)
+    off : float
+        What `tol` is compared with.
+    """
+    if sampler.samples(max(len(U), len(W))):
         tol = max(tol, SAMPLED_TOL)
-    for _ in range(n_sweeps):
-        before, (_, r_v) = r_v, fit_margins(rows, columns, U, W, r_v, sampler)
-        if np.abs(r_v - before).sum() <= tol * r_v.sum():
+    for sweep in range(n_sweeps + 1):
+        r_u, fitted = fit_margins(rows, columns, U, W, r_v, sampler)
+        with quiet():
+            factors = np.where(columns > 0, r_v / fitted, 1)  # of the column sums
+        off = columns @ np.abs(factors - 1) / columns.sum()
+        if off <= tol or sweep == n_sweeps:
             break
-    r_u = margin_biases(rows, U, sampler(U, rows, W, r_v))
+        r_v = fitted
     with np.errstate(over="ignore", invalid="ignore"):
-        return _finite(r_u / r_u.mean()), _finite(r_v * r_u.mean())
+        return _finite(r_u / r_u.mean()), _finite(r_v * r_u.mean()), off
