@@ -222,7 +222,8 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         sampler = Sampler(rng)
         W = scaled_rows(self._columns, m)
         r_v = best.r_v
-        for precision in (np.float32, np.float64):  # most sweeps in the faster one
+        # most sweeps in the faster precision; without an embedding one is exact
+        for precision in (np.float32, np.float64) if best.k else (np.float64,):
             given = *margins, self._rows.X.astype(precision), W, r_v
             r_u, r_v, _ = biases_of_margins(*given, SWEEPS, sampler=sampler)
 

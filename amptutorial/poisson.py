@@ -455,7 +455,7 @@ def refit_biases(Z, U, V, *, n_sweeps=200, tol=1e-6, sampler=exact):
     r_u, r_v, off = biases_of_margins(
         rows, columns, U, W, columns, n_sweeps, tol, sampler
     )
-    if off > tol:
+    if off:
         warnings.warn(
             f"column sums are off by {off:.1e} of all counts: allow more sweeps than "
             f"n_sweeps={n_sweeps}",
@@ -466,7 +466,7 @@ def refit_biases(Z, U, V, *, n_sweeps=200, tol=1e-6, sampler=exact):
 
 
 def biases_of_margins(rows, columns, U, W, r_v, n_sweeps=200, tol=1e-6, sampler=exact):
-    """Return the biases of `refit_biases`, and by how much the column sums are off.
+    """Return the biases of `refit_biases`, and how far the column sums are off.
 
     Parameters
     ----------
@@ -479,7 +479,7 @@ def biases_of_margins(rows, columns, U, W, r_v, n_sweeps=200, tol=1e-6, sampler=
     -------
     r_u, r_v : arrays (m,), (n,)
     off : float
-        What `tol` is compared with.
+        As a fraction of all counts; zero where that is within `tol`.
     """
     if sampler.samples(max(len(U), len(W))):
         tol = max(tol, SAMPLED_TOL)
@@ -492,4 +492,5 @@ def biases_of_margins(rows, columns, U, W, r_v, n_sweeps=200, tol=1e-6, sampler=
             break
         r_v = fitted
     with np.errstate(over="ignore", invalid="ignore"):
-        return _finite(r_u / r_u.mean()), _finite(r_v * r_u.mean()), off
+        r_u, r_v = _finite(r_u / r_u.mean()), _finite(r_v * r_u.mean())
+    return r_u, r_v, float(off) if off > tol else 0.0
