@@ -437,13 +437,16 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         if table.largest() <= 1:  # without repetitions they are the same
             names = names[:1]
         runs = [self._start(table, seen, held_out, name, seed) for name in names]
-        numbers = [self.n_iter]
-        if len(runs) > 1 and self.n_iter > COMPARED_AFTER:
-            numbers = [COMPARED_AFTER, self.n_iter - COMPARED_AFTER]
-        for number in numbers:
+
+        def go(number):
             for run in runs:
                 run.state = table.repeat(run.step, run.state, number, run.rng)
+
+        several = len(runs) > 1 and self.n_iter > COMPARED_AFTER
+        if several:
+            go(COMPARED_AFTER)
             runs = [run for run in runs if not run.far_behind(runs, held_out)]
+        go(self.n_iter - several * COMPARED_AFTER)
         best = max(runs, key=lambda run: run.best.gain)
         self.channel_ = best.name
         return best.best, best.channel, *best.sides()
@@ -468,11 +471,15 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         rows, columns = starting_sides(r_u, r_v, denoiser, V, variance)
 
         moving, judging = Sampler(rng, MOVING), Sampler(rng)
+        sampled = moving.samples(max(table.shape))
 
         def step(rows, columns, ahead, best):
             bursts = seen.bursts(gaps, rows, columns, m)
-            sides = next_sides(bursts, rows, columns, ahead, m, moving)
-            last = best.judge(*sides[:2], held_out, judging)
+            # the half-step that is ahead fits the margins too, if it sees all pairs
+            fitting = None if sampled else best.fitting(held_out)
+            sides = next_sides(bursts, rows, columns, ahead, m, moving, fitting)
+            fitted = fitting and fitting.fitted
+            last = best.judge(*sides[:2], held_out, judging, fitted)
             return (*sides, best), last
 
         fewer = replace(columns, r=(1 - VALIDATION) * r_v)

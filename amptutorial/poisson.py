@@ -123,10 +123,14 @@ def tilted_means(U, W, r_v):
 
     def block(rows):
         weights, shares, log_scale = tilted.factors(U[rows])
-        sums = weights @ (shares[:, None] * W1)
-        return np.log(sums[:, 0]) + log_scale, sums[:, 1:] / sums[:, :1]
+        return _as_means(weights @ (shares[:, None] * W1), log_scale)
 
     return _map_blocks(block, len(U), len(W))
+
+
+def _as_means(sums, log_scale):
+    """Return log sums and means from sums of the weights, and of weights times w_j."""
+    return np.log(sums[:, 0]) + log_scale, sums[:, 1:] / sums[:, :1]
 
 
 def tilted_covariances(U, W, r_v):
@@ -381,24 +385,72 @@ def fit_margins(rows, columns, U, W, r_v, sampler=exact):
     if not sampler.samples(max(len(U), len(W))):
         tilted = _Tilted(W, r_v, U.dtype)
         if tilted.bounds(U):
-            return _fit_at_once(rows, columns, U, tilted)
+            return _fit_at_once(rows, columns, U, tilted)[:2]
     r_u = margin_biases(rows, U, sampler(U, rows, W, r_v))
     return r_u, margin_biases(columns, W, sampler(W, columns, U, r_u))
 
 
-def _fit_at_once(rows, columns, U, tilted):
-    """Return what `fit_margins` does, from one pass over all exponentials."""
-    r_u, sums = np.empty(len(U)), np.zeros(len(columns))
+def _fit_at_once(rows, columns, U, tilted, *more):
+    """Return what `fit_margins` does, from one pass over all exponentials.
+
+    The third array holds, for each row, the sums of the exponentials times `more`.
+    """
+    factors, total, found = np.column_stack([tilted.shares, *more]), 0.0, []
 
     def block(some):
-        weights, shares, log_unit = tilted.factors(U[some])
-        biases = rows[some] * np.exp(-log_unit) / (weights @ shares)
-        return some, biases, biases.astype(U.dtype) @ weights
+        weights, _, log_unit = tilted.factors(U[some])
+        sums = weights @ factors
+        r_u = rows[some] * np.exp(-log_unit) / sums[:, 0]
+        return r_u, sums[:, 1:], r_u.astype(U.dtype) @ weights
 
-    for some, biases, part in _each_block(block, len(U), len(columns)):
-        r_u[some] = biases
-        sums += part
-    return _finite(r_u), _finite(columns / sums)
+    for r_u, sums, part in _each_block(block, len(U), len(columns)):
+        found.append((r_u, sums))
+        total = total + part.astype(np.float64)
+    r_u, sums = map(np.concatenate, zip(*found, strict=True))
+    return _finite(r_u), _finite(columns / total), sums
+
+
+class Fitting:
+    """A sampler of all columns, whose pass over the exponentials fits margins too.
+
+    Parameters
+    ----------
+    rows, columns, r_v : arrays (m,), (n,), (n,)
+        As for `fit_margins`.
+
+    Attributes
+    ----------
+    fitted : pair of arrays, or None
+        What `fit_margins` returns; None before `tilted_means` have been asked for.
+    """
+
+    def __init__(self, rows, columns, r_v):
+        self.rows, self.columns, self.r_v, self.fitted = rows, columns, r_v, None
+
+    def __call__(self, U, weights, W, r_v):
+        """Return what sums of rows `U` run over."""
+        return _Fitting(W, r_v, self)
+
+
+class _Fitting(AllColumns):
+    """`AllColumns` that tell a `Fitting` what margins ask for; in one process only."""
+
+    sample = property(lambda self: AllColumns(self.W, self.r_v))
+
+    def __init__(self, W, r_v, fitting):
+        super().__init__(W, r_v)
+        self.fitting = fitting
+
+    def tilted_means(self, U, own=None):
+        """Return the `tilted_means` of rows `U`."""
+        fitting = self.fitting
+        tilted, own = (_Tilted(self.W, r, U.dtype) for r in (self.r_v, fitting.r_v))
+        if not (tilted.bounds(U) and own.any):
+            return super().tilted_means(U)
+        more = tilted.shares, tilted.shares[:, None] * tilted.W
+        *fitted, sums = _fit_at_once(fitting.rows, fitting.columns, U, own, *more)
+        fitting.fitted = fitted
+        return _as_means(sums, tilted.log_unit)
 
 
 def refit_biases(Z, U, V, *, n_sweeps=200, tol=1e-6, sampler=exact):

@@ -157,7 +157,7 @@ def _moved(table, this, step, sums):
     return replace(this, X=X, step=step, length=length, reach=reach), taken
 
 
-def next_sides(table, rows, columns, ahead, m, sampler=exact):
+def next_sides(table, rows, columns, ahead, m, sampler=exact, last=None):
     """Return both sides after one more iteration, and what the rows become in the next.
 
     Parameters
@@ -169,6 +169,8 @@ def next_sides(table, rows, columns, ahead, m, sampler=exact):
         As from the iteration before; None in the first.
     m : int
     sampler : amptutorial.poisson.exact or amptutorial.sampling.Sampler
+    last : amptutorial.poisson.Fitting, optional
+        The sampler of the half-step that is ahead, which begins at the sides returned.
 
     Returns
     -------
@@ -176,13 +178,13 @@ def next_sides(table, rows, columns, ahead, m, sampler=exact):
         The biases of the rows are refitted to both sides.
     """
 
-    def update(table, this, other):
+    def update(table, this, other, sampler=sampler):
         sample = sample_of(this, other, m, sampler)
         return reexpanded_half_step(table, this, other, m, sample)
 
     rows = ahead or update(table, rows, columns)
     columns = update(table.T, columns, rows)
-    ahead = update(table, rows, columns)
+    ahead = update(table, rows, columns, last or sampler)
     return replace(rows, bias=ahead.bias), columns, ahead
 
 
