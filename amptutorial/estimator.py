@@ -43,7 +43,7 @@ from .sampling import Sampler
 from .table import VALIDATION, Table
 
 AUTOMATIC = ("counts", "damped")
-COMPARED_AFTER = 5  # iterations: a channel that is far behind then is given up
+COMPARED_AFTER = 3  # iterations: a channel that is far behind then is given up
 FAR = 3  # paired standard errors
 REFINEMENTS = 5  # iterations with all counts, from the best estimate on
 SWEEPS = 30  # in which the final biases are refitted, at most

@@ -32,6 +32,7 @@ from .score import blocks
 
 BLAS = ThreadpoolController().select(user_api="blas")
 BLOCK_ENTRIES = 2**19  # of the m x n matrix in memory at once, per thread
+MEMORY = 6  # sweeps from which the next one is extrapolated
 SAMPLED_TOL = 0.01  # sampled sums differ by about as much
 PAIRS_AT_ONCE = 2**14  # whose embeddings stay near the processor
 
@@ -453,13 +454,15 @@ class _Fitting(AllColumns):
         return _as_means(sums, tilted.log_unit)
 
 
-def refit_biases(Z, U, V, *, n_sweeps=200, tol=1e-6, sampler=exact):
+def refit_biases(Z, U, V, *, n_sweeps=100, tol=1e-6, sampler=exact):
     """Refit the biases given the embedding, by iterative proportional fitting.
 
-    r_u_i = row_i / sum_j r_v_j exp(M_ij), then the same for the columns, in turn: each
-    is the exact maximum of the likelihood given the other. For M = 0 the result is that
-    of `amptutorial.bias.estimate_bias`. Where M is of order one, row and column sums no
-    longer estimate the biases (`eq:rest`), but the biases times a mean of exp(M_ij).
+    In a sweep r_u_i = row_i / sum_j r_v_j exp(M_ij), and then the same for the columns:
+    each is the exact maximum of the likelihood given the other. For M = 0 the result is
+    that of `amptutorial.bias.estimate_bias`. Where M is of order one, row and column
+    sums no longer estimate the biases (`eq:rest`), but the biases times a mean of
+    exp(M_ij). Sweeps are extrapolated by Anderson's method: where entries of M are
+    large, they converge slowly by themselves.
 
     Parameters
     ----------
@@ -517,7 +520,27 @@ def refit_biases(Z, U, V, *, n_sweeps=200, tol=1e-6, sampler=exact):
     return r_u, r_v
 
 
-def biases_of_margins(rows, columns, U, W, r_v, n_sweeps=200, tol=1e-6, sampler=exact):
+def _extrapolated(sweeps, columns):
+    """Return biases of columns from pairs, before and after each of the last sweeps.
+
+    Anderson's method: of all combinations of the logarithms after the sweeps, that of
+    which a sweep would change least, by what it changed them. It goes beyond the last
+    sweep by no more than a factor of e.
+    """
+    last = sweeps[-1][1]
+    if len(sweeps) == 1:
+        return last
+    some = np.flatnonzero(columns)
+    before, after = np.log(np.array(sweeps)[:, :, some]).swapaxes(0, 1)
+    root, changes = np.sqrt(columns[some]), after - before
+    gaps = np.diff(changes, axis=0) * root
+    mixture = np.linalg.lstsq(gaps.T, changes[-1] * root, rcond=1e-8)[0]
+    r_v = last.copy()
+    r_v[some] *= np.exp(np.clip(-mixture @ np.diff(after, axis=0), -1, 1))
+    return r_v
+
+
+def biases_of_margins(rows, columns, U, W, r_v, n_sweeps=100, tol=1e-6, sampler=exact):
     """Return the biases of `refit_biases`, and how far the column sums are off.
 
     Parameters
@@ -533,8 +556,9 @@ def biases_of_margins(rows, columns, U, W, r_v, n_sweeps=200, tol=1e-6, sampler=
     off : float
         As a fraction of all counts; zero where that is within `tol`.
     """
-    if sampler.samples(max(len(U), len(W))):
-        tol = max(tol, SAMPLED_TOL)
+    sampled = sampler.samples(max(len(U), len(W)))
+    tol, memory = (max(tol, SAMPLED_TOL), 1) if sampled else (tol, MEMORY)
+    sweeps, least = [], np.inf
     for sweep in range(n_sweeps + 1):
         r_u, fitted = fit_margins(rows, columns, U, W, r_v, sampler)
         with quiet():
@@ -542,7 +566,11 @@ def biases_of_margins(rows, columns, U, W, r_v, n_sweeps=200, tol=1e-6, sampler=
         off = columns @ np.abs(factors - 1) / columns.sum()
         if off <= tol or sweep == n_sweeps:
             break
-        r_v = fitted
+        if off > 2 * least:  # led astray
+            sweeps.clear()
+        least = min(least, off)
+        sweeps = [*sweeps, (r_v, fitted)][-memory:]
+        r_v = _extrapolated(sweeps, columns)
     with np.errstate(over="ignore", invalid="ignore"):
         r_u, r_v = _finite(r_u / r_u.mean()), _finite(r_v * r_u.mean())
     return r_u, r_v, float(off) if off > tol else 0.0

@@ -171,6 +171,13 @@ def test_column_sums_are_right_within_the_tolerance_and_row_sums_are_exact(tol, 
     assert rows < 1e-12 and 1e-3 * tol < columns <= tol * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("scale", [1, 2, 4])
+def test_slow_sweeps_are_extrapolated_to_the_tolerance(scale, rng):
+    """By themselves, about 70 sweeps are needed at the least scale, and thousands at the largest."""
+    Z, U, V = far_apart(rng)
+    assert max(off(Z, scale * U, V, *refit_biases(Z, scale * U, V))) <= 1e-6 * (1 + 1e-9)
+
+
 def test_a_refit_that_stops_short_says_so_at_the_line_that_called_it(rng):
     Z, U, V = far_apart(rng)
     with pytest.warns(AMPWarning, match="column sums are off by .* allow more sweeps than n_sweeps=3") as caught:
