@@ -13,6 +13,7 @@ roles of U and W exchanged.
 and take arrays as they are.
 """
 
+import math
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 
@@ -60,33 +61,30 @@ def _each_block(function, m, n):
 
 
 class _Tilted:
-    """The r_v_j exp(M_ij) for blocks of rows, in the precision of these.
+    """The r_v_j exp(M_ij) for blocks of rows, in the precision of U.
 
-    They are products of three factors that no precision overflows or loses.
+    They are products of three factors that no precision overflows or loses. If `small`,
+    all |M_ij| are so small that exp(M_ij) needs no scaling.
     """
 
-    def __init__(self, W, r_v, dtype):
+    def __init__(self, U, W, r_v):
         unit = r_v.max(initial=0) or 1.0
-        self.W, self.shares = W.astype(dtype, copy=False), (r_v / unit).astype(dtype)
-        self.log_unit, self.any = np.log(unit), self.shares.any()
-        with np.errstate(over="ignore"):
-            self.longest = np.linalg.norm(self.W, axis=1).max(initial=0)
-        # products of two exponentials and a total are far from the largest number
-        self.largest = 0.4 * np.log(np.finfo(dtype).max)
-
-    def bounds(self, U):
-        """Return whether all |M_ij| are so small that exp(M_ij) needs no scaling."""
+        self.U, self.W = U, W.astype(U.dtype, copy=False)
+        self.shares, self.log_unit = (r_v / unit).astype(U.dtype), np.log(unit)
         with np.errstate(over="ignore", invalid="ignore"):  # not small, that is
-            longest = np.sqrt(np.einsum("ik,ik->i", U, U).max(initial=0))
-            return self.any and longest * self.longest < self.largest
+            lengths = (np.linalg.norm(X, axis=1) for X in (U, self.W))
+            bound = math.prod(each.max(initial=0) for each in lengths)
+        # products of two exponentials and a total are far from the largest number
+        largest = 0.4 * np.log(np.finfo(U.dtype).max)
+        self.small = bool(bound < largest and self.shares.any())
 
-    def factors(self, U):
-        """Return arrays (m, n), (n,) and (m,), or a number for the logarithm of (m,).
+    def factors(self, rows):
+        """Return arrays (rows, n), (n,) and the logarithm of (rows,), or of a number.
 
         Where entries of M are large, they are divided by the largest of each row.
         """
-        weights = U @ self.W.T
-        if self.bounds(U):
+        weights = self.U[rows] @ self.W.T
+        if self.small:
             return np.exp(weights, out=weights), self.shares, self.log_unit
         # the next line must not meet -inf - -inf
         weights += np.log(np.maximum(self.shares, np.finfo(weights.dtype).tiny))
@@ -119,11 +117,11 @@ def tilted_means(U, W, r_v):
     >>> np.exp(log_sums).round(9), means
     (array([3.]), array([[2.]]))
     """
-    tilted = _Tilted(W, r_v, U.dtype)
+    tilted = _Tilted(U, W, r_v)
     W1 = np.column_stack([np.ones_like(tilted.shares), tilted.W])
 
     def block(rows):
-        weights, shares, log_scale = tilted.factors(U[rows])
+        weights, shares, log_scale = tilted.factors(rows)
         return _as_means(weights @ (shares[:, None] * W1), log_scale)
 
     return _map_blocks(block, len(U), len(W))
@@ -161,11 +159,11 @@ def tilted_covariances(U, W, r_v):
     """
     d = W.shape[1]
     one, two = np.triu_indices(d)  # the covariances are symmetric
-    tilted = _Tilted(W, r_v, U.dtype)
+    tilted = _Tilted(U, W, r_v)
     features = np.column_stack([np.ones_like(r_v), W, W[:, one] * W[:, two]])
 
     def block(rows):
-        weights, shares, log_scale = tilted.factors(U[rows])
+        weights, shares, log_scale = tilted.factors(rows)
         sums = weights @ (shares[:, None] * features)
         means = sums[:, 1:] / sums[:, :1]
         upper = means[:, d:] - means[:, one] * means[:, two]
@@ -257,10 +255,10 @@ def log_partition(U, W, r_v):
     >>> np.exp(log_partition(np.zeros((1, 1)), W, r_v)).round(9)
     array([3.])
     """
-    tilted = _Tilted(W, r_v, U.dtype)
+    tilted = _Tilted(U, W, r_v)
 
     def block(rows):
-        weights, shares, log_scale = tilted.factors(U[rows])
+        weights, shares, log_scale = tilted.factors(rows)
         return (np.log(weights @ shares) + log_scale,)
 
     return _map_blocks(block, len(U), len(W))[0].astype(np.float64)
@@ -384,14 +382,14 @@ def fit_margins(rows, columns, U, W, r_v, sampler=exact):
         As `margin_biases`.
     """
     if not sampler.samples(max(len(U), len(W))):
-        tilted = _Tilted(W, r_v, U.dtype)
-        if tilted.bounds(U):
-            return _fit_at_once(rows, columns, U, tilted)[:2]
+        tilted = _Tilted(U, W, r_v)
+        if tilted.small:
+            return _fit_at_once(rows, columns, tilted)[:2]
     r_u = margin_biases(rows, U, sampler(U, rows, W, r_v))
     return r_u, margin_biases(columns, W, sampler(W, columns, U, r_u))
 
 
-def _fit_at_once(rows, columns, U, tilted, *more):
+def _fit_at_once(rows, columns, tilted, *more):
     """Return what `fit_margins` does, from one pass over all exponentials.
 
     The third array holds, for each row, the sums of the exponentials times `more`.
@@ -399,12 +397,12 @@ def _fit_at_once(rows, columns, U, tilted, *more):
     factors, total, found = np.column_stack([tilted.shares, *more]), 0.0, []
 
     def block(some):
-        weights, _, log_unit = tilted.factors(U[some])
+        weights, _, log_unit = tilted.factors(some)
         sums = weights @ factors
         r_u = rows[some] * np.exp(-log_unit) / sums[:, 0]
-        return r_u, sums[:, 1:], r_u.astype(U.dtype) @ weights
+        return r_u, sums[:, 1:], r_u.astype(sums.dtype) @ weights
 
-    for r_u, sums, part in _each_block(block, len(U), len(columns)):
+    for r_u, sums, part in _each_block(block, len(rows), len(columns)):
         found.append((r_u, sums))
         total = total + part.astype(np.float64)
     r_u, sums = map(np.concatenate, zip(*found, strict=True))
@@ -445,11 +443,11 @@ class _Fitting(AllColumns):
     def tilted_means(self, U, own=None):
         """Return the `tilted_means` of rows `U`."""
         fitting = self.fitting
-        tilted, own = (_Tilted(self.W, r, U.dtype) for r in (self.r_v, fitting.r_v))
-        if not (tilted.bounds(U) and own.any):
+        tilted, own = (_Tilted(U, self.W, r) for r in (self.r_v, fitting.r_v))
+        if not (tilted.small and own.small):
             return super().tilted_means(U)
         more = tilted.shares, tilted.shares[:, None] * tilted.W
-        *fitted, sums = _fit_at_once(fitting.rows, fitting.columns, U, own, *more)
+        *fitted, sums = _fit_at_once(fitting.rows, fitting.columns, own, *more)
         fitting.fitted = fitted
         return _as_means(sums, tilted.log_unit)
 
