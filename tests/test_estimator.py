@@ -2,6 +2,7 @@
 
 import os
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,10 +11,11 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from amptutorial import estimator, reexpansion
 from amptutorial._validation import AMPWarning
-from amptutorial.amp import biased_low_rank_amp
+from amptutorial.amp import biased_low_rank_amp, half_step
 from amptutorial.baselines import spectral_start
-from amptutorial.bias import estimate_bias
+from amptutorial.bias import drop_empty, estimate_bias
 from amptutorial.denoisers import GaussianPosterior, Lasso
 from amptutorial.estimator import DENOISERS, AMPEmbedding
 from amptutorial.heldout import heldout_gain, split_pairs
@@ -101,6 +103,44 @@ def test_a_denoiser_and_a_pair_are_taken_as_they_are(model, counts):
         assert np.array_equal(again.embedding_, named.embedding_)
     mixed = AMPEmbedding(2, denoiser=(GaussianPosterior(5.0), Lasso(0.5)), random_state=0).fit(counts)
     assert mixed.heldout_gain_ > 0.2
+
+
+def rare_counts(seed, d, mean):
+    """300 x 200 with M of order one, and fewer counts than cells."""
+    rng = np.random.default_rng(seed)
+    M = 1.2 * rng.standard_normal((300, d)) @ rng.standard_normal((d, 200)) / np.sqrt(d)
+    rates = np.exp(M + 0.5 * rng.standard_normal((300, 1)) + rng.standard_normal(200))
+    return drop_empty(rng.poisson(mean * rates / rates.mean()))[0]
+
+
+def test_where_counts_are_few_the_onsager_term_is_half_of_the_gain(monkeypatch):
+    """Three tables, with the term and without: about 0.20 and 0.10 nats a count."""
+    tables, gains = [rare_counts(seed, d=20, mean=0.3) for seed in range(3)], []
+
+    def without(*args):
+        return replace(half_step(*args), jacobian=0.0)
+
+    for step in (half_step, without):
+        monkeypatch.setattr(reexpansion, "half_step", step)
+        fits = [AMPEmbedding(20, channel="counts", random_state=0).fit(Z) for Z in tables]
+        gains.append(np.mean([fit.heldout_gain_ for fit in fits]))
+    assert gains[0] > 1.5 * gains[1]
+
+
+def test_while_a_tenth_is_hidden_the_rates_are_those_of_the_rest(monkeypatch):
+    """The counted biases add up to the counts that an iteration sees: with pairs hidden, and with all counts."""
+    seen, iterate = [], estimator.next_sides
+
+    def recorded(table, rows, columns, *args):
+        seen.append((rows.r.sum() * columns.r.sum(), table.totals.sum()))
+        return iterate(table, rows, columns, *args)
+
+    monkeypatch.setattr(estimator, "next_sides", recorded)
+    Z = rare_counts(0, d=2, mean=0.1)  # in so few pairs that a hidden one reads as one without counts
+    AMPEmbedding(2, channel="counts", random_state=0).fit(Z)
+    rates, counts = np.array(seen).T
+    assert set(np.round(counts / Z.sum(), 1)) == {0.9, 1.0}
+    assert np.allclose(rates, counts, rtol=0.03)
 
 
 def test_rates_of_some_rows(fitted):
