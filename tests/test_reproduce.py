@@ -57,7 +57,7 @@ def test_stored_results_are_complete_and_small(name):
     record, size = load_results(name), (RESULTS / f"{name}.json").stat().st_size
     (n_records,) = {len(values) for values in record["instances"].values()}
     # a run of these returns several records: see `test_comparison`
-    assert n_records == REPRODUCTIONS[name].n_instances or name in ("text", "large")
+    assert n_records == REPRODUCTIONS[name].n_instances or name == "text"
     numbers = {key: values for key, values in record["instances"].items() if values.dtype.kind in "fi"}
     if name == "text":  # words in context have no labels, and no probe
         probe = numbers.pop("probe")

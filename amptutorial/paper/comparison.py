@@ -38,8 +38,9 @@ HELD_OUT = 0.2  # the fraction that judges the methods
 SPLITS = {"pairs": split_pairs, "counts": split_counts}
 WORDS = ("awful", "horror", "detective", "song", "soldier", "cartoon")
 DOC_WORDS = ("matrix", "plot", "sparse", "kernel", "random", "gradient")
+LIBRARY_WORDS = ("thread", "socket", "string", "exception", "window", "test")
+NEIGHBOURS = {"reviews": WORDS, "standard library": LIBRARY_WORDS}
 N_SINGULAR = 60
-ALL_REVIEWS = 49_000  # the labelled ones; near-twins are left out
 
 
 def probe_accuracy(features, labels, *, rng):
@@ -237,10 +238,6 @@ CORPORA: dict[str, Callable[[int], Corpus]] = {
     "standard library": lambda index: standard_library(),
     "words in context": lambda index: words_in_context(),
     "reviews": lambda index: load_movie_reviews(random_state=index),
-    # words in as large a share of the documents as by default
-    "all reviews": lambda index: load_movie_reviews(
-        n_documents=ALL_REVIEWS, max_df=3 * ALL_REVIEWS // 7
-    ),
     "Poisson": poisson,
     "bursts 0.05": partial(negative_binomial, shape=0.05),
     "bursts 0.3": partial(negative_binomial, shape=0.3),
@@ -266,17 +263,15 @@ class Case:
             rng=np.random.default_rng([self.index, corpus.counts.shape[0]]),
             methods={name: METHODS[name] for name in self.methods},
             dimensions=self.dimensions,
-            words=WORDS if "reviews" in self.corpus else DOC_WORDS,
+            words=NEIGHBOURS.get(self.corpus, DOC_WORDS),
             split=SPLITS[self.hidden],
         )
         where = {"corpus": self.corpus, "split": self.index, "hidden": self.hidden}
         return [where | record for record in records]
 
 
-TEXTS = ("docstrings", "standard library", "words in context", "reviews", "all reviews")
+TEXTS = "docstrings", "standard library", "words in context", "reviews"
 NULLS = tuple(name for name in CORPORA if name not in TEXTS)
-# methods that fit a large table in hours
-USUAL = ("amp", "svd_pmi", "nmf", "skip_gram", "lda")
 BOTH = "amp", *ABLATIONS, "lbfgs"  # a minimiser beside AMP, and what is switched off
 RIVALS = tuple(name for name in METHODS if name not in ABLATIONS)
 FAST = "amp", "amp_without_onsager", "svd_pmi", "gamma_poisson"
@@ -306,11 +301,6 @@ CASES = tuple(_cases())
 def text_instance(index):
     """Return the records of `Case.run` for one of the `CASES`, a list of dict."""
     return CASES[index].run()
-
-
-def large_instance(index):
-    """Return the records of the `USUAL` methods on `ALL_REVIEWS`, a list of dict."""
-    return Case("all reviews", index, dimensions=(10,), methods=USUAL).run()
 
 
 def spectrum_instance(index):

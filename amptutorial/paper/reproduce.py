@@ -91,7 +91,6 @@ REPRODUCTIONS = {
         seeds="case k of amptutorial.paper.comparison.CASES draws everything from "
         "numpy.random.default_rng([its index, m])",
     ),
-    "large": Reproduction(partial(_compare, "large_instance"), 1),
     "spectrum": Reproduction(partial(_compare, "spectrum_instance"), 3),
     "reviews": Reproduction(
         partial(_compare, "reviews_instance"),
