@@ -19,7 +19,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from joblib import cpu_count
-from threadpoolctl import ThreadpoolController
 
 from ._validation import (
     AMPWarning,
@@ -29,9 +28,8 @@ from ._validation import (
     quiet,
 )
 from .bias import margins
-from .score import blocks
+from .score import blocks, one_thread
 
-BLAS = ThreadpoolController().select(user_api="blas")
 BLOCK_ENTRIES = 2**19  # of the m x n matrix in memory at once, per thread
 MEMORY = 6  # sweeps from which the next one is extrapolated
 SAMPLED_TOL = 0.01  # sampled sums differ by about as much
@@ -52,7 +50,7 @@ def _each_block(function, m, n):
     rows = list(blocks(m, BLOCK_ENTRIES // n)) or [slice(0, 0)]
     # NumPy releases the interpreter lock, so that threads keep every core busy; BLAS
     # must not add its own
-    with BLAS.limit(limits=1), ThreadPoolExecutor(cpu_count()) as pool:
+    with one_thread(), ThreadPoolExecutor(cpu_count()) as pool:
         try:
             results = pool.map(function, rows)  # errors of `function` come later
         except RuntimeError:
