@@ -81,7 +81,8 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         What of a count bears on the embedding (`amptutorial.channels`): all of it, as
         for Poisson counts; the k-th occurrence of a word in a document one k-th of the
         first; whether there is a count; or bursts whose sizes are estimated. "auto"
-        fits "counts" and "damped", and keeps what predicts hidden pairs better.
+        fits "counts" and "damped", and keeps what predicts hidden pairs better; one
+        that is three standard errors behind after three iterations goes no further.
     n_iter : int
         The largest number of iterations.
     tol : float
@@ -484,7 +485,7 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
         fewer = replace(columns, r=(1 - VALIDATION) * r_v)
         state = rows, fewer, None, Chosen(held_out, self.tol)
-        return _Run(name, channel, r_v, rng, step, state)
+        return _Run(name, channel, (rows, columns), rng, step, state)
 
     def _refined(self, table, rows, columns, rng):
         """Return both sides after some iterations with all counts."""
@@ -515,8 +516,8 @@ class _Run:
     ----------
     name : str
     channel : Channel
-    r_v : array (n,)
-        The counted biases of the columns, of all pairs.
+    start : pair of Side
+        With the counted biases of all pairs.
     rng : numpy.random.Generator
     step : callable
         As for `amptutorial.table.Table.repeat`.
@@ -526,7 +527,7 @@ class _Run:
 
     name: str
     channel: Channel
-    r_v: np.ndarray
+    start: tuple
     rng: np.random.Generator
     step: Callable
     state: tuple
@@ -545,11 +546,11 @@ class _Run:
 
     def sides(self):
         """Return both sides of the best iterate, to go on from with all pairs."""
-        rows, columns = self.best.sides or self.state[:2]
-        columns = replace(columns, r=self.r_v)
+        rows, columns = self.start
         if not self.best.k:
-            columns = replace(columns, X=np.zeros_like(columns.X))
-        return rows, columns
+            return rows, replace(columns, X=np.zeros_like(columns.X))
+        r_v, (rows, columns) = columns.r, self.best.sides
+        return rows, replace(columns, r=r_v)
 
 
 def _warn(message):
