@@ -222,7 +222,8 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self._rows = replace(rows, X=rows.X.astype(np.float64))
         sampler = Sampler(rng)
         W = scaled_rows(self._columns, m)
-        r_v = best.r_v
+        # all counts of a column may have been hidden
+        r_v = np.where(best.r_v > 0, best.r_v, margins[1] / m)
         # most sweeps in the faster precision; without an embedding one is exact
         for precision in (np.float32, np.float64) if best.k else (np.float64,):
             given = *margins, self._rows.X.astype(precision), W, r_v

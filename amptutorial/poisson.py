@@ -542,7 +542,7 @@ def biases_of_margins(rows, columns, U, W, r_v, n_sweeps=100, tol=1e-6, sampler=
     Parameters
     ----------
     rows, columns, U, W, r_v, sampler
-        As for `fit_margins`.
+        As for `fit_margins`; r_v is positive where `columns` are.
     n_sweeps, tol
         As for `refit_biases`.
 
