@@ -115,6 +115,8 @@ def tilted_means(U, W, r_v):
     >>> np.exp(log_sums).round(9), means
     (array([3.]), array([[2.]]))
     """
+    if len(U) > 1 and not U.any():  # before the first step: all rows are the same
+        return tuple(np.repeat(each, len(U), 0) for each in tilted_means(U[:1], W, r_v))
     tilted = _Tilted(U, W, r_v)
     W1 = np.column_stack([np.ones_like(tilted.shares), tilted.W])
 
