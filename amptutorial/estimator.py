@@ -2,7 +2,8 @@
 
 import inspect
 import warnings
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from numbers import Integral
 
 import numpy as np
@@ -24,7 +25,7 @@ from ._validation import (
     refuse_masked,
 )
 from .bias import bias_of_margins, drop_empty
-from .channels import CHANNELS, WithGaps
+from .channels import CHANNELS, Channel, WithGaps
 from .denoisers import GaussianPosterior, Lasso, Ridge, as_pair
 from .heldout import Chosen
 from .poisson import biases_of_margins, margin_biases
@@ -35,13 +36,17 @@ from .reexpansion import (
     posterior_covariances,
     prior_covariance,
     sample_of,
+    scaled_rows,
     starting_sides,
 )
 from .sampling import Sampler
 from .table import VALIDATION, Table
 
 AUTOMATIC = ("counts", "damped")
+COMPARED_AFTER = 3  # iterations: a channel that is far behind then is given up
+FAR = 3  # paired standard errors
 REFINEMENTS = 5  # iterations with all counts, from the best estimate on
+SWEEPS = 30  # in which the final biases are refitted, at most
 # sample-size multipliers of the phases: while an estimate moves, errors average out
 MOVING, REFINING, SETTLING = 0.5, 1.5, 2
 
@@ -76,7 +81,8 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         What of a count bears on the embedding (`amptutorial.channels`): all of it, as
         for Poisson counts; the k-th occurrence of a word in a document one k-th of the
         first; whether there is a count; or bursts whose sizes are estimated. "auto"
-        fits "counts" and "damped", and keeps what predicts hidden pairs better.
+        fits "counts" and "damped", and keeps what predicts hidden pairs better; one
+        that is three standard errors behind after three iterations goes no further.
     n_iter : int
         The largest number of iterations.
     tol : float
@@ -134,9 +140,9 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     on the choice. In each coordinate the largest entry of the scaled U is positive.
 
     Where there are more than 8,192 rows or columns, sums over them are estimated from
-    samples that grow with the counts (`amptutorial.sampling`). The cost is then that of
-    the counts, and not of all pairs; rows and columns of the rates add up to those of
-    the counts within about one per cent.
+    samples that grow with the counts (`amptutorial.sampling`). The cost then grows with
+    rows, columns and counts, and not with all pairs; rows and columns of the rates add
+    up to those of the counts within about one per cent.
 
     `n_components` above the number of rows or columns is an error, so that
     scikit-learn's `check_estimator`, whose data have two to five features, is passed by
@@ -201,7 +207,7 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         margins = table.margins()
         self._check_size(table.shape, margins[0].sum(), shape)
         m, rng = len(row_index), self._generator()
-        best, self._channel, rows, columns = self._choose(table, margins, rng)
+        best, self._channel, rows, columns = self._choose(table, rng)
         if best.k:
             rows, columns = self._refined(table, rows, columns, rng)
         rows, columns = balanced_sides(rows, columns)
@@ -215,7 +221,13 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         rows = table.settled(rows, *given)
         self._rows = replace(rows, X=rows.X.astype(np.float64))
         sampler = Sampler(rng)
-        r_u, r_v = biases_of_margins(*margins, rows.X, self._columns.X, sampler=sampler)
+        W = scaled_rows(self._columns, m)
+        # all counts of a column may have been hidden
+        r_v = np.where(best.r_v > 0, best.r_v, margins[1] / m)
+        # most sweeps in the faster precision; without an embedding one is exact
+        for precision in (np.float32, np.float64) if best.k else (np.float64,):
+            given = *margins, self._rows.X.astype(precision), W, r_v
+            r_u, r_v, _ = biases_of_margins(*given, SWEEPS, sampler=sampler)
 
         self.heldout_gain_, self.heldout_error_ = best.gain, best.error
         self.n_iter_ = best.k
@@ -416,7 +428,7 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         seed = check_random_state(self.random_state).randint(2**31)
         return np.random.default_rng(seed)
 
-    def _choose(self, table, margins, rng):
+    def _choose(self, table, rng):
         """Return the best iterate of all channels asked for, its channel and sides.
 
         All of them start alike and are judged by the same hidden pairs.
@@ -426,17 +438,25 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         names = AUTOMATIC if self.channel == "auto" else (self.channel,)
         if table.largest() <= 1:  # without repetitions they are the same
             names = names[:1]
-        found = []
-        for name in names:
-            channel = table.dispersed(CHANNELS[name])
-            rng = np.random.default_rng(seed)
-            found.append(self._until_best(table, seen, held_out, channel, rng))
-        best = max(range(len(names)), key=lambda k: found[k][0].gain)
-        self.channel_ = names[best]
-        return found[best]
+        runs = [self._start(table, seen, held_out, name, seed) for name in names]
 
-    def _until_best(self, table, seen, held_out, channel, rng):
-        """Return the best iterate, the channel, and the sides to go on from."""
+        def go(number):
+            for run in runs:
+                run.state = table.repeat(run.step, run.state, number, run.rng)
+
+        several = len(runs) > 1 and self.n_iter > COMPARED_AFTER
+        if several:
+            go(COMPARED_AFTER)
+            runs = [run for run in runs if not run.far_behind(runs, held_out)]
+        go(self.n_iter - several * COMPARED_AFTER)
+        best = max(runs, key=lambda run: run.best.gain)
+        self.channel_ = best.name
+        return best.best, best.channel, *best.sides()
+
+    def _start(self, table, seen, held_out, name, seed):
+        """Return the run of a channel, before its first iteration."""
+        channel = table.dispersed(CHANNELS[name])
+        rng = np.random.default_rng(seed)
         m, d = table.shape[0], self.n_components
         r_u, r_v = bias_of_margins(*table.rare(channel).margins())
         gaps = WithGaps(channel) if table.crowded else channel
@@ -453,22 +473,20 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         rows, columns = starting_sides(r_u, r_v, denoiser, V, variance)
 
         moving, judging = Sampler(rng, MOVING), Sampler(rng)
+        sampled = moving.samples(max(table.shape))
 
         def step(rows, columns, ahead, best):
             bursts = seen.bursts(gaps, rows, columns, m)
-            sides = next_sides(bursts, rows, columns, ahead, m, moving)
-            last = best.judge(*sides[:2], held_out, judging)
+            # the half-step that is ahead fits the margins too, if it sees all pairs
+            fitting = None if sampled else best.fitting(held_out)
+            sides = next_sides(bursts, rows, columns, ahead, m, moving, fitting)
+            fitted = fitting and fitting.fitted
+            last = best.judge(*sides[:2], held_out, judging, fitted)
             return (*sides, best), last
 
         fewer = replace(columns, r=(1 - VALIDATION) * r_v)
-        start = rows, fewer, None, Chosen(held_out, self.tol)
-        *_, best = table.repeat(step, start, self.n_iter, rng)
-        if best.k:
-            rows, columns = best.sides
-            columns = replace(columns, r=r_v)
-        else:
-            columns = replace(columns, X=np.zeros_like(columns.X))
-        return best, channel, rows, columns
+        state = rows, fewer, None, Chosen(held_out, self.tol)
+        return _Run(name, channel, (rows, columns), rng, step, state)
 
     def _refined(self, table, rows, columns, rng):
         """Return both sides after some iterations with all counts."""
@@ -489,6 +507,51 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
                 "do, so the embedding is zero: the counts are too few for "
                 f"n_components={self.n_components}, or rows and columns are independent"
             )
+
+
+@dataclass
+class _Run:
+    """The iterations of one channel, while a tenth of the pairs is hidden.
+
+    Attributes
+    ----------
+    name : str
+    channel : Channel
+    start : pair of Side
+        With the counted biases of all pairs.
+    rng : numpy.random.Generator
+    step : callable
+        As for `amptutorial.table.Table.repeat`.
+    state : tuple
+        Both sides, what the rows become in the next iteration, and the `Chosen`.
+    """
+
+    name: str
+    channel: Channel
+    start: tuple
+    rng: np.random.Generator
+    step: Callable
+    state: tuple
+
+    @property
+    def best(self):
+        """The iterates judged so far."""
+        return self.state[-1]
+
+    def far_behind(self, others, held_out):
+        """Return whether another run predicts the hidden pairs much better by now."""
+        leads = (other.best.log_ratios - self.best.log_ratios for other in others)
+        return any(
+            held_out.mean(lead) > FAR * held_out.standard_error(lead) for lead in leads
+        )
+
+    def sides(self):
+        """Return both sides of the best iterate, to go on from with all pairs."""
+        rows, columns = self.start
+        if not self.best.k:
+            return rows, replace(columns, X=np.zeros_like(columns.X))
+        r_v, (rows, columns) = columns.r, self.best.sides
+        return rows, replace(columns, r=r_v)
 
 
 def _warn(message):

@@ -24,7 +24,7 @@ from ._validation import (
     check_rng,
 )
 from .bias import drop_empty, margins
-from .poisson import exact, fit_margins, products_of_pairs, tilted_means
+from .poisson import Fitting, exact, fit_margins, products_of_pairs, tilted_means
 
 AT_LEAST = 10  # iterations that AMP gets before it may be stopped
 
@@ -427,6 +427,8 @@ class Chosen:
         Which has counted the iterates judged so far.
     r_v : array (n,)
         Biases of the columns, refitted to the last iterate.
+    log_ratios : array (number of pairs,)
+        Of the last iterate: see `HeldOut.log_ratios`.
     sides : pair of Side, or None
         None if no iterate beats independence.
     gain : float
@@ -443,22 +445,31 @@ class Chosen:
         self.patience = Patience(held_out.entropy(), tol)
         self.r_v = held_out.columns
 
-    def judge(self, rows, columns, held_out, sampler=exact):
+    def fitting(self, held_out):
+        """Return the `Fitting` of the margins by which the next iterate is judged."""
+        return Fitting(held_out.rows, held_out.columns, self.r_v)
+
+    def judge(self, rows, columns, held_out, sampler=exact, fitted=None):
         """Judge one more iterate, two `Side`; return whether it is the last.
 
-        The biases are refitted to the counts seen, whatever the embedding is fitted to.
+        The biases are refitted to the counts seen, whatever the embedding is fitted to;
+        they may be given as `fitted`.
 
         Raises
         ------
         FloatingPointError
             If the gain is not finite.
         """
-        margins, W = (held_out.rows, held_out.columns), columns.X / sqrt(len(rows.X))
-        r_u, self.r_v = fit_margins(*margins, rows.X, W, self.r_v, sampler)
+        if fitted is None:
+            W = columns.X / sqrt(len(rows.X))
+            given = held_out.rows, held_out.columns, rows.X, W, self.r_v
+            fitted = fit_margins(*given, sampler)
+        r_u, self.r_v = fitted
         log_ratios = held_out.log_ratios(rows.X, columns.X, r_u, self.r_v)
         gain = held_out.mean(log_ratios)
         check_finite(heldout_gain=gain)
         self.patience.record(gain)
+        self.log_ratios = log_ratios
         if gain > self.gain:
             self.sides, self.gain, self.k = (rows, columns), gain, self.patience.k
             self.error = held_out.standard_error(log_ratios)

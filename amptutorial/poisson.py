@@ -13,56 +13,83 @@ roles of U and W exchanged.
 and take arrays as they are.
 """
 
+import math
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from joblib import cpu_count
-from threadpoolctl import ThreadpoolController
 
-from ._validation import check_embedding, check_integer, check_positive
+from ._validation import (
+    AMPWarning,
+    check_embedding,
+    check_integer,
+    check_positive,
+    quiet,
+)
 from .bias import margins
-from .score import blocks
+from .score import blocks, one_thread
 
-BLAS = ThreadpoolController().select(user_api="blas")
 BLOCK_ENTRIES = 2**19  # of the m x n matrix in memory at once, per thread
+MEMORY = 6  # sweeps from which the next one is extrapolated
 SAMPLED_TOL = 0.01  # sampled sums differ by about as much
 PAIRS_AT_ONCE = 2**14  # whose embeddings stay near the processor
 
 
 def _map_blocks(function, m, n):
     """Return the arrays that `function` returns for each block of rows, stacked."""
+    results = zip(*_each_block(function, m, n), strict=True)
+    return tuple(np.concatenate(parts) for parts in results)
+
+
+def _each_block(function, m, n):
+    """Yield what `function` returns for each block of rows, in order; on all cores.
+
+    One block after the other where no thread can be started, as in WebAssembly.
+    """
     rows = list(blocks(m, BLOCK_ENTRIES // n)) or [slice(0, 0)]
     # NumPy releases the interpreter lock, so that threads keep every core busy; BLAS
     # must not add its own
-    with BLAS.limit(limits=1):
-        results = _map_in_threads(function, rows)
-    return tuple(np.concatenate(parts) for parts in zip(*results, strict=True))
-
-
-def _map_in_threads(function, items):
-    """Return `function` of each item, on all cores.
-
-    One after the other where no thread can be started, as in WebAssembly.
-    """
-    with ThreadPoolExecutor(cpu_count()) as pool:
+    with one_thread(), ThreadPoolExecutor(cpu_count()) as pool:
         try:
-            results = pool.map(function, items)  # errors of `function` come later
+            results = pool.map(function, rows)  # errors of `function` come later
         except RuntimeError:
-            results = map(function, items)
-        return list(results)
+            results = map(function, rows)
+        yield from results
 
 
-def _tilted(U, W, r_v):
-    """Return r_v_j exp(M_ij) in units of the largest of each row, and their logarithms.
+class _Tilted:
+    """The r_v_j exp(M_ij) for blocks of rows, in the precision of U.
 
-    Divided by the largest entry of its row, no exponential can overflow.
+    They are products of three factors that no precision overflows or loses. If `small`,
+    all |M_ij| are so small that exp(M_ij) needs no scaling.
     """
-    weights = U @ W.T
-    # the next line must not meet -inf - -inf
-    weights += np.log(np.maximum(r_v, np.finfo(r_v.dtype).tiny))
-    largest = weights.max(axis=1)
-    weights -= largest[:, None]
-    return np.exp(weights, out=weights), largest
+
+    def __init__(self, U, W, r_v):
+        unit = r_v.max(initial=0) or 1.0
+        self.U, self.W = U, W.astype(U.dtype, copy=False)
+        self.shares, self.log_unit = (r_v / unit).astype(U.dtype), np.log(unit)
+        with np.errstate(over="ignore", invalid="ignore"):  # not small, that is
+            lengths = (np.linalg.norm(X, axis=1) for X in (U, self.W))
+            bound = math.prod(each.max(initial=0) for each in lengths)
+        # products of two exponentials and a total are far from the largest number
+        largest = 0.4 * np.log(np.finfo(U.dtype).max)
+        self.small = bool(bound < largest and self.shares.any())
+
+    def factors(self, rows):
+        """Return arrays (rows, n), (n,) and the logarithm of (rows,), or of a number.
+
+        Where entries of M are large, they are divided by the largest of each row.
+        """
+        weights = self.U[rows] @ self.W.T
+        if self.small:
+            return np.exp(weights, out=weights), self.shares, self.log_unit
+        # the next line must not meet -inf - -inf
+        weights += np.log(np.maximum(self.shares, np.finfo(weights.dtype).tiny))
+        largest = weights.max(axis=1)
+        weights -= largest[:, None]
+        ones = np.ones_like(self.shares)
+        return np.exp(weights, out=weights), ones, largest + self.log_unit
 
 
 def tilted_means(U, W, r_v):
@@ -88,15 +115,21 @@ def tilted_means(U, W, r_v):
     >>> np.exp(log_sums).round(9), means
     (array([3.]), array([[2.]]))
     """
-    W, r_v = W.astype(U.dtype), r_v.astype(U.dtype)
-    W1 = np.column_stack([np.ones_like(r_v), W])
+    if len(U) > 1 and not U.any():  # before the first step: all rows are the same
+        return tuple(np.repeat(each, len(U), 0) for each in tilted_means(U[:1], W, r_v))
+    tilted = _Tilted(U, W, r_v)
+    W1 = np.column_stack([np.ones_like(tilted.shares), tilted.W])
 
     def block(rows):
-        weights, largest = _tilted(U[rows], W, r_v)
-        sums = weights @ W1
-        return np.log(sums[:, 0]) + largest, sums[:, 1:] / sums[:, :1]
+        weights, shares, log_scale = tilted.factors(rows)
+        return _as_means(weights @ (shares[:, None] * W1), log_scale)
 
     return _map_blocks(block, len(U), len(W))
+
+
+def _as_means(sums, log_scale):
+    """Return log sums and means from sums of the weights, and of weights times w_j."""
+    return np.log(sums[:, 0]) + log_scale, sums[:, 1:] / sums[:, :1]
 
 
 def tilted_covariances(U, W, r_v):
@@ -126,14 +159,15 @@ def tilted_covariances(U, W, r_v):
     """
     d = W.shape[1]
     one, two = np.triu_indices(d)  # the covariances are symmetric
+    tilted = _Tilted(U, W, r_v)
     features = np.column_stack([np.ones_like(r_v), W, W[:, one] * W[:, two]])
 
     def block(rows):
-        weights, largest = _tilted(U[rows], W, r_v)
-        sums = weights @ features
+        weights, shares, log_scale = tilted.factors(rows)
+        sums = weights @ (shares[:, None] * features)
         means = sums[:, 1:] / sums[:, :1]
         upper = means[:, d:] - means[:, one] * means[:, two]
-        return sums[:, 0] * np.exp(largest), upper
+        return sums[:, 0] * np.exp(log_scale), upper
 
     sums, upper = _map_blocks(block, len(U), len(W))
     covariances = np.empty((len(U), d, d))
@@ -161,9 +195,10 @@ def largest_changes(step, W, beyond=0.0):
     >>> largest_changes(step, W), largest_changes(step, W, beyond=1.0)
     (array([0.05, 0.3 ]), array([0.5, 0.3]))
     """
+    W = W.astype(step.dtype, copy=False)
     with np.errstate(over="ignore"):  # an infinite bound is far, and not kept
         bound = np.linalg.norm(step, axis=1) * np.linalg.norm(W, axis=1).max()
-    far, W = bound > beyond, W.astype(step.dtype)
+    far = bound > beyond
     some = step[far]
 
     def block(rows):
@@ -220,11 +255,11 @@ def log_partition(U, W, r_v):
     >>> np.exp(log_partition(np.zeros((1, 1)), W, r_v)).round(9)
     array([3.])
     """
-    W, r_v = W.astype(U.dtype), r_v.astype(U.dtype)
+    tilted = _Tilted(U, W, r_v)
 
     def block(rows):
-        weights, largest = _tilted(U[rows], W, r_v)
-        return (np.log(weights.sum(axis=1)) + largest,)
+        weights, shares, log_scale = tilted.factors(rows)
+        return (np.log(weights @ shares) + log_scale,)
 
     return _map_blocks(block, len(U), len(W))[0].astype(np.float64)
 
@@ -267,9 +302,19 @@ class AllColumns:
         return largest_changes(step, self.W, beyond)
 
 
-def exact(U, weights, W, r_v):
-    """Return what sums of rows `U` run over where nothing is sampled: `AllColumns`."""
-    return AllColumns(W, r_v)
+class Exact:
+    """Says, in the place of a `Sampler`, that sums run over all columns."""
+
+    def samples(self, n):
+        """Return False: whatever the number of columns."""
+        return False
+
+    def __call__(self, U, weights, W, r_v):
+        """Return what sums of rows `U` run over: `AllColumns`."""
+        return AllColumns(W, r_v)
+
+
+exact = Exact()
 
 
 def margin_biases(totals, U, sample):
@@ -316,8 +361,8 @@ def _finite(biases):
 def fit_margins(rows, columns, U, W, r_v, sampler=exact):
     """Return biases of rows, then of columns, with which the rates have these margins.
 
-    One sweep of iterative proportional fitting. The column sums of the rates are exact,
-    and the row sums as near as `r_v` was before.
+    One sweep of iterative proportional fitting: `r_u` gives the rows their sums beside
+    the `r_v` before, the new `r_v` gives the columns theirs beside this `r_u`.
 
     Parameters
     ----------
@@ -336,17 +381,86 @@ def fit_margins(rows, columns, U, W, r_v, sampler=exact):
     FloatingPointError
         As `margin_biases`.
     """
+    if not sampler.samples(max(len(U), len(W))):
+        tilted = _Tilted(U, W, r_v)
+        if tilted.small:
+            return _fit_at_once(rows, columns, tilted)[:2]
     r_u = margin_biases(rows, U, sampler(U, rows, W, r_v))
     return r_u, margin_biases(columns, W, sampler(W, columns, U, r_u))
 
 
-def refit_biases(Z, U, V, *, n_sweeps=20, tol=1e-6, sampler=exact):
+def _fit_at_once(rows, columns, tilted, *more):
+    """Return what `fit_margins` does, from one pass over all exponentials.
+
+    The third array holds, for each row, the sums of the exponentials times `more`.
+    """
+    factors, total, found = np.column_stack([tilted.shares, *more]), 0.0, []
+
+    def block(some):
+        weights, _, log_unit = tilted.factors(some)
+        sums = weights @ factors
+        r_u = rows[some] * np.exp(-log_unit) / sums[:, 0]
+        return r_u, sums[:, 1:], r_u.astype(sums.dtype) @ weights
+
+    for r_u, sums, part in _each_block(block, len(rows), len(columns)):
+        found.append((r_u, sums))
+        total = total + part.astype(np.float64)
+    r_u, sums = map(np.concatenate, zip(*found, strict=True))
+    return _finite(r_u), _finite(columns / total), sums
+
+
+class Fitting:
+    """A sampler of all columns, whose pass over the exponentials fits margins too.
+
+    Parameters
+    ----------
+    rows, columns, r_v : arrays (m,), (n,), (n,)
+        As for `fit_margins`.
+
+    Attributes
+    ----------
+    fitted : pair of arrays, or None
+        What `fit_margins` returns; None before `tilted_means` have been asked for.
+    """
+
+    def __init__(self, rows, columns, r_v):
+        self.rows, self.columns, self.r_v, self.fitted = rows, columns, r_v, None
+
+    def __call__(self, U, weights, W, r_v):
+        """Return what sums of rows `U` run over."""
+        return _Fitting(W, r_v, self)
+
+
+class _Fitting(AllColumns):
+    """`AllColumns` that tell a `Fitting` what margins ask for; in one process only."""
+
+    sample = property(lambda self: AllColumns(self.W, self.r_v))
+
+    def __init__(self, W, r_v, fitting):
+        super().__init__(W, r_v)
+        self.fitting = fitting
+
+    def tilted_means(self, U, own=None):
+        """Return the `tilted_means` of rows `U`."""
+        fitting = self.fitting
+        tilted, own = (_Tilted(U, self.W, r) for r in (self.r_v, fitting.r_v))
+        if not (tilted.small and own.small):
+            return super().tilted_means(U)
+        more = tilted.shares, tilted.shares[:, None] * tilted.W
+        *fitted, sums = _fit_at_once(fitting.rows, fitting.columns, own, *more)
+        fitting.fitted = fitted
+        return _as_means(sums, tilted.log_unit)
+
+
+def refit_biases(Z, U, V, *, n_sweeps=100, tol=1e-6, sampler=exact):
     """Refit the biases given the embedding, by iterative proportional fitting.
 
-    r_u_i = row_i / sum_j r_v_j exp(M_ij), then the same for the columns, in turn: each
-    is the exact maximum of the likelihood given the other. For M = 0 the result is that
-    of `amptutorial.bias.estimate_bias`. Where M is of order one, row and column sums no
-    longer estimate the biases (`eq:rest`), but the biases times a mean of exp(M_ij).
+    In a sweep r_u_i = row_i / sum_j r_v_j exp(M_ij), and then the same for the columns:
+    each is the exact maximum of the likelihood given the other. For M = 0 the result is
+    that of `amptutorial.bias.estimate_bias`. Where M is of order one, row and column
+    sums no longer estimate the biases (`eq:rest`), but the biases times a mean of
+    exp(M_ij). Sweeps are extrapolated by Anderson's method: where entries of M are
+    large, they converge slowly by themselves.
 
     Parameters
     ----------
@@ -357,7 +471,8 @@ def refit_biases(Z, U, V, *, n_sweeps=20, tol=1e-6, sampler=exact):
     n_sweeps : int
         The largest number of sweeps over rows and columns.
     tol : float
-        Stop when a sweep changes the r_v by no more than this fraction of their sum.
+        Stop when the columns of the rates miss the sums of those of `Z` by no more than
+        this fraction of all counts, added up over the columns.
     sampler : exact or amptutorial.sampling.Sampler
         Where it samples sums over many rows or columns, `tol` is at least 0.01.
 
@@ -365,8 +480,8 @@ def refit_biases(Z, U, V, *, n_sweeps=20, tol=1e-6, sampler=exact):
     -------
     r_u : array (m,)
     r_v : array (n,)
-        With mean(r_u) = 1. The row sums of the rates are those of `Z`, the column sums
-        to about `tol`.
+        With mean(r_u) = 1. The row sums of the rates are those of `Z`, and so are the
+        column sums, within `tol`.
 
     Raises
     ------
@@ -374,6 +489,11 @@ def refit_biases(Z, U, V, *, n_sweeps=20, tol=1e-6, sampler=exact):
         For invalid counts, or embeddings that have the wrong shape or are not finite.
     FloatingPointError
         If entries of M are so far from zero that the biases overflow.
+
+    Warns
+    -----
+    AMPWarning
+        If the column sums are still off by more than `tol` after `n_sweeps`.
 
     Examples
     --------
@@ -384,18 +504,71 @@ def refit_biases(Z, U, V, *, n_sweeps=20, tol=1e-6, sampler=exact):
     U, V = check_embedding(U, V, len(rows), len(columns))
     n_sweeps = check_integer(n_sweeps, "n_sweeps", minimum=1)
     tol = check_positive(tol, "tol", zero=True)
-    return biases_of_margins(rows, columns, U, V, n_sweeps, tol, sampler)
+    W = V / np.sqrt(len(U))
+    r_u, r_v, off = biases_of_margins(
+        rows, columns, U, W, columns, n_sweeps, tol, sampler
+    )
+    if off:
+        warnings.warn(
+            f"column sums are off by {off:.1e} of all counts: allow more sweeps than "
+            f"n_sweeps={n_sweeps}",
+            AMPWarning,
+            stacklevel=2,
+        )
+    return r_u, r_v
 
 
-def biases_of_margins(rows, columns, U, V, n_sweeps=20, tol=1e-6, sampler=exact):
-    """Return the biases of `refit_biases`, from the sums of the rows and columns."""
-    W, r_v = V / np.sqrt(len(U)), columns
-    if sampler is not exact and sampler.samples(max(len(U), len(V))):
-        tol = max(tol, SAMPLED_TOL)
-    for _ in range(n_sweeps):
-        before, (_, r_v) = r_v, fit_margins(rows, columns, U, W, r_v, sampler)
-        if np.abs(r_v - before).sum() <= tol * r_v.sum():
+def _extrapolated(sweeps, columns):
+    """Return biases of columns from pairs, before and after each of the last sweeps.
+
+    Anderson's method: of all combinations of the logarithms after the sweeps, that of
+    which a sweep would change least, by what it changed them. It goes beyond the last
+    sweep by no more than a factor of e.
+    """
+    last = sweeps[-1][1]
+    if len(sweeps) == 1:
+        return last
+    some = np.flatnonzero(columns)
+    before, after = np.log(np.array(sweeps)[:, :, some]).swapaxes(0, 1)
+    root, changes = np.sqrt(columns[some]), after - before
+    gaps = np.diff(changes, axis=0) * root
+    mixture = np.linalg.lstsq(gaps.T, changes[-1] * root, rcond=1e-8)[0]
+    r_v = last.copy()
+    r_v[some] *= np.exp(np.clip(-mixture @ np.diff(after, axis=0), -1, 1))
+    return r_v
+
+
+def biases_of_margins(rows, columns, U, W, r_v, n_sweeps=100, tol=1e-6, sampler=exact):
+    """Return the biases of `refit_biases`, and how far the column sums are off.
+
+    Parameters
+    ----------
+    rows, columns, U, W, r_v, sampler
+        As for `fit_margins`; r_v is positive where `columns` are.
+    n_sweeps, tol
+        As for `refit_biases`.
+
+    Returns
+    -------
+    r_u, r_v : arrays (m,), (n,)
+    off : float
+        As a fraction of all counts; zero where that is within `tol`.
+    """
+    sampled = sampler.samples(max(len(U), len(W)))
+    tol, memory = (max(tol, SAMPLED_TOL), 1) if sampled else (tol, MEMORY)
+    sweeps, least = [], np.inf
+    for sweep in range(n_sweeps + 1):
+        r_u, fitted = fit_margins(rows, columns, U, W, r_v, sampler)
+        with quiet():
+            factors = np.where(columns > 0, r_v / fitted, 1)  # of the column sums
+        off = columns @ np.abs(factors - 1) / columns.sum()
+        if off <= tol or sweep == n_sweeps:
             break
-    r_u = margin_biases(rows, U, sampler(U, rows, W, r_v))
+        if off > 2 * least:  # led astray
+            sweeps.clear()
+        least = min(least, off)
+        sweeps = [*sweeps, (r_v, fitted)][-memory:]
+        r_v = _extrapolated(sweeps, columns)
     with np.errstate(over="ignore", invalid="ignore"):
-        return _finite(r_u / r_u.mean()), _finite(r_v * r_u.mean())
+        r_u, r_v = _finite(r_u / r_u.mean()), _finite(r_v * r_u.mean())
+    return r_u, r_v, float(off) if off > tol else 0.0

@@ -14,6 +14,7 @@ sums.
 """
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import sqrt
 
 import numpy as np
@@ -22,10 +23,12 @@ from .amp import half_step
 from .channels import Counts
 from .denoisers import Denoiser, GaussianPosterior, as_pair
 from .poisson import exact, margin_biases, tilted_covariances
+from .score import blocks
 from .spectrum import shrink
 
 REACH = 1.0  # the most that one step may change any M_ij
 SETTLED = 1e-3  # a row whose step changes no M_ij by more has converged
+SETTLED_AT_ONCE = 2**24  # entries of the Hessians of rows that settle together
 COUNTS = Counts()
 # the fields of a `Side` with one entry for each row
 BY_ROW = "X", "r", "bias", "step", "length", "reach"
@@ -122,32 +125,39 @@ def reexpanded_half_step(table, this, other, m, sample=None):
     Q, Gamma = B.T @ B / m, other.Gamma
     sample = sample or sample_of(this, other, m)
     sums = sample.for_rows(this.X, table.totals if sample.sampled else None)
-    product, log_sums, means = table.sums(this.X, sums)
-    # the derivative of the log-likelihood by the rows of X
-    score = product - table.totals[:, None] * means
+    score, bias = _score(table, this, sums)
     P = score / root + root * this.X @ (Q - Gamma)
     half = half_step(P, this.r, Q, Gamma, this.denoiser)
 
-    step = ((half.estimate - root * this.X) / root).astype(this.X.dtype)
+    moved, taken = _moved(table, this, (half.estimate - root * this.X) / root, sums)
+    share = taken.mean(dtype=np.float64)  # Gamma is damped as the rows are
+    Gamma = (1 - share) * this.Gamma + share * half.jacobian * (len(taken) / m)
+    return replace(moved, bias=bias, denoiser=half.denoiser, Gamma=Gamma)
+
+
+def _score(table, this, sums):
+    """Return the derivative of the log-likelihood by the rows of X, and their biases.
+
+    The biases are refitted to the rows as they are.
+    """
+    product, log_sums, means = table.sums(this.X, sums)
+    bias = table.totals * np.exp(-log_sums.astype(np.float64))
+    return product - table.totals[:, None] * means, bias
+
+
+def _moved(table, this, step, sums):
+    """Return `this` side after steps of its rows, and the fractions of them taken."""
+    step = step.astype(this.X.dtype)
     turns_back = (step * this.step).sum(axis=1) < 0
     longer = np.minimum(1, 1.5 * this.length)
     length = np.where(turns_back, this.length / 2, longer).astype(step.dtype)
     reach = table.reach(step, sums, REACH)
     taken = np.minimum(length, REACH / np.maximum(reach, REACH))
-    share = taken.mean(dtype=np.float64)  # Gamma is damped as the rows are
-    return Side(
-        X=this.X + taken[:, None] * step,
-        r=this.r,
-        bias=table.totals * np.exp(-log_sums.astype(np.float64)),
-        denoiser=half.denoiser,
-        Gamma=(1 - share) * this.Gamma + share * half.jacobian * (len(step) / m),
-        step=step,
-        length=length,
-        reach=reach,
-    )
+    X = this.X + taken[:, None] * step
+    return replace(this, X=X, step=step, length=length, reach=reach), taken
 
 
-def next_sides(table, rows, columns, ahead, m, sampler=exact):
+def next_sides(table, rows, columns, ahead, m, sampler=exact, last=None):
     """Return both sides after one more iteration, and what the rows become in the next.
 
     Parameters
@@ -159,6 +169,8 @@ def next_sides(table, rows, columns, ahead, m, sampler=exact):
         As from the iteration before; None in the first.
     m : int
     sampler : amptutorial.poisson.exact or amptutorial.sampling.Sampler
+    last : amptutorial.poisson.Fitting, optional
+        The sampler of the half-step that is ahead, which begins at the sides returned.
 
     Returns
     -------
@@ -166,13 +178,13 @@ def next_sides(table, rows, columns, ahead, m, sampler=exact):
         The biases of the rows are refitted to both sides.
     """
 
-    def update(table, this, other):
+    def update(table, this, other, sampler=sampler):
         sample = sample_of(this, other, m, sampler)
         return reexpanded_half_step(table, this, other, m, sample)
 
     rows = ahead or update(table, rows, columns)
     columns = update(table.T, columns, rows)
-    ahead = update(table, rows, columns)
+    ahead = update(table, rows, columns, last or sampler)
     return replace(rows, bias=ahead.bias), columns, ahead
 
 
@@ -253,6 +265,9 @@ def settle_rows(table, this, other, m, channel=COUNTS, max_iter=200, sample=None
     not depend on the others, unless a minimiser's F has to be floored: the floor is
     common to the rows that still move. The biases are refitted to the result.
 
+    Under a Gaussian prior, a row takes steps of Newton's method, with the approximate
+    Hessian of `row_covariances`; under others, half-steps.
+
     Parameters
     ----------
     table : amptutorial.table.Table (N, N_other)
@@ -263,7 +278,7 @@ def settle_rows(table, this, other, m, channel=COUNTS, max_iter=200, sample=None
     channel : Channel
         How bursts become counts: the rows are fitted to the bursts.
     max_iter : int
-        The largest number of half-steps.
+        The largest number of steps.
     sample : AllColumns or amptutorial.sampling.ColumnSample, optional
         What sums run over, if not over all rows of `other`. A row keeps its sample.
 
@@ -275,18 +290,77 @@ def settle_rows(table, this, other, m, channel=COUNTS, max_iter=200, sample=None
     this = replace(this, denoiser=this.denoiser.frozen())
     settled, totals = this.X.copy(), np.empty(len(this.X))
     bursts = table.bursts(channel, this, other, m)
-    for rows, sums in sample.for_rows(this.X, bursts.totals).parts:
-        moving, side, N = np.arange(len(this.X))[rows], this.take(rows), bursts[rows]
+    newton = isinstance(this.denoiser, GaussianPosterior)
+    for moving, sums in _in_blocks(sample.for_rows(this.X, bursts.totals), this.X):
+        side, N = this.take(moving), bursts[moving]
+        covariances = row_covariances(N, side, other, m) if newton else None
         for _ in range(max_iter):
-            side = reexpanded_half_step(N, side, other, m, sums)
+            if newton:
+                side = _newton_step(N, side, other, sums, covariances)
+            else:
+                side = reexpanded_half_step(N, side, other, m, sums)
             settled[moving], totals[moving] = side.X, N.totals
             going = side.reach > SETTLED
             if not going.any():
                 break
             moving, side, N = moving[going], side.take(going), N[going]
+            covariances = covariances[going] if newton else None
             if channel.follows_rate:
                 N = table[moving].bursts(channel, side, other, m)
     return replace(this, X=settled, bias=margin_biases(totals, settled, sample))
+
+
+def _in_blocks(sums, X):
+    """Yield the indices of rows that settle together, and their sums."""
+    every, d = np.arange(len(X)), X.shape[1]
+    for rows, part in sums.parts:
+        index = every[rows]
+        for some in blocks(len(index), SETTLED_AT_ONCE // d**2):
+            yield index[some], part
+
+
+def _newton_step(table, this, other, sums, covariances):
+    """Return `this` side after a step of Newton's method under its Gaussian prior."""
+    score, bias = _score(table, this, sums)
+    pull = this.X @ np.linalg.inv(prior_covariance(this))
+    gradient = score - pull - this.r[:, None] * (this.X @ other.Gamma)
+    step = np.einsum("ikl,il->ik", covariances, gradient.astype(this.X.dtype))
+    return replace(_moved(table, this, step, sums)[0], bias=bias)
+
+
+def row_covariances(table, this, other, m):
+    """Return about how uncertain the rows of `this` are: inverse Hessians, for steps.
+
+    The information of T counts on row i, T times the covariance of the w_j under its
+    rates, is about the mean of two things that take no exponentials: the same at the
+    counts themselves, and r_u_i times the information at M = 0. The first one knows the
+    directions of the words that the row has, the second one all others. Added are the
+    precision of the prior and the Onsager term. A wrong one costs steps, and changes no
+    result.
+
+    Parameters
+    ----------
+    table : amptutorial.table.Table (N, N_other)
+        The counts, none of whose rows is empty.
+    this, other : Side
+        `this` with a `GaussianPosterior`.
+    m : int
+        Number of rows that M = U V^T / sqrt(m) refers to.
+
+    Returns
+    -------
+    array (N, d, d)
+        In the precision of X.
+    """
+    W, Z = scaled_rows(other, m), table.Z
+    information = (W * other.r[:, None]).T @ W
+    found = this.r[:, None, None] * (information / 2 + other.Gamma)
+    found += np.linalg.inv(prior_covariance(this))
+    for i, (begin, end) in enumerate(pairwise(Z.indptr)):
+        z, w = Z.data[begin:end], W[Z.indices[begin:end]]
+        w = w - z @ w / z.sum()
+        found[i] += (w.T * z) @ w / 2
+    return np.linalg.inv(found).astype(this.X.dtype)
 
 
 def posterior_covariances(this, other, m):

@@ -2,6 +2,7 @@
 
 import os
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,10 +11,11 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from amptutorial import estimator, reexpansion
 from amptutorial._validation import AMPWarning
-from amptutorial.amp import biased_low_rank_amp
+from amptutorial.amp import biased_low_rank_amp, half_step
 from amptutorial.baselines import spectral_start
-from amptutorial.bias import estimate_bias
+from amptutorial.bias import drop_empty, estimate_bias
 from amptutorial.denoisers import GaussianPosterior, Lasso
 from amptutorial.estimator import DENOISERS, AMPEmbedding
 from amptutorial.heldout import heldout_gain, split_pairs
@@ -103,6 +105,66 @@ def test_a_denoiser_and_a_pair_are_taken_as_they_are(model, counts):
     assert mixed.heldout_gain_ > 0.2
 
 
+def rare_counts(seed, d, mean):
+    """300 x 200 with M of order one, and fewer counts than cells."""
+    rng = np.random.default_rng(seed)
+    M = 1.2 * rng.standard_normal((300, d)) @ rng.standard_normal((d, 200)) / np.sqrt(d)
+    rates = np.exp(M + 0.5 * rng.standard_normal((300, 1)) + rng.standard_normal(200))
+    return drop_empty(rng.poisson(mean * rates / rates.mean()))[0]
+
+
+def test_where_counts_are_few_the_onsager_term_is_half_of_the_gain(monkeypatch):
+    """Three tables, with the term and without: about 0.20 and 0.10 nats a count."""
+    tables, gains = [rare_counts(seed, d=20, mean=0.3) for seed in range(3)], []
+
+    def without(*args):
+        return replace(half_step(*args), jacobian=0.0)
+
+    for step in (half_step, without):
+        monkeypatch.setattr(reexpansion, "half_step", step)
+        fits = [AMPEmbedding(20, channel="counts", random_state=0).fit(Z) for Z in tables]
+        gains.append(np.mean([fit.heldout_gain_ for fit in fits]))
+    assert gains[0] > 1.5 * gains[1]
+
+
+def test_while_a_tenth_is_hidden_the_rates_are_those_of_the_rest(monkeypatch):
+    """The counted biases add up to the counts that an iteration sees: with pairs hidden, and with all counts."""
+    seen, iterate = [], estimator.next_sides
+
+    def recorded(table, rows, columns, *args):
+        seen.append((rows.r.sum() * columns.r.sum(), table.totals.sum()))
+        return iterate(table, rows, columns, *args)
+
+    monkeypatch.setattr(estimator, "next_sides", recorded)
+    Z = rare_counts(0, d=2, mean=0.1)  # in so few pairs that a hidden one reads as one without counts
+    AMPEmbedding(2, channel="counts", random_state=0).fit(Z)
+    rates, counts = np.array(seen).T
+    assert set(np.round(counts / Z.sum(), 1)) == {0.9, 1.0}
+    assert np.allclose(rates, counts, rtol=0.03)
+
+
+def test_a_channel_that_is_far_behind_is_given_up_and_the_other_one_does_not_notice(model, monkeypatch):
+    """Many counts, of which damped ones tell less: after three iterations they end."""
+    rates, calls, iterate = model.rates(), [], estimator.next_sides
+    Z = np.random.default_rng(3).poisson(10 * rates / rates.mean())
+    monkeypatch.setattr(estimator, "next_sides", lambda *args: calls.append(args) or iterate(*args))
+    found = AMPEmbedding(2, random_state=0).fit(Z)
+    number = len(calls)
+    monkeypatch.setattr(estimator, "FAR", np.inf)
+    both = AMPEmbedding(2, random_state=0).fit(Z)
+    assert found.channel_ == both.channel_ == "counts" and found.heldout_gain_ > 0
+    assert np.array_equal(found.embedding_, both.embedding_)
+    assert len(calls) - number >= number + 10 - estimator.COMPARED_AFTER
+
+
+def test_many_rows_of_many_dimensions_settle():
+    """Twenty dimensions and as many counts in a row: ten times the tolerance of a row, 1e-3 in M."""
+    Z = rare_counts(0, d=20, mean=0.3)
+    fitted = AMPEmbedding(20, channel="counts", random_state=0).fit(Z)
+    M = (fitted.transform(Z) - fitted.embedding_) @ fitted.components_ / np.sqrt(len(Z))
+    assert np.abs(M).max() < 1e-2
+
+
 def test_rates_of_some_rows(fitted):
     rates = fitted.predict_rates()
     assert np.array_equal(fitted.predict_rates(slice(3, 8)), rates[3:8]) and fitted.predict_rates(3).shape == (1, 200)
@@ -187,11 +249,12 @@ def test_the_gaussian_prior_begins_with_this_variance_and_learns():
     assert denoiser.covariance == 3.0 and denoiser.learn
 
 
-def test_no_structure_is_reported():
+@pytest.mark.parametrize("denoiser", ["posterior", "ridge"])
+def test_no_structure_is_reported(denoiser):
     rng = np.random.default_rng(0)
     Z = rng.poisson(rng.gamma(0.1, 10.0, size=(200, 150)))  # bursts, without any embedding
     with pytest.warns(AMPWarning, match="no iterate predicts hidden pairs better"):
-        nothing = AMPEmbedding(3, random_state=0).fit(Z)
+        nothing = AMPEmbedding(3, denoiser=denoiser, random_state=0).fit(Z)
     assert nothing.n_iter_ == 0 and nothing.heldout_gain_ == nothing.heldout_error_ == 0
     assert not nothing.embedding_.any() and not nothing.components_.any() and not nothing.transform(Z).any()
     independent = np.outer(Z.sum(axis=1), Z.sum(axis=0)) / Z.sum()

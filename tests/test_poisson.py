@@ -10,8 +10,17 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from amptutorial import poisson
+from amptutorial._validation import AMPWarning
 from amptutorial.bias import estimate_bias
-from amptutorial.poisson import AllColumns, largest_changes, log_partition, margin_biases, refit_biases, tilted_means
+from amptutorial.poisson import (
+    AllColumns,
+    fit_margins,
+    largest_changes,
+    log_partition,
+    margin_biases,
+    refit_biases,
+    tilted_means,
+)
 
 counts = arrays(np.int64, st.tuples(st.integers(1, 6), st.integers(1, 6)), elements=st.integers(1, 50))
 
@@ -143,26 +152,66 @@ def test_one_bias_that_overflows_is_enough():
         margin_biases(np.ones(2), np.array([[0.0], [-1e4]]), AllColumns(np.ones((1, 1)), np.ones(1)))
 
 
-@pytest.mark.parametrize("tol", [0.1, 1e-2, 1e-3, 1e-4])
-def test_the_tolerance_is_a_fraction_of_the_sum(tol, rng, monkeypatch):
-    """Sweeps are counted in iterative proportional fitting written out, from the column sums on."""
-    U, V, Z = rng.standard_normal((20, 2)), 2 * rng.standard_normal((15, 2)), rng.poisson(5.0, size=(20, 15))
-    weights, r_v, sweeps, moved = np.exp(U @ V.T / np.sqrt(20)), Z.sum(axis=0), 0, np.inf
-    while moved > tol:
-        before, r_u = r_v, Z.sum(axis=1) / (weights @ r_v)
-        r_v, sweeps = Z.sum(axis=0) / (r_u @ weights), sweeps + 1
-        moved = np.abs(r_v - before).sum() / r_v.sum()
-    calls, compute = [], poisson.margin_biases
-    monkeypatch.setattr(poisson, "margin_biases", lambda *args: calls.append(args) or compute(*args))
-    refit_biases(Z, U, V, tol=tol, n_sweeps=1000)
-    assert len(calls) == 2 * sweeps + 1
+def off(Z, U, V, r_u, r_v):
+    """By how much the rates miss the sums of the rows, and of the columns, as fractions of all counts."""
+    rates = r_u[:, None] * r_v * np.exp(U @ V.T / np.sqrt(len(U)))
+    return [np.abs(rates.sum(axis=k) - Z.sum(axis=k)).sum() / Z.sum() for k in (1, 0)]
 
 
-def test_a_sweep_that_changes_nothing_is_the_last(monkeypatch):
-    calls, compute = [], poisson.margin_biases
-    monkeypatch.setattr(poisson, "margin_biases", lambda *args: calls.append(args) or compute(*args))
-    refit_biases([[1, 2], [3, 6]], np.zeros((2, 1)), np.zeros((2, 1)), tol=0.0, n_sweeps=20)
-    assert len(calls) < 2 * 20 + 1
+def far_apart(rng):
+    """90 x 130 counts whose M has a standard deviation of 1.7."""
+    U, V = 1.7 * rng.standard_normal((90, 4)) * np.sqrt(90 / 4), rng.standard_normal((130, 4))
+    return rng.poisson(3 * np.exp(U @ V.T / np.sqrt(90) - 1.7**2 / 2)), U, V
+
+
+@pytest.mark.parametrize("tol", [0.1, 1e-2, 1e-3, 1e-6])
+def test_column_sums_are_right_within_the_tolerance_and_row_sums_are_exact(tol, rng):
+    Z, U, V = far_apart(rng)
+    rows, columns = off(Z, U, V, *refit_biases(Z, U, V, tol=tol))
+    assert rows < 1e-12 and 1e-3 * tol < columns <= tol * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("scale", [1, 2, 4])
+def test_slow_sweeps_are_extrapolated_to_the_tolerance(scale, rng):
+    """By themselves, about 70 sweeps are needed at the least scale, and thousands at the largest."""
+    Z, U, V = far_apart(rng)
+    assert max(off(Z, scale * U, V, *refit_biases(Z, scale * U, V))) <= 1e-6 * (1 + 1e-9)
+
+
+def test_a_refit_that_stops_short_says_so_at_the_line_that_called_it(rng):
+    Z, U, V = far_apart(rng)
+    with pytest.warns(AMPWarning, match="column sums are off by .* allow more sweeps than n_sweeps=3") as caught:
+        rows, columns = off(Z, U, V, *refit_biases(Z, U, V, n_sweeps=3))
+    assert caught[0].filename == __file__
+    assert f"{columns:.1e}" in str(caught[0].message) and rows < 1e-12
+
+
+@pytest.mark.parametrize("scale", [1.0, 40.0])
+def test_both_margins_are_fitted_in_one_pass_or_in_two(scale, instance):
+    """With entries of M so large that exponentials must be scaled, and without."""
+    U, W, r_v, _ = instance
+    rows, columns = np.arange(1.0, 41), np.arange(30.0)
+    r_u, fitted = fit_margins(rows, columns, scale * U, W, r_v)
+    assert np.allclose(r_u, margin_biases(rows, scale * U, AllColumns(W, r_v)), rtol=1e-12)
+    assert np.allclose(fitted, margin_biases(columns, W, AllColumns(scale * U, r_u)), rtol=1e-12)
+
+
+def test_biases_of_any_scale_are_one_pass(instance):
+    """In single precision, in which 1e60 is infinite."""
+    U, W, r_v, rates = instance
+    for unit in (1e-60, 1e60):
+        log_sums, _ = tilted_means(U.astype(np.float32), W, unit * r_v)
+        assert np.allclose(log_sums, np.log(rates.sum(axis=1)) + np.log(unit), rtol=1e-5)
+
+
+@pytest.mark.parametrize("precision", [np.float32, np.float64])
+def test_products_of_any_size_are_summed(precision):
+    """On both sides of the bound below which exponentials are not scaled, to round-off of the product."""
+    for size in np.geomspace(1, 1e3, 40):
+        U, W = np.array([[size], [-size]], dtype=precision), np.array([[1.0], [-1.0], [0.5]])
+        log_sums, means = tilted_means(U, W, np.array([1.0, 1.0, 1e-9]))
+        assert np.allclose(log_sums, np.logaddexp(size, -size), rtol=1e-6)
+        assert np.allclose(means, [[np.tanh(size)], [-np.tanh(size)]], rtol=1e-5)
 
 
 def test_empty_rows_and_columns_get_no_bias(rng):

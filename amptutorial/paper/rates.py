@@ -12,7 +12,7 @@ import numpy as np
 from ..bias import estimate_bias, margins
 from ..channels import Damped
 from ..heldout import HeldOut, held_out_pairs, hold_out
-from ..poisson import log_partition, products_of_pairs, refit_biases
+from ..poisson import biases_of_margins, log_partition, products_of_pairs
 from ..table import same_pairs
 
 TUNING_SHARE = 0.1  # of the kept pairs, held out to choose settings
@@ -181,7 +181,10 @@ def fit_exponential(counts, U, V, n_sweeps):
     There are at most `n_sweeps` sweeps. Single precision makes this twice as fast.
     """
     U, V = U.astype(np.float32), V.astype(np.float32)
-    return Exponential(U, V, *refit_biases(counts, U, V, n_sweeps=n_sweeps, tol=1e-4))
+    rows, columns = margins(counts)
+    given = rows, columns, U, V / np.sqrt(len(U)), columns
+    r_u, r_v, _ = biases_of_margins(*given, n_sweeps, tol=1e-4)
+    return Exponential(U, V, r_u, r_v)
 
 
 def root_mean_square(counts, U, V):
