@@ -26,6 +26,7 @@ from ._validation import (
     quiet,
 )
 from .denoisers import Denoiser, as_pair
+from .score import one_thread
 
 # the smallest eigenvalue of F + c I relative to Q + c I, c the penalty's convexity
 FLOOR = 0.1
@@ -180,9 +181,10 @@ def half_step(P, r, Q, Gamma, denoiser):
     end in a cycle through floored steps: look at all iterates.
     """
     check_finite(Q=Q, P=P)
-    F, floored = form_precision(Q, Gamma, r, denoiser)
-    denoiser = denoiser.refit(P, r, F)
-    estimate, jacobian = denoiser.denoise(P, r, F)
+    with one_thread():
+        F, floored = form_precision(Q, Gamma, r, denoiser)
+        denoiser = denoiser.refit(P, r, F)
+        estimate, jacobian = denoiser.denoise(P, r, F)
     check_finite(estimate=estimate, mean_jacobian=jacobian)
     return HalfStep(F, estimate, jacobian, denoiser, floored)
 
@@ -247,12 +249,15 @@ def check_start(B0, m, n):
 
 def denoiser_input(Y, X, X_hat, Gamma, m):
     """Return P = Y X / sqrt(m) - X_hat Gamma: the product minus the Onsager term."""
-    return (Y @ X / np.sqrt(m) - X_hat @ Gamma).astype(X.dtype, copy=False)
+    product = Y @ X / np.sqrt(m)
+    with one_thread():
+        return (product - X_hat @ Gamma).astype(X.dtype, copy=False)
 
 
 def second_moment(X, m):
     """Return Q = X^T X / m, in double precision."""
-    return (X.T @ X).astype(np.float64) / m
+    with one_thread():
+        return (X.T @ X).astype(np.float64) / m
 
 
 def damp(new, old, damping):

@@ -81,7 +81,8 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         What of a count bears on the embedding (`amptutorial.channels`): all of it, as
         for Poisson counts; the k-th occurrence of a word in a document one k-th of the
         first; whether there is a count; or bursts whose sizes are estimated. "auto"
-        fits "counts" and "damped", and keeps what predicts hidden pairs better.
+        fits "counts" and "damped", and keeps what predicts hidden pairs better; one
+        that is three standard errors behind after three iterations goes no further.
     n_iter : int
         The largest number of iterations.
     tol : float
@@ -139,9 +140,9 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     on the choice. In each coordinate the largest entry of the scaled U is positive.
 
     Where there are more than 8,192 rows or columns, sums over them are estimated from
-    samples that grow with the counts (`amptutorial.sampling`). The cost is then that of
-    the counts, and not of all pairs; rows and columns of the rates add up to those of
-    the counts within about one per cent.
+    samples that grow with the counts (`amptutorial.sampling`). The cost then grows with
+    rows, columns and counts, and not with all pairs; rows and columns of the rates add
+    up to those of the counts within about one per cent.
 
     `n_components` above the number of rows or columns is an error, so that
     scikit-learn's `check_estimator`, whose data have two to five features, is passed by
@@ -221,7 +222,8 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self._rows = replace(rows, X=rows.X.astype(np.float64))
         sampler = Sampler(rng)
         W = scaled_rows(self._columns, m)
-        r_v = best.r_v
+        # all counts of a column may have been hidden
+        r_v = np.where(best.r_v > 0, best.r_v, margins[1] / m)
         # most sweeps in the faster precision; without an embedding one is exact
         for precision in (np.float32, np.float64) if best.k else (np.float64,):
             given = *margins, self._rows.X.astype(precision), W, r_v
@@ -484,7 +486,7 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
         fewer = replace(columns, r=(1 - VALIDATION) * r_v)
         state = rows, fewer, None, Chosen(held_out, self.tol)
-        return _Run(name, channel, r_v, rng, step, state)
+        return _Run(name, channel, (rows, columns), rng, step, state)
 
     def _refined(self, table, rows, columns, rng):
         """Return both sides after some iterations with all counts."""
@@ -515,8 +517,8 @@ class _Run:
     ----------
     name : str
     channel : Channel
-    r_v : array (n,)
-        The counted biases of the columns, of all pairs.
+    start : pair of Side
+        With the counted biases of all pairs.
     rng : numpy.random.Generator
     step : callable
         As for `amptutorial.table.Table.repeat`.
@@ -526,7 +528,7 @@ class _Run:
 
     name: str
     channel: Channel
-    r_v: np.ndarray
+    start: tuple
     rng: np.random.Generator
     step: Callable
     state: tuple
@@ -545,11 +547,11 @@ class _Run:
 
     def sides(self):
         """Return both sides of the best iterate, to go on from with all pairs."""
-        rows, columns = self.best.sides or self.state[:2]
-        columns = replace(columns, r=self.r_v)
+        rows, columns = self.start
         if not self.best.k:
-            columns = replace(columns, X=np.zeros_like(columns.X))
-        return rows, columns
+            return rows, replace(columns, X=np.zeros_like(columns.X))
+        r_v, (rows, columns) = columns.r, self.best.sides
+        return rows, replace(columns, r=r_v)
 
 
 def _warn(message):

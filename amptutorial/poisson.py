@@ -19,7 +19,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from joblib import cpu_count
-from threadpoolctl import ThreadpoolController
 
 from ._validation import (
     AMPWarning,
@@ -29,9 +28,8 @@ from ._validation import (
     quiet,
 )
 from .bias import margins
-from .score import blocks
+from .score import blocks, one_thread
 
-BLAS = ThreadpoolController().select(user_api="blas")
 BLOCK_ENTRIES = 2**19  # of the m x n matrix in memory at once, per thread
 MEMORY = 6  # sweeps from which the next one is extrapolated
 SAMPLED_TOL = 0.01  # sampled sums differ by about as much
@@ -52,7 +50,7 @@ def _each_block(function, m, n):
     rows = list(blocks(m, BLOCK_ENTRIES // n)) or [slice(0, 0)]
     # NumPy releases the interpreter lock, so that threads keep every core busy; BLAS
     # must not add its own
-    with BLAS.limit(limits=1), ThreadPoolExecutor(cpu_count()) as pool:
+    with one_thread(), ThreadPoolExecutor(cpu_count()) as pool:
         try:
             results = pool.map(function, rows)  # errors of `function` come later
         except RuntimeError:
@@ -117,6 +115,8 @@ def tilted_means(U, W, r_v):
     >>> np.exp(log_sums).round(9), means
     (array([3.]), array([[2.]]))
     """
+    if len(U) > 1 and not U.any():  # before the first step: all rows are the same
+        return tuple(np.repeat(each, len(U), 0) for each in tilted_means(U[:1], W, r_v))
     tilted = _Tilted(U, W, r_v)
     W1 = np.column_stack([np.ones_like(tilted.shares), tilted.W])
 
@@ -547,7 +547,7 @@ def biases_of_margins(rows, columns, U, W, r_v, n_sweeps=100, tol=1e-6, sampler=
     Parameters
     ----------
     rows, columns, U, W, r_v, sampler
-        As for `fit_margins`.
+        As for `fit_margins`; r_v is positive where `columns` are.
     n_sweeps, tol
         As for `refit_biases`.
 

@@ -4,6 +4,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import get_blas_funcs
 from scipy.sparse.linalg import LinearOperator
+from threadpoolctl import ThreadpoolController
 
 from ._validation import check_counts, check_rates
 
@@ -11,6 +12,17 @@ from ._validation import check_counts, check_rates
 # adds to another row each time, is the faster one; beyond it, waiting for memory
 # decides, and a CSR array finishes one row after another.
 CACHED = 2**15
+
+
+BLAS = ThreadpoolController().select(user_api="blas")
+
+
+def one_thread():
+    """Return a context, or decorator, in which BLAS keeps to one thread.
+
+    Products with few columns are over before a second thread has begun.
+    """
+    return BLAS.limit(limits=1)
 
 
 def blocks(n, size):
@@ -94,7 +106,8 @@ class FisherScore(LinearOperator):
         """Return Y X, minus the rank-one part left right^T X where it is apart."""
         if not self._rank_one:
             return Y @ X
-        return _minus_outer(Y @ X, left, right @ X)
+        with one_thread():
+            return _minus_outer(Y @ X, left, right @ X)
 
     def _matmat(self, X):
         return self._product(self._Y, self._u, self._v, X)

@@ -15,6 +15,7 @@ from .algorithm import (
     bench_experiment,
     bench_reviews,
     bench_rivals,
+    bench_sparse,
     bench_state_evolution,
 )
 from .lasso import bench_lasso
@@ -24,6 +25,7 @@ from .scale import bench_cost, bench_million, bench_quadratic
 BENCHMARKS = [
     bench_sampling,
     bench_dense,
+    bench_sparse,
     bench_reviews,
     bench_state_evolution,
     bench_experiment,

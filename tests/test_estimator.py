@@ -143,6 +143,28 @@ def test_while_a_tenth_is_hidden_the_rates_are_those_of_the_rest(monkeypatch):
     assert np.allclose(rates, counts, rtol=0.03)
 
 
+def test_a_channel_that_is_far_behind_is_given_up_and_the_other_one_does_not_notice(model, monkeypatch):
+    """Many counts, of which damped ones tell less: after three iterations they end."""
+    rates, calls, iterate = model.rates(), [], estimator.next_sides
+    Z = np.random.default_rng(3).poisson(10 * rates / rates.mean())
+    monkeypatch.setattr(estimator, "next_sides", lambda *args: calls.append(args) or iterate(*args))
+    found = AMPEmbedding(2, random_state=0).fit(Z)
+    number = len(calls)
+    monkeypatch.setattr(estimator, "FAR", np.inf)
+    both = AMPEmbedding(2, random_state=0).fit(Z)
+    assert found.channel_ == both.channel_ == "counts" and found.heldout_gain_ > 0
+    assert np.array_equal(found.embedding_, both.embedding_)
+    assert len(calls) - number >= number + 10 - estimator.COMPARED_AFTER
+
+
+def test_many_rows_of_many_dimensions_settle():
+    """Twenty dimensions and as many counts in a row: ten times the tolerance of a row, 1e-3 in M."""
+    Z = rare_counts(0, d=20, mean=0.3)
+    fitted = AMPEmbedding(20, channel="counts", random_state=0).fit(Z)
+    M = (fitted.transform(Z) - fitted.embedding_) @ fitted.components_ / np.sqrt(len(Z))
+    assert np.abs(M).max() < 1e-2
+
+
 def test_rates_of_some_rows(fitted):
     rates = fitted.predict_rates()
     assert np.array_equal(fitted.predict_rates(slice(3, 8)), rates[3:8]) and fitted.predict_rates(3).shape == (1, 200)
@@ -227,11 +249,12 @@ def test_the_gaussian_prior_begins_with_this_variance_and_learns():
     assert denoiser.covariance == 3.0 and denoiser.learn
 
 
-def test_no_structure_is_reported():
+@pytest.mark.parametrize("denoiser", ["posterior", "ridge"])
+def test_no_structure_is_reported(denoiser):
     rng = np.random.default_rng(0)
     Z = rng.poisson(rng.gamma(0.1, 10.0, size=(200, 150)))  # bursts, without any embedding
     with pytest.warns(AMPWarning, match="no iterate predicts hidden pairs better"):
-        nothing = AMPEmbedding(3, random_state=0).fit(Z)
+        nothing = AMPEmbedding(3, denoiser=denoiser, random_state=0).fit(Z)
     assert nothing.n_iter_ == 0 and nothing.heldout_gain_ == nothing.heldout_error_ == 0
     assert not nothing.embedding_.any() and not nothing.components_.any() and not nothing.transform(Z).any()
     independent = np.outer(Z.sum(axis=1), Z.sum(axis=0)) / Z.sum()

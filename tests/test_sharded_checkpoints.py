@@ -16,7 +16,7 @@ from amptutorial import AMPEmbedding, Ridge, heldout, reexpansion, sampling
 from amptutorial.cluster import embedding as module
 from amptutorial.cluster.shards import write_shards
 from amptutorial.cluster.tasks import CHECKPOINT, Checkpoint
-from amptutorial.estimator import REFINEMENTS
+from amptutorial.estimator import COMPARED_AFTER, REFINEMENTS
 from amptutorial.table import Table, is_crowded
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:still improving", "ignore:no iterate predicts")]
@@ -81,12 +81,15 @@ def interrupt(monkeypatch, owner, name, call):
 
 
 @pytest.mark.usefixtures("few_columns")
-@pytest.mark.parametrize(("level", "channel"), [(0.3, "auto"), (0.05, "damped")])
+@pytest.mark.parametrize(
+    ("level", "channel", "stages"),
+    [(0.3, "auto", (3, 3)), (0.3, "auto", (COMPARED_AFTER, COMPARED_AFTER, 1, 1)), (0.05, "damped", (3,))],
+)
 def test_a_fit_that_is_interrupted_after_every_iteration_is_the_same(
-    level, channel, half_steps, client, tmp_path, monkeypatch
+    level, channel, stages, half_steps, client, tmp_path, monkeypatch
 ):
-    """Each start makes one iteration, and repeats none: those of each channel, and the last ones."""
-    counts, given = table(level), {"channel": channel}
+    """Each start makes one iteration, and repeats none: those of each channel, in two stages, and the last ones."""
+    counts, given = table(level), {"channel": channel, "n_iter": sum(stages[::2])}
     assert is_crowded(counts.nnz, counts.shape) == (level == 0.3) and counts.max() > 1
     shards, reached, generators = write_shards(counts, tmp_path / "shards", rows=61), [], set()
     expected = fit(shards, client, **given)
@@ -101,7 +104,7 @@ def test_a_fit_that_is_interrupted_after_every_iteration_is_the_same(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Checkpoint, "save", interrupted)
-    stages = (3, 3, REFINEMENTS) if channel == "auto" else (3, REFINEMENTS)
+    stages = *stages, REFINEMENTS
     for _ in range(sum(stages)):
         with pytest.raises(KeyboardInterrupt):
             fit(shards, client, tmp_path / "run", **given)
@@ -112,7 +115,8 @@ def test_a_fit_that_is_interrupted_after_every_iteration_is_the_same(
         assert_equal(fit(shards, client, tmp_path / "run", **given), expected)
     assert half_steps == at_once
     size, (m, n) = (tmp_path / "run" / CHECKPOINT).stat().st_size, shards.shape
-    assert size < (8 * 2 + 24) * (8 * m + 5 * n) + 8 * 2 * n + 10_000  # and the biases of two judgements
+    sides = 8 * m + 5 * n if len(stages) <= 3 else 14 * m + 9 * n
+    assert size < (8 * 2 + 24) * sides + 8 * 4 * n + 10_000  # and the biases and log-ratios of judgements
 
 
 @pytest.mark.usefixtures("few_columns")

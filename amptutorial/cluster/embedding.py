@@ -75,8 +75,9 @@ def sharded_embedding(counts, model, *, client, checkpoints=None):
     A checkpoint holds both sides (`amptutorial.reexpansion.Side`) after the last
     iteration and after the best one of each channel, the half-step on the rows that is
     ahead of them, the state of the generator, and what hidden pairs have said. A row or
-    a column of a side takes 8 d + 24 bytes, the whole at most that number times 8 m +
-    5 n, and three times as much memory while it is written.
+    a column of a side takes 8 d + 24 bytes, the whole at most that number times 14 m +
+    9 n, and 32 bytes for each hidden pair; and three times as much memory while it is
+    written.
     """
     if not isinstance(model, AMPEmbedding):
         raise TypeError(f"model must be an AMPEmbedding, got {model!r}")
