@@ -74,7 +74,8 @@ def counts_needed(
     Returns
     -------
     float
-        If the error jumps across the wanted one, the factor of the jump.
+        If the error jumps across the wanted one, the factor of the jump; one such
+        factor, if the error does not fall steadily.
 
     Raises
     ------

@@ -48,8 +48,9 @@ class SEIterate:
     divergence : float
         Limit of N KL(P | P_k) / m, in nats: P is the joint distribution of a pair
         (`eq:Pij`), P_k that of A_k, B_(k+1) and the true biases, N the expected number
-        of counts. With refitted biases add (m + n - 1) / (2 m). Divided by `nmse` it
-        is the limit of N / m times the mutual information.
+        of counts, for rows of weighted mean zero. With refitted biases add
+        (m + n - 2) / (2 m). Divided by `nmse` it is the limit of N / m times the
+        mutual information.
     excess_loss : float
         Limit of (L(A_k, B_(k+1)) - |W|^2 / 2) / n, where L is `eq:LAB`.
     floored_a, floored_b : bool

@@ -585,7 +585,7 @@ def test_erratum_39_the_divergence_of_the_learned_distribution_is_predicted(rng)
             P_hat = np.outer(r_u, r_v) * np.exp(U @ V.T / np.sqrt(m))
             measured.append(N / m * np.sum(P * np.log(P / P_hat * P_hat.sum())))
         information = N / m * np.sum(P * np.log(P / np.outer(P.sum(axis=1), P.sum(axis=0))))
-        predicted = (it.divergence, it.divergence + (m + n - 1) / (2 * m), it.nmse)
+        predicted = (it.divergence, it.divergence + (m + n - 2) / (2 * m), it.nmse)
         gaps.append(np.subtract([*measured, measured[0] / information], predicted) / predicted)
     error = np.std(gaps, axis=0, ddof=1) / np.sqrt(len(gaps))
     assert (np.abs(np.mean(gaps, axis=0)) < 4 * error).all() and error.max() < 0.02
