@@ -39,7 +39,6 @@ SPLITS = {"pairs": split_pairs, "counts": split_counts}
 WORDS = ("awful", "horror", "detective", "song", "soldier", "cartoon")
 DOC_WORDS = ("matrix", "plot", "sparse", "kernel", "random", "gradient")
 LIBRARY_WORDS = ("thread", "socket", "string", "exception", "window", "test")
-NEIGHBOURS = {"reviews": WORDS, "standard library": LIBRARY_WORDS}
 N_SINGULAR = 60
 
 
@@ -210,12 +209,16 @@ def standard_library():
 
     No program of this package was developed on them.
     """
-    return load_docstrings(filter(source, sorted(sys.stdlib_module_names)))
+    return load_docstrings(_modules())
 
 
 def words_in_context():
-    """Return how often words of the docstrings stand among five before another."""
-    return cooccurrence(docstring_texts(), window=5, min_df=5)
+    """Return how often words of these docstrings stand among five before another."""
+    return cooccurrence(docstring_texts(_modules()), window=5, min_df=5)
+
+
+def _modules():
+    return filter(source, sorted(sys.stdlib_module_names))
 
 
 def negative_binomial(index, shape):
@@ -245,6 +248,10 @@ CORPORA: dict[str, Callable[[int], Corpus]] = {
 }
 
 
+NEIGHBOURS = dict.fromkeys(CORPORA, DOC_WORDS) | {"reviews": WORDS}
+NEIGHBOURS |= dict.fromkeys(("standard library", "words in context"), LIBRARY_WORDS)
+
+
 @dataclass(frozen=True)
 class Case:
     """One corpus, one split, and the methods and dimensions compared there."""
@@ -263,7 +270,7 @@ class Case:
             rng=np.random.default_rng([self.index, corpus.counts.shape[0]]),
             methods={name: METHODS[name] for name in self.methods},
             dimensions=self.dimensions,
-            words=NEIGHBOURS.get(self.corpus, DOC_WORDS),
+            words=NEIGHBOURS[self.corpus],
             split=SPLITS[self.hidden],
         )
         where = {"corpus": self.corpus, "split": self.index, "hidden": self.hidden}
