@@ -529,7 +529,10 @@ def _extrapolated(sweeps, columns):
     if len(sweeps) == 1:
         return last
     some = np.flatnonzero(columns)
-    before, after = np.log(np.array(sweeps)[:, :, some]).swapaxes(0, 1)
+    sweeps = np.array(sweeps)[:, :, some]
+    if not (np.isfinite(sweeps).all() and sweeps.all()):  # far from any solution
+        return last
+    before, after = np.log(sweeps).swapaxes(0, 1)
     root, changes = np.sqrt(columns[some]), after - before
     gaps = np.diff(changes, axis=0) * root
     mixture = np.linalg.lstsq(gaps.T, changes[-1] * root, rcond=1e-8)[0]
