@@ -178,6 +178,13 @@ def test_slow_sweeps_are_extrapolated_to_the_tolerance(scale, rng):
     assert max(off(Z, scale * U, V, *refit_biases(Z, scale * U, V))) <= 1e-6 * (1 + 1e-9)
 
 
+def test_an_embedding_out_of_all_bounds_is_refused_and_not_extrapolated(rng):
+    Z = rng.poisson(0.5, (40, 60))
+    U, V = (300 * rng.standard_normal((n, 2)) for n in Z.shape)
+    with pytest.raises(FloatingPointError, match="scale U or V down"):
+        refit_biases(Z, U, V)
+
+
 def test_a_refit_that_stops_short_says_so_at_the_line_that_called_it(rng):
     Z, U, V = far_apart(rng)
     with pytest.warns(AMPWarning, match="column sums are off by .* allow more sweeps than n_sweeps=3") as caught:
