@@ -297,9 +297,7 @@ def _cases():
         yield Case("standard library", 0, dimensions=(d,))
     yield Case("words in context", 0, dimensions=(10,), methods=(*BOTH, *RIVALS[2:5]))
     yield Case("reviews", 0, dimensions=(10,), methods=(*BOTH, *RIVALS[2:5]))
-    yield Case("docstrings", 1, dimensions=(10, 30), methods=QUICK)
-    for k in (1, 2):
-        yield Case("standard library", k, dimensions=(10, 30), methods=QUICK)
+    yield Case("standard library", 1, dimensions=(10, 30), methods=QUICK)
     for name in NULLS:
         yield Case(name, 0, dimensions=(10, 30), methods=FAST)
     yield Case("docstrings", 0, hidden="counts", dimensions=(10,), methods=FAST)
