@@ -370,7 +370,7 @@ def fit_margins(rows, columns, U, W, r_v, sampler=exact):
         The sums wanted.
     U, W, r_v
         As for `tilted_means`.
-    sampler : exact or amptutorial.sampling.Sampler
+    sampler : Exact or amptutorial.sampling.Sampler
 
     Returns
     -------
@@ -473,7 +473,7 @@ def refit_biases(Z, U, V, *, n_sweeps=100, tol=1e-6, sampler=exact):
     tol : float
         Stop when the columns of the rates miss the sums of those of `Z` by no more than
         this fraction of all counts, added up over the columns.
-    sampler : exact or amptutorial.sampling.Sampler
+    sampler : Exact or amptutorial.sampling.Sampler
         Where it samples sums over many rows or columns, `tol` is at least 0.01.
 
     Returns

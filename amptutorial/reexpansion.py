@@ -87,7 +87,7 @@ def sample_of(this, other, m, sampler=exact):
     this, other : Side
     m : int
         Number of rows that M = U V^T / sqrt(m) refers to.
-    sampler : amptutorial.poisson.exact or amptutorial.sampling.Sampler
+    sampler : amptutorial.poisson.Exact or amptutorial.sampling.Sampler
     """
     return sampler(this.X, this.r, scaled_rows(other, m), other.bias)
 
@@ -168,7 +168,7 @@ def next_sides(table, rows, columns, ahead, m, sampler=exact, last=None):
     ahead : Side, or None
         As from the iteration before; None in the first.
     m : int
-    sampler : amptutorial.poisson.exact or amptutorial.sampling.Sampler
+    sampler : amptutorial.poisson.Exact or amptutorial.sampling.Sampler
     last : amptutorial.poisson.Fitting, optional
         The sampler of the half-step that is ahead, which begins at the sides returned.
 

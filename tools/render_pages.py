@@ -133,7 +133,8 @@ def public_names(module):
     defined = (
         name
         for name, value in vars(module).items()
-        if not name.startswith("_") and getattr(value, "__module__", None) == module.__name__ and value.__doc__
+        if not name.startswith("_") and hasattr(value, "__name__")  # an object has none
+        if getattr(value, "__module__", None) == module.__name__ and value.__doc__
     )
     return getattr(module, "__all__", None) or list(defined)
 
