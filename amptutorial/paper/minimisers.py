@@ -14,14 +14,14 @@ from ..table import Table
 from .rates import TABLES, choose, fit_exponential
 
 # grids tuned for L-BFGS: prior standard deviation of M_ij (the ridge); iterations
-DEVIATIONS = (0.03, 0.06, 0.12, 0.25, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0)
+DEVIATIONS = (0.015, 0.03, 0.06, 0.12, 0.25, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0)
 LBFGS_STEPS = (5, 10, 20, 40, 80, 160, 320)
 WEIGHTS = (0.0, 0.18, 0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8)  # of frequency in it
 # grids tuned for skip-gram: learning rate, epochs, negative samples per positive, the
 # power of frequency with which these are drawn; scale of M
 RATES, EPOCHS = (0.0125, 0.025, 0.05, 0.1, 0.2, 0.4), (1, 2, 5, 10, 20, 40, 80)
 NEGATIVES, POWERS = (1, 2, 5, 15, 50), (0.25, 0.5, 0.75, 1.0)
-FACTORS = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4)
+FACTORS = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0)
 GENSIM_WORDS = 10_000  # in one document; it leaves out what is beyond
 
 
