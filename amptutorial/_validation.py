@@ -78,6 +78,15 @@ def check_positive(value, name, *, zero=False):
     return number
 
 
+def check_callback(value, name):
+    """Return `value` if it is callable; for None, what never asks for an end."""
+    if value is None:
+        return lambda progress: False
+    if not callable(value):
+        raise TypeError(f"{name} must be callable, got {value!r}")
+    return value
+
+
 def check_choice(value, name, choices):
     """Return `value` if it is one of the `choices`, which are strings."""
     if value not in choices:
@@ -118,10 +127,19 @@ def check_array(X, name):
         raise TypeError(f"{name} must be dense, got a sparse array: pass X.toarray()")
     refuse_masked(X, name)
     try:
-        X = np.asarray(X)
+        X = _as_array(X)
     except ValueError as error:  # rows of different lengths
         raise ValueError(f"{name} cannot be read as an array: {error}") from None
     return _cast(X, _usable(X.dtype, name))
+
+
+def _as_array(X):
+    """Return `X` as an array; of pandas' nullable numbers, floats with NaN."""
+    found = np.asarray(X)
+    types = np.atleast_1d(getattr(X, "dtypes", getattr(X, "dtype", None)))
+    if found.dtype == object and all(getattr(t, "_is_numeric", False) for t in types):
+        return X.to_numpy(dtype=np.float64, na_value=np.nan)
+    return found
 
 
 def _cast(X, dtype):
@@ -211,7 +229,7 @@ def check_symmetric(F, d, name="F"):
     return F
 
 
-def check_counts(Z, *, integers=False, name="Z"):
+def check_counts(Z, *, integers=False, gaps=False, name="Z"):
     """Return the counts `Z` as a finite non-negative array, or as a CSR array.
 
     Sparse counts come back as a CSR array that stores each pair once, with sorted
@@ -222,6 +240,8 @@ def check_counts(Z, *, integers=False, name="Z"):
     Z : array-like or sparse array, shape (m, n)
     integers : bool
         Whether fractional entries are an error.
+    gaps : bool
+        Whether pairs may be NaN, not observed.
     name : str
         For the message.
 
@@ -230,8 +250,9 @@ def check_counts(Z, *, integers=False, name="Z"):
     TypeError
         If some entries of `Z` are masked.
     ValueError
-        If `Z` is empty, not two-dimensional, or has NaN, infinite, negative or (with
-        `integers`) fractional entries, or anything but real numbers.
+        If `Z` is empty, not two-dimensional, or has infinite, negative, (without
+        `gaps`) NaN or (with `integers`) fractional entries, or anything but real
+        numbers.
     """
     Z = Z if sp.issparse(Z) else check_array(Z, name)
     if Z.ndim != 2 or 0 in Z.shape:
@@ -241,7 +262,9 @@ def check_counts(Z, *, integers=False, name="Z"):
         )
     Z = _pairs_once(Z, name) if sp.issparse(Z) else Z
     values = Z.data if sp.issparse(Z) else Z
-    if not np.isfinite(values).all():
+    if gaps and np.isinf(values).any():
+        raise ValueError(f"{name} holds infinite values: counts are finite")
+    if not gaps and not np.isfinite(values).all():
         raise ValueError(f"{name} holds NaN or infinite values: counts are finite")
     if (values < 0).any():
         raise ValueError(f"{name} holds negative values: counts are at least zero")

@@ -6,7 +6,6 @@ formed and a denoiser is called: for both sides of AMP, for
 """
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count, islice
 
@@ -17,6 +16,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from ._validation import (
     AMPWarning,
+    check_callback,
     check_finite,
     check_integer,
     check_matrix,
@@ -362,7 +362,8 @@ def biased_low_rank_amp(
     r_u, r_v = check_rates(r_u, m, "r_u"), check_rates(r_v, n, "r_v")
     B0, denoiser = check_start(B0, m, n), as_pair(denoiser)
     n_iter = check_integer(n_iter, "n_iter", minimum=1)
-    damping, stop = check_damping(damping), _check_callback(on_iteration)
+    damping = check_damping(damping)
+    stop = check_callback(on_iteration, "on_iteration")
     iterates = amp_iterates(Y, r_u, r_v, iterate_zero(B0, m, denoiser), damping)
     run = AMPRun(_collect(islice(iterates, n_iter), stop))
     warn_if_floored([it.floored_a or it.floored_b for it in run.iterates])
@@ -390,14 +391,6 @@ def check_damping(damping):
     if damping >= 1:
         raise ValueError(f"damping must be at least 0 and below 1, got {damping}")
     return damping
-
-
-def _check_callback(on_iteration) -> Callable:
-    if on_iteration is None:
-        return lambda iterate: False
-    if not callable(on_iteration):
-        raise TypeError(f"on_iteration must be callable, got {on_iteration!r}")
-    return on_iteration
 
 
 def warn_if_floored(floored):

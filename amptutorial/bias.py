@@ -5,6 +5,8 @@ import scipy.sparse as sp
 
 from ._validation import check_counts
 
+FILLING = 1000  # sweeps, at most, in which gaps are filled
+
 
 def margins(Z):
     """Return the sums of the rows (m,) and of the columns (n,) of the counts.
@@ -12,7 +14,8 @@ def margins(Z):
     Parameters
     ----------
     Z : array or sparse array (m, n)
-        Counts.
+        Counts. NaN is a pair that was not observed: it counts what independence expects
+        there, given the counts that were.
 
     Returns
     -------
@@ -29,8 +32,10 @@ def margins(Z):
     --------
     >>> margins(np.array([[1, 2], [3, 6]]))
     (array([3., 9.]), array([4., 8.]))
+    >>> [sums.round(6) for sums in margins(np.array([[1, 2], [3, np.nan]]))]
+    [array([3., 9.]), array([4., 8.])]
     """
-    Z = check_counts(Z)
+    Z, gaps = without_gaps(check_counts(Z, gaps=True))
     if sp.issparse(Z):
         Z = Z.astype(np.float64, copy=False)
     with np.errstate(over="ignore"):
@@ -41,7 +46,105 @@ def margins(Z):
             "the counts add up to more than a float64 can hold: divide them all by the "
             "same number"
         )
-    return rows, columns
+    return fill_margins(rows, columns, gaps)
+
+
+def without_gaps(Z):
+    """Return the counts with zeros where they are NaN, and where that is.
+
+    Parameters
+    ----------
+    Z : array or csr_array (m, n)
+
+    Returns
+    -------
+    Z : array or csr_array (m, n)
+    gaps : csr_array (m, n), or None
+        One where a pair was not observed; None if all of them were.
+
+    Examples
+    --------
+    >>> Z, gaps = without_gaps(np.array([[1.0, np.nan]]))
+    >>> Z, gaps.toarray(), without_gaps(Z)[1]
+    (array([[1., 0.]]), array([[0., 1.]]), None)
+    """
+    hidden = np.isnan(Z.data if sp.issparse(Z) else Z)
+    if not hidden.any():
+        return Z, None
+    if not sp.issparse(Z):
+        return np.where(hidden, 0, Z), sp.csr_array(hidden, dtype=np.float64)
+    tables = []
+    for values in (np.where(hidden, 0, Z.data), hidden.astype(np.float64)):
+        table = sp.csr_array((values, Z.indices.copy(), Z.indptr.copy()), shape=Z.shape)
+        table.eliminate_zeros()
+        tables.append(table)
+    return tuple(tables)
+
+
+def fill_margins(rows, columns, gaps):
+    """Return sums with r_u_i r_v_j in the gaps, given those over what was observed.
+
+    By iterative proportional fitting of r_u and r_v over the pairs that were observed.
+
+    Examples
+    --------
+    >>> gaps = sp.csr_array([[0.0, 0.0], [0.0, 1.0]])
+    >>> both = fill_margins(np.array([3.0, 3.0]), np.array([4.0, 2.0]), gaps)
+    >>> [sums.round(6) for sums in both]
+    [array([3., 9.]), array([4., 8.])]
+    """
+    if gaps is None:
+        return rows, columns
+    r_u, r_v = rows, columns
+    for _ in range(FILLING):
+        before = r_u
+        with np.errstate(divide="ignore", invalid="ignore"):
+            r_u = np.where(rows > 0, rows / _observed(r_v, gaps), 0)
+            r_v = np.where(columns > 0, columns / _observed(r_u, gaps.T), 0)
+        if np.abs(r_u - before).max() <= 1e-12 * r_u.max():
+            break
+    return r_u * r_v.sum(), r_v * r_u.sum()
+
+
+def _observed(r, gaps):
+    """Return the sums of r over the pairs of each row that are no gaps."""
+    return np.maximum(r.sum() - gaps @ r, 1e-12 * r.sum())
+
+
+def fill_gaps(Z, biases=None):
+    """Return the counts with what independence expects where they are NaN.
+
+    For methods that know no gaps: what is filled in tells them nothing but the biases.
+
+    Parameters
+    ----------
+    Z : array or sparse array (m, n)
+    biases : pair of arrays (m,), (n,), optional
+        Factors whose products are what is expected, if not those that the counts tell.
+
+    Returns
+    -------
+    array or csr_array (m, n)
+
+    Raises
+    ------
+    ValueError
+        As `margins`.
+
+    Examples
+    --------
+    >>> fill_gaps(np.array([[1, 2], [3, np.nan]])).round(6)
+    array([[1., 2.],
+           [3., 6.]])
+    """
+    Z = check_counts(Z, gaps=True)
+    observed, gaps = without_gaps(Z)
+    if gaps is None:
+        return Z
+    r_u, r_v = biases or _biases(*margins(Z))
+    i, j = gaps.nonzero()
+    filled = sp.csr_array((r_u[i] * r_v[j], (i, j)), shape=Z.shape)
+    return observed + (filled if sp.issparse(Z) else filled.toarray())
 
 
 def estimate_bias(Z):
@@ -55,7 +158,7 @@ def estimate_bias(Z):
     Parameters
     ----------
     Z : array or sparse array (m, n)
-        Counts.
+        Counts; NaN where a pair was not observed.
 
     Returns
     -------
@@ -86,7 +189,11 @@ def bias_of_margins(rows, columns):
     """
     _refuse_empty(rows, "row")
     _refuse_empty(columns, "column")
-    return rows / rows.mean(), columns / len(rows)
+    return _biases(rows, columns)
+
+
+def _biases(rows, columns):
+    return rows / (rows.mean() or 1), columns / len(rows)
 
 
 def _refuse_empty(sums, word):
@@ -105,6 +212,7 @@ def drop_empty(Z):
     Parameters
     ----------
     Z : array or sparse array (m, n)
+        NaN is a pair that was not observed.
 
     Returns
     -------
@@ -124,7 +232,7 @@ def drop_empty(Z):
     >>> drop_empty(np.array([[0, 0, 0], [1, 0, 2]]))
     (array([[1, 2]]), array([1]), array([0, 2]))
     """
-    Z = check_counts(Z)
+    Z = check_counts(Z, gaps=True)
     rows, columns = (np.flatnonzero(margin > 0) for margin in margins(Z))
     if not rows.size:
         raise ValueError("Z has no counts at all")

@@ -198,21 +198,21 @@ class Indicator(Channel):
 
 @dataclass(frozen=True)
 class WithGaps(Channel):
-    """Another channel, some of whose pairs are hidden: their count is given as -1.
+    """Another channel, some of whose pairs were not observed: their count is NaN.
 
-    A pair that is hidden says nothing of its bursts: their expectation is the rate.
+    Such a pair says nothing of its bursts: their expectation is the rate.
 
     Examples
     --------
-    >>> WithGaps(Counts()).bursts(np.array([-1.0, 3.0]), np.array([0.5, 0.5]))
+    >>> WithGaps(Counts()).bursts(np.array([np.nan, 3.0]), np.array([0.5, 0.5]))
     array([0.5, 3. ])
     """
 
     channel: Channel
 
     def bursts(self, z, rate):
-        """Return the rate where `z` is -1, and what the channel says elsewhere."""
-        return np.where(z < 0, rate, self.channel.bursts(np.maximum(z, 0), rate))
+        """Return the rate where `z` is NaN, and what the channel says elsewhere."""
+        return np.where(np.isnan(z), rate, self.channel.bursts(np.nan_to_num(z), rate))
 
 
 def _bursts_of(z, alpha):

@@ -2,17 +2,11 @@
 
 import inspect
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from numbers import Integral
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-)
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
@@ -24,43 +18,34 @@ from ._validation import (
     check_positive,
     refuse_masked,
 )
-from .bias import bias_of_margins, drop_empty
-from .channels import CHANNELS, Channel, WithGaps
-from .denoisers import GaussianPosterior, Lasso, Ridge, as_pair
-from .heldout import Chosen
-from .poisson import biases_of_margins, margin_biases
+from .bias import drop_empty
+from .channels import CHANNELS
+from .denoisers import GaussianPosterior, as_pair
+from .fitting import DENOISERS, Report, best_run, refined
+from .heldout import HeldOut
+from .names import Names, named
+from .neighbours import principal_coordinates
+from .poisson import biases_of_margins, biases_with_gaps, margin_biases, observed_biases
 from .reexpansion import (
     balanced_sides,
     new_side,
-    next_sides,
     posterior_covariances,
     prior_covariance,
     sample_of,
     scaled_rows,
-    starting_sides,
 )
 from .sampling import Sampler
-from .table import VALIDATION, Table
+from .table import Table, hidden_tenth
 
-AUTOMATIC = ("counts", "damped")
-COMPARED_AFTER = 3  # iterations: a channel that is far behind then is given up
-FAR = 3  # paired standard errors
-REFINEMENTS = 5  # iterations with all counts, from the best estimate on
 SWEEPS = 30  # in which the final biases are refitted, at most
-# sample-size multipliers of the phases: while an estimate moves, errors average out
-MOVING, REFINING, SETTLING = 0.5, 1.5, 2
+SETTLING = 2  # sample-size multiplier of the last phase
+LARGEST_TOTAL = 1e30  # of all counts, that single precision iterates with
+DOUBTFUL = 2  # standard errors: a gain within them is said to be within those of none
 
 LIBRARIES = "amptutorial.", "sklearn."  # whose lines no warning is about
 
-# for priors under which an entry of U or V has the given variance
-DENOISERS = {
-    "posterior": lambda variance: GaussianPosterior(variance, learn=True),
-    "ridge": lambda variance: Ridge(1 / variance),
-    "lasso": lambda variance: Lasso(np.sqrt(2 / variance)),  # of a Laplace prior
-}
 
-
-class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class AMPEmbedding(Names):
     """Embed the rows and the columns of a matrix of counts by biased low-rank AMP.
 
     The model is Z_ij ~ Poisson(r_u_i r_v_j exp(u_i . v_j / sqrt(m))) (`eq:Pij`,
@@ -70,8 +55,10 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     Parameters
     ----------
-    n_components : int
-        Embedding dimension d, at most min(m, n).
+    n_components : int or "auto"
+        Embedding dimension d, at most min(m, n). "auto" tries 1, 2, 3, 5, 10, 20, ...,
+        each from the estimate before, and keeps the last one that predicts hidden pairs
+        better than the one before by more than the standard error of the difference.
     denoiser : {"posterior", "ridge", "lasso"}, Denoiser, or a pair of Denoiser
         "posterior": the posterior mean under a Gaussian prior whose covariance is
         learned. "ridge" and "lasso": minimisers for priors with which M_ij has the
@@ -89,7 +76,12 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         An iteration must lower the held-out cross-entropy by more than this fraction of
         it. After the first ten, the first one that does not is the last.
     init : {"spectral", "random"}
-    random_state : int, RandomState or None
+    random_state : int, Generator, RandomState or None
+    verbose : bool
+        Whether a fit that takes more than five seconds shows a bar.
+    callback : callable, optional
+        Called with an `amptutorial.fitting.Progress` after each iteration; if it
+        returns a true value, the fit goes on from the best iterate so far.
 
     Attributes
     ----------
@@ -110,21 +102,27 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         By how many nats per count that estimate predicted the counts of the hidden
         pairs better than independence (`amptutorial.heldout.heldout_gain`).
     heldout_error_ : float
-        The standard error of `heldout_gain_`, two-way: over rows and over columns.
+        The standard error of `heldout_gain_`, two-way: over rows and over columns;
+        infinite if all hidden counts are of one row or of one column.
+    path_ : list of Progress
+        The gain, its error and the seconds for each number of components tried.
+    row_names_, column_names_ : arrays of str, or None
+        Of the DataFrame, `Corpus` or AnnData that was fitted.
 
     Raises
     ------
     ValueError
-        For negative, infinite or missing counts, less than one count in all, or
-        n_components above min(m, n).
+        For negative or infinite counts, less than one count in all or more than 1e30,
+        or n_components above min(m, n).
     FloatingPointError
         If the iteration diverges.
 
     Warns
     -----
     AMPWarning
-        If rows or columns have no counts, if no iterate predicts hidden pairs better
-        than independence, or if `n_iter` was too small to tell.
+        If rows or columns have no counts, if counts are fractions, if the gain on
+        hidden pairs is not two standard errors above that of independence, or if
+        `n_iter` was too small to tell.
 
     Notes
     -----
@@ -132,7 +130,11 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     together, without any embedding: half of the repetitions of a word in a document
     tell of the other half. `heldout_gain_` counts no such repetition. It errs on the
     low side, for a fit that has seen a zero where a pair was hidden, and on the high
-    side by the choice of the best iterate; both are small beside its error.
+    side by the choice of the best iterate; both are small beside its error. In tables
+    of fewer than 400 pairs a tenth of the single counts is held out instead.
+
+    NaN is a pair that was not observed. It tells nothing, and the information on a row
+    or a column is that of the pairs that were.
 
     The counts determine M, not U and V: `AMPEmbedding` chooses coordinates in which the
     scaled rows have the same diagonal covariance on both sides, largest first. A
@@ -170,6 +172,8 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         tol=1e-4,
         init="spectral",
         random_state=None,
+        verbose=True,
+        callback=None,
     ):
         self.n_components = n_components
         self.denoiser = denoiser
@@ -178,14 +182,16 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.tol = tol
         self.init = init
         self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
 
     def fit(self, X, y=None):
         """Fit the embedding to counts.
 
         Parameters
         ----------
-        X : array or sparse array (m, n)
-            Counts, the Z of the paper.
+        X : array, sparse array, DataFrame, Corpus or AnnData (m, n)
+            Counts, the Z of the paper; NaN where a pair was not observed.
         y : None
             Ignored.
 
@@ -199,6 +205,11 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         shape = Z.shape
         Z, row_index, column_index = drop_empty(Z)
         best = self._fit(Table(Z), row_index, column_index, shape)
+        if (Z.data % 1 > 0).any():
+            _warn(
+                "X holds fractions, and counts are expected: of weights such as tf-idf "
+                "or log1p, heldout_error_ and standard_errors() mean nothing"
+            )
         self._warn_of_doubts(best)
         return self
 
@@ -207,9 +218,12 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         margins = table.margins()
         self._check_size(table.shape, margins[0].sum(), shape)
         m, rng = len(row_index), self._generator()
-        best, self._channel, rows, columns = self._choose(table, rng)
+        report = Report(self.verbose, self.callback)
+        run, self.path_ = best_run(table, self, rng, report)
+        best, self._channel, (rows, columns) = run.best, run.channel, run.sides()
+        report.bar.set_description("AMPEmbedding, with all counts", False)
         if best.k:
-            rows, columns = self._refined(table, rows, columns, rng)
+            rows, columns = refined(table, run.channel, rows, columns, rng)
         rows, columns = balanced_sides(rows, columns)
         settling = Sampler(rng, SETTLING)
         bursts = table.bursts(self._channel, rows, columns, m)
@@ -220,17 +234,16 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         given = self._columns, m, self._channel, self._sample
         rows = table.settled(rows, *given)
         self._rows = replace(rows, X=rows.X.astype(np.float64))
-        sampler = Sampler(rng)
         W = scaled_rows(self._columns, m)
-        # all counts of a column may have been hidden
-        r_v = np.where(best.r_v > 0, best.r_v, margins[1] / m)
-        # most sweeps in the faster precision; without an embedding one is exact
-        for precision in (np.float32, np.float64) if best.k else (np.float64,):
-            given = *margins, self._rows.X.astype(precision), W, r_v
-            r_u, r_v, _ = biases_of_margins(*given, SWEEPS, sampler=sampler)
+        r_u, r_v = self._biases(table, margins, W, best, Sampler(rng))
+        report.bar.close()
 
         self.heldout_gain_, self.heldout_error_ = best.gain, best.error
-        self.n_iter_ = best.k
+        self.n_iter_, self.channel_ = best.k, run.name
+        self._counts = tuple(
+            _spread(*each)
+            for each in zip(margins, (row_index, column_index), shape, strict=True)
+        )
         self._row_index, self._column_index = row_index, column_index
         self._mean_row = table.rare(self._channel).total() / m
         # sqrt(m) in the model counts all rows, in the fit those with counts
@@ -240,6 +253,18 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.row_bias_ = _spread(r_u, row_index, shape[0])
         self.column_bias_ = _spread(r_v, column_index, shape[1])
         return best
+
+    def _biases(self, table, margins, W, best, sampler):
+        """Return biases with which the rates have the margins of the counts."""
+        if table.gaps:
+            return biases_with_gaps(table.Z, self._rows.X, W)[:2]
+        # all counts of a column may have been hidden
+        r_v = np.where(best.r_v > 0, best.r_v, margins[1] / len(W))
+        # most sweeps in the faster precision; without an embedding one is exact
+        for precision in (np.float32, np.float64) if best.k else (np.float64,):
+            given = *margins, self._rows.X.astype(precision), W, r_v
+            r_u, r_v, _ = biases_of_margins(*given, SWEEPS, sampler=sampler)
+        return r_u, r_v
 
     def fit_transform(self, X, y=None):
         """Fit the embedding to the counts `X` (m, n) and return `embedding_`."""
@@ -262,44 +287,162 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             counts, more components than structure) the two may differ by more.
         """
         check_is_fitted(self)
-        table = Table(self._check_counts(X, reset=False)[:, self._column_index])
+        return self._embedded(self._check_counts(X, reset=False))
+
+    def _embedded(self, Z):
+        """Return the embeddings (m_new, d) of new rows of counts that were checked."""
+        m = len(self.embedding_) / self._unit**4  # of the rows with counts
+        given = self._rows.denoiser, self._mean_row, self._columns, m
+        return self._settled(Table(Z[:, self._column_index]), *given, self._sample)
+
+    def _settled(self, table, denoiser, mean, other, m, sample):
+        """Return embeddings of what is new given the fitted other side."""
         totals = table.rare(self._channel).totals
         some = np.flatnonzero(totals)
-        U = np.zeros((len(totals), len(self.components_)))
+        X = np.zeros((len(totals), len(self.components_)))
         if some.size:
-            rows = new_side(U[some], totals[some] / self._mean_row, self._rows.denoiser)
-            m = len(self.embedding_) / self._unit**4  # of the rows with counts
-            sample = self._sample.copy()  # what is drawn here stays here
-            given, table = (self._columns, m, self._channel, sample), table[some]
-            rows = table.settled(rows, *given)
+            side = new_side(X[some], totals[some] / mean, denoiser)
+            sample = sample.copy()  # what is drawn here stays here
+            given, table = (other, m, self._channel, sample), table[some]
+            side = table.settled(side, *given)
             if sample.sampled:  # long rows have larger samples
-                rows = table.settled(rows, *given)
-            U[some] = self._unit * rows.X
-        return U
+                side = table.settled(side, *given)
+            X[some] = self._unit * side.X
+        return X
 
-    def predict_rates(self, rows=None):
-        """Return the expected counts of fitted rows.
+    def transform_columns(self, X):
+        """Embed new columns, given the fitted rows.
 
         Parameters
         ----------
-        rows : slice, array of int or bool, or None
-            Which rows; None for all of them, an array as large as the dense counts.
+        X : array or sparse array (m, n_new)
+            Counts of new columns in the fitted rows.
+
+        Returns
+        -------
+        array (d, n_new)
+            As `components_`; zero for a column without counts in the fitted rows.
+
+        Raises
+        ------
+        ValueError
+            For invalid counts, or another number of rows.
+        """
+        check_is_fitted(self)
+        Z = sp.csc_array(check_counts(named(X)[0], gaps=True, name="X"), dtype=float)
+        if Z.shape[0] != len(self.embedding_):
+            raise ValueError(
+                f"X has {Z.shape[0]} rows, but the model was fitted to "
+                f"{len(self.embedding_)}: new columns are counted in the fitted rows"
+            )
+        m = len(self._row_index)
+        table, mean = Table(Z[self._row_index].T.tocsr()), float(m)
+        X, ones = np.zeros((Z.shape[1], len(self.components_))), np.ones(Z.shape[1])
+        sampler = Sampler(np.random.default_rng(0), SETTLING)
+        sample = sample_of(new_side(X, ones, None), self._rows, m, sampler)
+        given = self._columns.denoiser, mean, self._rows, m, sample
+        return self._settled(table, *given).T
+
+    def predict_rates(self, rows=None):
+        """Return the expected counts of fitted rows, or of new ones.
+
+        Parameters
+        ----------
+        rows : slice, vector of int or bool, None, or counts (m_new, n)
+            Which of the fitted rows; None for all of them, an array as large as the
+            dense counts. A table is one of new rows, which are embedded by `transform`.
 
         Returns
         -------
         array (len(rows), n)
             r_u_i r_v_j exp(u_i . v_j / sqrt(m)). Its rows add up to those of the
-            counts.
+            counts, over the pairs that were observed.
         """
         check_is_fitted(self)
+        if rows is not None and not isinstance(rows, slice | Integral):
+            table = named(rows)[0]
+            if sp.issparse(table) or np.ndim(table) != 1:
+                Z = self._check_counts(table, reset=False)
+                U = self._embedded(Z)
+                r_u = self._row_biases(Z, U)
+                return self._rates(U, r_u)
         rows = _selection(rows)
-        rates = self.embedding_[rows] @ self.components_
+        return self._rates(self.embedding_[rows], self.row_bias_[rows])
+
+    def _row_biases(self, Z, U):
+        """Return the biases of new rows with which the rates add up to their counts."""
+        known = self._column_index
+        W = self.components_.T[known] / np.sqrt(len(self.embedding_))
+        return observed_biases(Z[:, known], U, W, self.column_bias_[known])
+
+    def _rates(self, U, r_u):
+        rates = U @ self.components_
         # in place: this array may be the largest there is
         rates /= np.sqrt(len(self.embedding_))
         np.exp(rates, out=rates)
-        rates *= self.row_bias_[rows, None]
+        rates *= r_u[:, None]
         rates *= self.column_bias_
         return rates
+
+    def score(self, X=None, y=None):
+        """Return how well hidden pairs are predicted, in nats per count.
+
+        So `GridSearchCV` and `cross_val_score` need no scorer: what they fit to some
+        rows is judged by the others.
+
+        Parameters
+        ----------
+        X : array or sparse array (m_new, n), optional
+            Counts of rows that were not fitted. A tenth of their pairs, the same for
+            every model, is hidden; the rows are embedded by the rest.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        float
+            The mean over the hidden counts of log(rate / rate under independence), the
+            latter from the row's other counts and the columns of the fit. Without `X`,
+            `heldout_gain_`.
+
+        Raises
+        ------
+        ValueError
+            As `transform`, or if no counts are left to embed or to hide.
+        """
+        check_is_fitted(self)
+        if X is None:
+            return self.heldout_gain_
+        Z, known = self._check_counts(X, reset=False), self._column_index
+        Z, _, _ = drop_empty(sp.csr_array(Z))
+        kept, hidden = hidden_tenth(Z, np.random.default_rng(0))
+        totals = self._counts[1][known]
+        none = np.zeros((len(totals), 1))
+        rows = observed_biases(kept[:, known], np.zeros((Z.shape[0], 1)), none, totals)
+        rows *= totals.sum()
+        totals = totals * (rows.sum() / totals.sum())
+        pairs = HeldOut.of(rows, totals, hidden[:, known])
+        if not len(pairs.z):
+            raise ValueError("X has too few counts: none of the hidden pairs has one")
+        U, V = self._embedded(kept), self.components_.T[known]
+        r_u = self._row_biases(kept, U)
+        U *= np.sqrt(len(U) / len(self.embedding_))  # of which M has the root in it
+        return pairs.mean(pairs.log_ratios(U, V, r_u, self.column_bias_[known]))
+
+    def principal_coordinates(self):
+        """Return coordinates of rows and of columns as in correspondence analysis.
+
+        See `amptutorial.neighbours.principal_coordinates`.
+
+        Returns
+        -------
+        rows, columns : arrays (m, d), (n, d)
+        shares : array (d,)
+            Of each coordinate in what they explain together, largest first.
+        """
+        check_is_fitted(self)
+        given = self.embedding_, self.components_.T, self.row_bias_, self.column_bias_
+        return principal_coordinates(*given)
 
     def covariances(self):
         """Return how uncertain the embeddings are: their posterior covariances.
@@ -376,10 +519,14 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.positive_only = True
+        tags.input_tags.allow_nan = True
         return tags
 
     def _check_parameters(self):
-        check_integer(self.n_components, "n_components", minimum=1)
+        if not isinstance(self.n_components, str):
+            check_integer(self.n_components, "n_components", minimum=1)
+        else:
+            check_choice(self.n_components, "n_components", ("auto",))
         check_integer(self.n_iter, "n_iter", minimum=1)
         check_positive(self.tol, "tol", zero=True)
         check_choice(self.init, "init", ("spectral", "random"))
@@ -391,12 +538,25 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     def _check_counts(self, Z, *, reset):
         refuse_masked(Z, "X")
-        # in the formats in which a pair may be stored twice: `check_counts` adds its
-        # counts after they are float64, and cannot wrap
-        formats = ("csr", "csc", "coo", "bsr")
-        Z = validate_data(self, Z, reset=reset, accept_sparse=formats, dtype=np.float64)
+        Z, rows, columns = named(Z)
+        # in the formats in which a pair may be stored twice: its counts are added after
+        # they are float64, and cannot wrap
+        given = {"accept_sparse": ("csr", "csc", "coo", "bsr"), "dtype": np.float64}
+        given["ensure_all_finite"] = "allow-nan"
+        Z = validate_data(self, Z, reset=reset, **given)
+        if reset:
+            self.row_names_, self.column_names_ = rows, columns
+        elif not (columns is None or self.column_names_ is None) and not np.array_equal(
+            columns, self.column_names_
+        ):
+            raise ValueError(
+                "X has columns of other names, or in another order, than the fitted "
+                "table"
+            )
+        Z = sp.csr_array(Z)
+        Z.sum_duplicates()  # events may cancel: -1 is none once they are added
         check_non_negative(Z, "AMPEmbedding (counts are at least zero)")
-        return sp.csr_array(check_counts(Z))
+        return sp.csr_array(check_counts(Z, gaps=True, name="X"))
 
     def _check_size(self, kept, total, shape):
         if total < 1:
@@ -404,7 +564,12 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
                 f"the counts add up to {total:.1e}, less than one count: pass numbers "
                 "of occurrences, not shares"
             )
-        if self.n_components > min(kept):
+        if total > LARGEST_TOTAL:
+            raise ValueError(
+                f"the counts add up to {total:.1e}, more than single precision can "
+                "iterate with: divide them all by the same number"
+            )
+        if self.n_components != "auto" and self.n_components > min(kept):
             raise ValueError(
                 f"n_components={self.n_components} must be at most {min(kept)}: Z has "
                 f"{kept[0]} rows and {kept[1]} columns with counts "
@@ -425,78 +590,10 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """Return a generator for this fit; None means one with fresh entropy."""
         if self.random_state is None:  # not NumPy's global generator
             return np.random.default_rng()
+        if isinstance(self.random_state, np.random.Generator):
+            return self.random_state
         seed = check_random_state(self.random_state).randint(2**31)
         return np.random.default_rng(seed)
-
-    def _choose(self, table, rng):
-        """Return the best iterate of all channels asked for, its channel and sides.
-
-        All of them start alike and are judged by the same hidden pairs.
-        """
-        seen, held_out = table.hide(rng)
-        seed = int(rng.integers(2**31))
-        names = AUTOMATIC if self.channel == "auto" else (self.channel,)
-        if table.largest() <= 1:  # without repetitions they are the same
-            names = names[:1]
-        runs = [self._start(table, seen, held_out, name, seed) for name in names]
-
-        def go(number):
-            for run in runs:
-                run.state = table.repeat(run.step, run.state, number, run.rng)
-
-        several = len(runs) > 1 and self.n_iter > COMPARED_AFTER
-        if several:
-            go(COMPARED_AFTER)
-            runs = [run for run in runs if not run.far_behind(runs, held_out)]
-        go(self.n_iter - several * COMPARED_AFTER)
-        best = max(runs, key=lambda run: run.best.gain)
-        self.channel_ = best.name
-        return best.best, best.channel, *best.sides()
-
-    def _start(self, table, seen, held_out, name, seed):
-        """Return the run of a channel, before its first iteration."""
-        channel = table.dispersed(CHANNELS[name])
-        rng = np.random.default_rng(seed)
-        m, d = table.shape[0], self.n_components
-        r_u, r_v = bias_of_margins(*table.rare(channel).margins())
-        gaps = WithGaps(channel) if table.crowded else channel
-        nothing = [new_side(np.zeros((len(r), d)), r, None) for r in (r_u, r_v)]
-        bursts = seen.bursts(gaps, *nothing, m)
-        V, variance = bursts.leading_directions(d, rng)
-        # of the entries of U and V, such that M_ij has the variance found
-        variance = np.sqrt(variance * m / d)
-        if self.init == "random":
-            V = rng.standard_normal(V.shape)
-        denoiser = self.denoiser
-        if isinstance(denoiser, str):
-            denoiser = DENOISERS[denoiser](variance)
-        rows, columns = starting_sides(r_u, r_v, denoiser, V, variance)
-
-        moving, judging = Sampler(rng, MOVING), Sampler(rng)
-        sampled = moving.samples(max(table.shape))
-
-        def step(rows, columns, ahead, best):
-            bursts = seen.bursts(gaps, rows, columns, m)
-            # the half-step that is ahead fits the margins too, if it sees all pairs
-            fitting = None if sampled else best.fitting(held_out)
-            sides = next_sides(bursts, rows, columns, ahead, m, moving, fitting)
-            fitted = fitting and fitting.fitted
-            last = best.judge(*sides[:2], held_out, judging, fitted)
-            return (*sides, best), last
-
-        fewer = replace(columns, r=(1 - VALIDATION) * r_v)
-        state = rows, fewer, None, Chosen(held_out, self.tol)
-        return _Run(name, channel, (rows, columns), rng, step, state)
-
-    def _refined(self, table, rows, columns, rng):
-        """Return both sides after some iterations with all counts."""
-        m, channel, sampler = table.shape[0], self._channel, Sampler(rng, REFINING)
-
-        def step(rows, columns, ahead):
-            bursts = table.bursts(channel, rows, columns, m)
-            return next_sides(bursts, rows, columns, ahead, m, sampler), False
-
-        return table.repeat(step, (rows, columns, None), REFINEMENTS, rng)[:2]
 
     def _warn_of_doubts(self, best):
         if best.patience.progress:
@@ -507,51 +604,12 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
                 "do, so the embedding is zero: the counts are too few for "
                 f"n_components={self.n_components}, or rows and columns are independent"
             )
-
-
-@dataclass
-class _Run:
-    """The iterations of one channel, while a tenth of the pairs is hidden.
-
-    Attributes
-    ----------
-    name : str
-    channel : Channel
-    start : pair of Side
-        With the counted biases of all pairs.
-    rng : numpy.random.Generator
-    step : callable
-        As for `amptutorial.table.Table.repeat`.
-    state : tuple
-        Both sides, what the rows become in the next iteration, and the `Chosen`.
-    """
-
-    name: str
-    channel: Channel
-    start: tuple
-    rng: np.random.Generator
-    step: Callable
-    state: tuple
-
-    @property
-    def best(self):
-        """The iterates judged so far."""
-        return self.state[-1]
-
-    def far_behind(self, others, held_out):
-        """Return whether another run predicts the hidden pairs much better by now."""
-        leads = (other.best.log_ratios - self.best.log_ratios for other in others)
-        return any(
-            held_out.mean(lead) > FAR * held_out.standard_error(lead) for lead in leads
-        )
-
-    def sides(self):
-        """Return both sides of the best iterate, to go on from with all pairs."""
-        rows, columns = self.start
-        if not self.best.k:
-            return rows, replace(columns, X=np.zeros_like(columns.X))
-        r_v, (rows, columns) = columns.r, self.best.sides
-        return rows, replace(columns, r=r_v)
+        elif best.gain < DOUBTFUL * best.error:
+            _warn(
+                f"heldout_gain_ = {best.gain:.2g} +- {best.error:.2g} is within two "
+                "standard errors of zero: rows and columns may be independent, or the "
+                "hidden counts are too few to tell"
+            )
 
 
 def _warn(message):

@@ -23,10 +23,11 @@ from ._validation import (
     check_rates,
     check_rng,
 )
-from .bias import drop_empty, margins
+from .bias import drop_empty, margins, without_gaps
 from .poisson import Fitting, exact, fit_margins, products_of_pairs, tilted_means
 
 AT_LEAST = 10  # iterations that AMP gets before it may be stopped
+CROWDED = 0.1  # of the pairs that have counts, from which on hidden ones are gaps
 
 
 def split_counts(Z, fraction, rng):
@@ -40,6 +41,7 @@ def split_counts(Z, fraction, rng):
     Parameters
     ----------
     Z : array or sparse array (m, n)
+        NaN, a pair that was not observed, is NaN in both.
     fraction : float
         The expected share of the counts in the second matrix, between 0 and 1.
     rng : numpy.random.Generator
@@ -64,25 +66,25 @@ def split_counts(Z, fraction, rng):
     """
     Z, fraction, rng = _checked_split(Z, fraction, rng)
     whole = np.floor(Z.data)
-    if whole.max(initial=0) >= 2**63:
+    if (whole >= 2**63).any():
         raise ValueError(
-            f"Z holds counts of up to {whole.max():.1e}: only counts below 2^63 can be "
-            "split at random; divide Z by a constant"
+            f"Z holds counts of up to {np.nanmax(whole):.1e}: only counts below 2^63 "
+            "can be split at random; divide Z by a constant"
         )
-    taken = rng.binomial(whole.astype(np.int64), fraction)
-    rest = (Z.data - whole) * (rng.random(len(whole)) < fraction)
-    taken = taken + rest
+    gaps = np.isnan(whole)
+    taken = rng.binomial(np.where(gaps, 0, whole).astype(np.int64), fraction)
+    taken = taken + (Z.data - whole) * (rng.random(len(whole)) < fraction)
     return tuple(_with_values(Z, counts) for counts in (Z.data - taken, taken))
 
 
 def split_pairs(Z, fraction, rng):
     """Split the counts at random, all counts of one pair to the same side.
 
-    Every pair (i, j) is hidden with probability `fraction`, whatever its count. A
-    hidden pair leaves a zero in `kept`, like a pair that never occurred. So all
-    expectations shrink alike, to 1 - fraction times the rate in `kept`, and the two
-    matrices are independent but for the pairs themselves: no repetition of a word in
-    its document is on both sides.
+    Every pair (i, j) is hidden with probability `fraction`, whatever its count. Where
+    at most a tenth of the pairs have counts, a hidden pair leaves a zero in `kept`,
+    like a pair that never occurred. So all expectations shrink alike, to 1 - fraction
+    times the rate in `kept`, and the two matrices are independent but for the pairs
+    themselves: no repetition of a word in its document is on both sides.
 
     `heldout_gain` stays a proper score. Over the choice of the pairs, it expects
     fraction times the sum of mu log(rate) - rate over all pairs, hidden zeros included,
@@ -90,9 +92,14 @@ def split_pairs(Z, fraction, rng):
     or not. An estimate has seen a zero where a pair is hidden, which lowers its own
     rate there: the gain of a fit errs on the low side.
 
+    Where more pairs have counts, such a zero would be an outlier. There a hidden pair
+    is NaN in `kept`, not observed. `AMPEmbedding` and the functions of this package
+    know such gaps; for other methods `amptutorial.bias.fill_gaps` fills them.
+
     Parameters
     ----------
     Z : array or sparse array (m, n)
+        NaN, a pair that was not observed, is NaN in both.
     fraction : float
         The expected share of the pairs in the second matrix, between 0 and 1.
     rng : numpy.random.Generator
@@ -111,17 +118,34 @@ def split_pairs(Z, fraction, rng):
     >>> rng = np.random.default_rng(0)
     >>> kept, held_out = split_pairs(np.array([[3, 0], [1, 6]]), 0.5, rng)
     >>> kept.toarray(), held_out.toarray()
-    (array([[3., 0.],
-           [0., 0.]]), array([[0., 0.],
+    (array([[ 3., nan],
+           [nan, nan]]), array([[0., 0.],
            [1., 6.]]))
     """
     Z, fraction, rng = _checked_split(Z, fraction, rng)
-    hidden = rng.random(Z.nnz) < fraction
-    return tuple(_with_values(Z, Z.data * some) for some in (~hidden, hidden))
+    gaps = int(np.isnan(Z.data).sum())
+    crowded = is_crowded(Z.nnz - gaps, Z.shape[0] * Z.shape[1] - gaps)
+    return hide_pairs(Z, fraction, rng, crowded)
+
+
+def is_crowded(n_counts, n_pairs):
+    """Return whether a hidden zero would be an outlier: so many pairs have counts."""
+    return n_counts > CROWDED * n_pairs
+
+
+def hide_pairs(Z, fraction, rng, marked):
+    """Return what `split_pairs` does of a csr_array; hidden pairs NaN if `marked`."""
+    if marked:
+        Z, hidden = Z.toarray(), rng.random(Z.shape) < fraction
+        kept, held_out = np.where(hidden, np.nan, Z), np.where(hidden, Z, 0 * Z)
+        return sp.csr_array(kept), sp.csr_array(held_out)
+    hidden, gaps = rng.random(Z.nnz) < fraction, np.isnan(Z.data)
+    parts = (np.where(some | gaps, Z.data, 0) for some in (~hidden, hidden))
+    return tuple(_with_values(Z, values) for values in parts)
 
 
 def _checked_split(Z, fraction, rng):
-    Z, rng = check_counts(Z), check_rng(rng)
+    Z, rng = check_counts(Z, gaps=True), check_rng(rng)
     if check_positive(fraction, "fraction") >= 1:
         raise ValueError(f"fraction must be between 0 and 1, got {fraction}")
     return sp.csr_array(Z, dtype=np.float64), fraction, rng
@@ -158,13 +182,13 @@ def hold_out(Z, fraction, rng, split=split_pairs):
 
     Examples
     --------
-    >>> Z = np.array([[0, 0], [40, 60]])
-    >>> kept, held_out, rows, columns = hold_out(Z, 0.2, np.random.default_rng(0))
+    >>> Z, rng = np.array([[0, 0], [40, 60]]), np.random.default_rng(0)
+    >>> kept, held_out, rows, columns = hold_out(Z, 0.2, rng, split_counts)
     >>> (kept + held_out).toarray(), rows, columns
     (array([[40., 60.]]), array([1]), array([0, 1]))
     """
     kept, held_out = split(Z, fraction, rng)
-    if not kept.nnz:
+    if not (kept.data > 0).any():
         raise ValueError(
             "no counts are kept: there are too few, or fraction is too large"
         )
@@ -186,7 +210,8 @@ class HeldOut:
     z : array (number of pairs,)
         The held-out counts.
     rows, columns : arrays (m,), (n,)
-        The row and column sums of the counts that were kept.
+        The row and column sums of the counts that were kept, gaps filled
+        (`amptutorial.bias.margins`).
     """
 
     i: np.ndarray
@@ -246,15 +271,18 @@ class HeldOut:
         Pairs of one document share what is special about the document, and pairs of one
         word what is special about the word. So the deviations are added up by row and
         by column before they are squared; what both sums hold, the squares pair by
-        pair, is subtracted once (Cameron, Gelbach and Miller 2011).
+        pair, is subtracted once (Cameron, Gelbach and Miller 2011). Infinite if all
+        pairs are of one row or of one column, which do not show how others differ.
 
         Examples
         --------
-        >>> pairs = HeldOut.of(np.ones(2), np.ones(2), np.array([[1, 3], [0, 0]]))
+        >>> pairs = HeldOut.of(np.ones(2), np.ones(2), np.array([[1, 0], [0, 3]]))
         >>> values = np.array([0.0, 1.0])
         >>> pairs.mean(values), round(pairs.standard_error(values), 3)
         (0.75, 0.265)
         """
+        if any(len(np.unique(index)) < 2 for index in (self.i, self.j)):
+            return np.inf
         share = self.z / (self.z.sum() or 1)
         deviations = share * (values - self.mean(values))
         by_row, by_column = (
@@ -282,7 +310,7 @@ def held_out_pairs(kept, held_out):
     Parameters
     ----------
     kept, held_out : arrays or sparse arrays (m, n)
-        As from `split_counts`.
+        As from `split_counts` or `split_pairs`.
 
     Returns
     -------
@@ -298,8 +326,8 @@ def held_out_pairs(kept, held_out):
     >>> held_out_pairs([[4, 2], [0, 0]], [[0, 1], [3, 0]]).z
     array([1.])
     """
-    kept = check_counts(kept, name="kept")
-    held_out = check_counts(held_out, name="held_out")
+    kept = check_counts(kept, gaps=True, name="kept")
+    held_out = check_counts(held_out, gaps=True, name="held_out")
     if kept.shape != held_out.shape:
         raise ValueError(
             f"kept and held_out must have the same shape, got {kept.shape} and "
@@ -321,8 +349,8 @@ def heldout_gain(kept, held_out, U, V, r_u, r_v):
     Parameters
     ----------
     kept, held_out : arrays or sparse arrays (m, n)
-        As from `split_counts`. Held-out counts in a row or column that has none in
-        `kept` are left out: no model fitted to `kept` can predict them.
+        As from `split_counts` or `split_pairs`. Held-out counts in a row or column that
+        has none in `kept` are left out: no model fitted to `kept` can predict them.
     U, V : arrays (m, d), (n, d)
         M = U V^T / sqrt(m).
     r_u, r_v : arrays (m,), (n,)
@@ -359,14 +387,19 @@ def heldout_gain(kept, held_out, U, V, r_u, r_v):
     U, V = check_embedding(U, V, m, n)
     log_ratios, some = pairs.log_ratios(U, V, r_u, r_v), np.flatnonzero(r_u)
     log_sums, _ = tilted_means(U[some], V / np.sqrt(len(U)), r_v)
+    observed, gaps = without_gaps(check_counts(kept, gaps=True))
+    total = observed.sum()
     with np.errstate(over="ignore"):  # rates without bound: a gain of minus infinity
-        rates = np.exp(log_sums + np.log(r_u[some]) - np.log(pairs.rows.sum()))
-        excess = rates.sum() - 1
+        excess = np.exp(log_sums + np.log(r_u[some]) - np.log(total)).sum() - 1
+        if gaps is not None:  # the rates of the pairs observed count alone
+            i, j = gaps.nonzero()
+            M = products_of_pairs(U, V, i, j) / np.sqrt(len(U))
+            excess -= (r_u[i] * r_v[j] * np.exp(M)).sum() / total
     return float(pairs.mean(log_ratios) - excess)
 
 
 class Patience:
-    """When to stop: after an iteration without progress, but not in the first ten.
+    """When to stop: after an iteration without progress, but not in the first ones.
 
     An iteration makes progress if it lowers the held-out cross-entropy, entropy - gain,
     below the lowest so far by more than the fraction `tol` of it.
@@ -376,6 +409,8 @@ class Patience:
     entropy : float
         The held-out cross-entropy of independence, in nats per count.
     tol : float
+    least : int
+        The number of iterations before which no one is the last.
 
     Attributes
     ----------
@@ -395,8 +430,8 @@ class Patience:
     (3, False, False)
     """
 
-    def __init__(self, entropy, tol):
-        self.entropy, self.tol = entropy, tol
+    def __init__(self, entropy, tol, least=AT_LEAST):
+        self.entropy, self.tol, self.least = entropy, tol, least
         self.k, self.highest, self.progress = 0, -np.inf, False
 
     def record(self, gain):
@@ -408,7 +443,7 @@ class Patience:
     @property
     def exhausted(self):
         """Whether to stop."""
-        return self.k >= AT_LEAST and not self.progress
+        return self.k >= self.least and not self.progress
 
 
 class Chosen:
@@ -418,7 +453,7 @@ class Chosen:
     ----------
     held_out : HeldOut
         The hidden pairs, and the margins of the counts that were seen.
-    tol : float
+    tol, least : float, int
         For `Patience`, which says when to stop.
 
     Attributes
@@ -428,7 +463,7 @@ class Chosen:
     r_v : array (n,)
         Biases of the columns, refitted to the last iterate.
     log_ratios : array (number of pairs,)
-        Of the last iterate: see `HeldOut.log_ratios`.
+        See `HeldOut.log_ratios`; zero for independence.
     sides : pair of Side, or None
         None if no iterate beats independence.
     gain : float
@@ -439,10 +474,10 @@ class Chosen:
         The number of the iterate, from 1 on; 0 for independence.
     """
 
-    sides, gain, error, k = None, 0.0, 0.0, 0
+    sides, gain, error, k, log_ratios = None, 0.0, 0.0, 0, 0.0
 
-    def __init__(self, held_out, tol):
-        self.patience = Patience(held_out.entropy(), tol)
+    def __init__(self, held_out, tol, least=AT_LEAST):
+        self.patience = Patience(held_out.entropy(), tol, least)
         self.r_v = held_out.columns
 
     def fitting(self, held_out):
@@ -469,8 +504,8 @@ class Chosen:
         gain = held_out.mean(log_ratios)
         check_finite(heldout_gain=gain)
         self.patience.record(gain)
-        self.log_ratios = log_ratios
         if gain > self.gain:
             self.sides, self.gain, self.k = (rows, columns), gain, self.patience.k
+            self.log_ratios = log_ratios
             self.error = held_out.standard_error(log_ratios)
         return self.patience.exhausted

@@ -149,3 +149,43 @@ def normalise_rows(X):
     """
     lengths = np.linalg.norm(X, axis=1, keepdims=True)
     return X / np.where(lengths > 0, lengths, 1)
+
+
+def principal_coordinates(U, V, r_u, r_v):
+    """Return the principal coordinates of rows and columns of M, and their shares.
+
+    Parameters
+    ----------
+    U, V, r_u, r_v
+        As for `rate_coordinates`.
+
+    Returns
+    -------
+    rows, columns : arrays (m, d), (n, d)
+    shares : array (d,)
+        Of each coordinate in the variance of M, largest first.
+
+    Notes
+    -----
+    With C, p and q of `rate_coordinates`, and D_p^(1/2) C D_q^(1/2) = L S R^T, rows are
+    D_p^(-1/2) L S and columns D_q^(-1/2) R S. Correspondence analysis does the same to
+    Z_ij / (r_u_i r_v_j) - 1, which is about C_ij where M is small: the sum of S^2 is
+    its inertia, chi-squared divided by the total count.
+
+    Examples
+    --------
+    >>> U, V = np.array([[1.0, 0.0], [-1.0, 0.0]]), np.array([[1.0, 0.0], [-1.0, 0.0]])
+    >>> rows, columns, shares = principal_coordinates(U, V, np.ones(2), np.ones(2))
+    >>> np.abs(rows[:, 0].round(3)), shares.round(3)
+    (array([0.707, 0.707]), array([1., 0.]))
+    """
+    U, V = (X.astype(np.float64) for X in check_embedding(U, V, None, None))
+    r_u, r_v = _checked_bias(r_u, len(U), "r_u"), _checked_bias(r_v, len(V), "r_v")
+    p, q = _shares(U, V, r_u, r_v)
+    U, V, root = U - p @ U, V - q @ V, np.sqrt(len(U))
+    R_u, R_v = (np.linalg.qr(np.sqrt(w)[:, None] * X)[1] for w, X in ((p, U), (q, V)))
+    left, strengths, right = np.linalg.svd(R_u @ R_v.T / root)
+    rows, columns = U @ (R_v.T @ right.T) / root, V @ (R_u.T @ left) / root
+    rows[r_u == 0], columns[r_v == 0] = 0, 0
+    total = (strengths**2).sum() or 1
+    return rows, columns, strengths**2 / total

@@ -18,16 +18,18 @@ import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import scipy.sparse as sp
 from joblib import cpu_count
 
 from ._validation import (
     AMPWarning,
+    check_counts,
     check_embedding,
     check_integer,
     check_positive,
     quiet,
 )
-from .bias import margins
+from .bias import margins, without_gaps
 from .score import blocks, one_thread
 
 BLOCK_ENTRIES = 2**19  # of the m x n matrix in memory at once, per thread
@@ -452,6 +454,65 @@ class _Fitting(AllColumns):
         return _as_means(sums, tilted.log_unit)
 
 
+def observed_biases(Z, U, W, r_v):
+    """Return biases of rows with which the rates add up to the counts observed.
+
+    Parameters
+    ----------
+    Z : csr_array (m, n)
+        Counts; NaN where a pair was not observed.
+    U, W, r_v
+        As for `tilted_means`.
+
+    Returns
+    -------
+    array (m,)
+
+    Raises
+    ------
+    FloatingPointError
+        If one of them is too large for double precision.
+
+    Examples
+    --------
+    >>> Z = sp.csr_array([[np.nan, 6.0]])
+    >>> observed_biases(Z, np.zeros((1, 1)), np.zeros((2, 1)), np.array([1.0, 2.0]))
+    array([3.])
+    """
+    Z, gaps = without_gaps(Z)
+    log_sums, totals = log_partition(U, W, r_v), Z.sum(axis=1)
+    if gaps is not None:  # subtract what is not observed
+        i, j = gaps.nonzero()
+        hidden = r_v[j] * np.exp(products_of_pairs(U, W, i, j) - log_sums[i])
+        share = 1 - np.bincount(i, hidden, len(U))
+        log_sums += np.log(np.maximum(share, 1e-12))
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _finite(totals * np.exp(-log_sums))
+
+
+def biases_with_gaps(Z, U, W, n_sweeps=1000, tol=1e-6):
+    """Return the biases of `refit_biases` for counts with gaps, and what is off.
+
+    Parameters
+    ----------
+    Z : csr_array (m, n)
+        Counts; NaN where a pair was not observed.
+    U, W : arrays (m, d), (n, d)
+    n_sweeps, tol
+        As for `refit_biases`.
+    """
+    transposed, columns = Z.T.tocsr(), without_gaps(Z)[0].sum(axis=0)
+    _, r_v = margins(Z)
+    for _ in range(n_sweeps):
+        r_u = observed_biases(Z, U, W, r_v)
+        before, r_v = r_v, observed_biases(transposed, W, U, r_u)
+        off = columns @ np.abs(before / np.where(r_v > 0, r_v, 1) - 1) / columns.sum()
+        if off <= tol:
+            break
+    scale = r_u.mean()
+    return r_u / scale, r_v * scale, float(off) if off > tol else 0.0
+
+
 def refit_biases(Z, U, V, *, n_sweeps=100, tol=1e-6, sampler=exact):
     """Refit the biases given the embedding, by iterative proportional fitting.
 
@@ -465,7 +526,8 @@ def refit_biases(Z, U, V, *, n_sweeps=100, tol=1e-6, sampler=exact):
     Parameters
     ----------
     Z : array or sparse array (m, n)
-        Counts. A row or column without counts gets the bias 0.
+        Counts. A row or column without counts gets the bias 0. Sums run over the pairs
+        that were observed, those that are not NaN.
     U, V : arrays (m, d), (n, d)
         M = U V^T / sqrt(m).
     n_sweeps : int
@@ -504,10 +566,12 @@ def refit_biases(Z, U, V, *, n_sweeps=100, tol=1e-6, sampler=exact):
     U, V = check_embedding(U, V, len(rows), len(columns))
     n_sweeps = check_integer(n_sweeps, "n_sweeps", minimum=1)
     tol = check_positive(tol, "tol", zero=True)
-    W = V / np.sqrt(len(U))
-    r_u, r_v, off = biases_of_margins(
-        rows, columns, U, W, columns, n_sweeps, tol, sampler
-    )
+    W, Z = V / np.sqrt(len(U)), sp.csr_array(check_counts(Z, gaps=True))
+    if np.isnan(Z.data).any():
+        r_u, r_v, off = biases_with_gaps(Z, U, W, n_sweeps, tol)
+    else:
+        given = rows, columns, U, W, columns
+        r_u, r_v, off = biases_of_margins(*given, n_sweeps, tol, sampler)
     if off:
         warnings.warn(
             f"column sums are off by {off:.1e} of all counts: allow more sweeps than "

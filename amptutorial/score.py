@@ -7,6 +7,7 @@ from scipy.sparse.linalg import LinearOperator
 from threadpoolctl import ThreadpoolController
 
 from ._validation import check_counts, check_rates
+from .bias import fill_gaps
 
 # Rows of a tall matrix that fit into a cache. There a product with a CSC array, which
 # adds to another row each time, is the faster one; beyond it, waiting for memory
@@ -58,7 +59,7 @@ class FisherScore(LinearOperator):
     Parameters
     ----------
     Z : array or sparse array (m, n)
-        Counts.
+        Counts. The score of a pair that was not observed, NaN, is zero.
     r_u, r_v : arrays (m,), (n,)
         Bias factors, estimated (`amptutorial.bias.estimate_bias`) or true.
 
@@ -82,10 +83,12 @@ class FisherScore(LinearOperator):
     """
 
     def __init__(self, Z, r_u, r_v):
-        Z = check_counts(Z)
+        Z = check_counts(Z, gaps=True)
+        r_u = check_rates(r_u, Z.shape[0], "r_u")
+        r_v = check_rates(r_v, Z.shape[1], "r_v")
         dtype = Z.dtype if Z.dtype == np.float32 else np.dtype(np.float64)
-        self._u = np.sqrt(check_rates(r_u, Z.shape[0], "r_u")).astype(dtype)
-        self._v = np.sqrt(check_rates(r_v, Z.shape[1], "r_v")).astype(dtype)
+        self._u, self._v = (np.sqrt(r).astype(dtype) for r in (r_u, r_v))
+        Z = fill_gaps(Z, (r_u, r_v))
         # whether sqrt(r_u) sqrt(r_v)^T is still to be subtracted
         self._rank_one = sp.issparse(Z)
         if self._rank_one:

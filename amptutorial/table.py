@@ -11,13 +11,15 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse as sp
 
-from .bias import drop_empty, estimate_bias, margins
-from .heldout import HeldOut, split_pairs
+from .bias import drop_empty, estimate_bias, margins, without_gaps
+from .channels import WithGaps
+from .heldout import HeldOut, split_counts, split_pairs
 from .poisson import products_of_pairs
 from .reexpansion import directions_of_score, settle_rows
 from .score import FisherScore
 
 VALIDATION = 0.1  # the fraction of the pairs that decides when to stop
+FEW_PAIRS = 400  # of which a tenth is too few to judge by
 LARGEST_LOG_RATE = 50.0  # log-rates are clipped here while iterating
 
 
@@ -27,8 +29,8 @@ class Table:
     Parameters
     ----------
     Z : csr_array (m, n)
-        Counts that have been checked, without empty rows or columns; -1 stands for a
-        hidden pair.
+        Counts that have been checked, without empty rows or columns; NaN where a pair
+        was not observed, or is hidden.
 
     Examples
     --------
@@ -55,31 +57,35 @@ class Table:
         """The sums of the rows."""
         return self.Z.sum(axis=1)
 
+    @cached_property
+    def observed(self):
+        """The table with zeros in its gaps, and where these are; None without any."""
+        Z, gaps = without_gaps(self.Z)
+        return Table(Z) if gaps is not None else self, gaps
+
     @property
-    def crowded(self):
-        """Whether a hidden zero of this table would be an outlier."""
-        return is_crowded(self.Z.nnz, self.shape)
+    def gaps(self):
+        """Whether some pairs were not observed."""
+        return self.observed[1] is not None
+
+    def shown_by(self, channel):
+        """Return the channel by which this table shows bursts: one with gaps."""
+        return WithGaps(channel) if self.gaps else channel
 
     def largest(self):
         """Return the largest count."""
-        return self.Z.max()
+        return self.observed[0].Z.max()
 
     def margins(self):
-        """Return the sums of the rows (m,) and of the columns (n,)."""
+        """Return the sums of the rows (m,) and of the columns (n,), gaps filled."""
         return margins(self.Z)
 
     def dispersed(self, channel):
         """Return the channel with its dispersion estimated from the counts."""
-        return channel.refit(self.Z)
+        return channel.refit(self.observed[0].Z)
 
     def hide(self, rng):
         """Hide a tenth of the pairs, and return what is seen and what is held out.
-
-        Where most pairs are empty, a hidden pair is left out of what is seen, and reads
-        as a pair without counts (`amptutorial.heldout.split_pairs`). Where more than a
-        tenth of the pairs have counts, a hidden zero would be an outlier: there all
-        pairs, empty ones too, are hidden by the same coin, and marked by -1: see
-        `amptutorial.channels.WithGaps`.
 
         Parameters
         ----------
@@ -95,16 +101,16 @@ class Table:
         ValueError
             If no count is left.
         """
-        seen, kept, held_out = hide_pairs(self.Z, rng, self.crowded)
-        return Table(seen), checked_held_out(*margins(kept), held_out)
+        kept, held_out = hidden_tenth(self.Z, rng)
+        return Table(kept), checked_held_out(*margins(kept), held_out)
 
     def total(self):
         """Return the sum of all counts."""
-        return self.Z.sum()
+        return self.observed[0].Z.sum()
 
     def rare(self, channel):
-        """Return the table of the bursts expected where they are rare."""
-        return Table(rare_bursts(self.Z, channel))
+        """Return the table of the bursts expected where they are rare, zero in gaps."""
+        return Table(rare_bursts(self.observed[0].Z, channel))
 
     def bursts(self, channel, rows, columns, m):
         """Return the table of the bursts expected given the counts.
@@ -120,8 +126,9 @@ class Table:
         Returns
         -------
         Table
-            With the pairs of this one.
+            With the pairs of this one; the expected counts in its gaps.
         """
+        channel = self.shown_by(channel)
         if channel.follows_rate:
             return Table(expected_bursts(self.Z, channel, rows, columns, m))
         if self._bursts[0] is not channel:
@@ -180,6 +187,7 @@ class Table:
 
     def settled(self, rows, columns, m, channel, sample):
         """Return the rows settled: see `amptutorial.reexpansion.settle_rows`."""
+        channel = self.shown_by(channel)
         return settle_rows(self, rows, columns, m, channel, sample=sample)
 
     def repeat(self, step, state, number, rng):
@@ -202,25 +210,14 @@ class Table:
         return state
 
 
-def is_crowded(n_pairs, shape):
-    """Return whether a hidden zero would be an outlier among so many pairs."""
-    return n_pairs > VALIDATION * np.prod(shape)
+def hidden_tenth(Z, rng):
+    """Return what is kept of a csr_array and what is held out: a tenth of the pairs.
 
-
-def hide_pairs(Z, rng, marked):
-    """Hide a tenth of the pairs: of those with counts, or of all if they are `marked`.
-
-    Returns
-    -------
-    seen, kept, held_out : csr_arrays (m, n)
-        `seen` as from `Table.hide`; the others add up to `Z`.
+    In a table of fewer than `FEW_PAIRS`, too few pairs would be hidden to judge by:
+    there it is a tenth of the single counts.
     """
-    if not marked:
-        kept, held_out = split_pairs(Z, VALIDATION, rng)
-        return kept, kept, held_out
-    dense, hidden = Z.toarray(), rng.random(Z.shape) < VALIDATION
-    tables = (-1.0, dense), (0, dense), (dense, 0)
-    return tuple(sp.csr_array(np.where(hidden, *table)) for table in tables)
+    few = Z.shape[0] * Z.shape[1] < FEW_PAIRS
+    return (split_counts if few else split_pairs)(Z, VALIDATION, rng)
 
 
 def checked_held_out(rows, columns, held_out):

@@ -87,6 +87,7 @@ def test_standard_errors_of_some_rows_are_those_rows_and_do_not_depend_on_empty_
     assert np.allclose(padded.standard_errors(slice(400)), fit.standard_errors(), rtol=1e-3)
 
 
+@pytest.mark.filterwarnings("ignore:heldout_gain_ =:amptutorial.AMPWarning")
 def test_standard_errors_are_the_spread_of_products_of_drawn_rows(rng):
     """Rows and columns with few counts, so that the product of both uncertainties matters; 50,000 draws a pair."""
     Z, _ = drawn(2, 4.0, m=40, n=50)

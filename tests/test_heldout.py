@@ -150,7 +150,7 @@ def test_rates_that_overflow_are_an_error_and_rates_of_zero_gain_minus_infinity(
 def test_without_held_out_counts_every_mean_is_zero(example):
     kept, held_out, U, V, r_u, r_v = example
     pairs = held_out_pairs(kept, 0 * held_out)
-    assert pairs.mean(np.zeros(0)) == pairs.standard_error(np.zeros(0)) == pairs.entropy() == 0
+    assert pairs.mean(np.zeros(0)) == pairs.entropy() == 0 and pairs.standard_error(np.zeros(0)) == np.inf
     assert heldout_gain(kept, 0 * held_out, U, V, r_u, r_v) == pytest.approx(0, abs=1e-6)  # the tolerance of the refit
 
 
@@ -168,11 +168,14 @@ def test_the_entropy_bounds_the_gain():
     assert np.isclose(gain, np.log(2), atol=2 * np.exp(-2 * 36 / np.sqrt(4)))
 
 
-def test_pairs_are_hidden_whole_and_by_the_same_coin(rng):
-    Z = rng.poisson(2.0, (400, 300))
+@pytest.mark.parametrize("mean", [0.05, 2.0])
+def test_pairs_are_hidden_whole_and_by_the_same_coin(mean, rng):
+    Z = rng.poisson(mean, (400, 300))
     kept, held_out = (part.toarray() for part in split_pairs(Z, 0.2, rng))
-    assert np.array_equal(kept + held_out, Z) and not (kept * held_out).any()
-    for some in (Z == 1, Z > 3):  # large counts are hidden as often as small ones
+    hidden = np.isnan(kept)
+    assert hidden.any() == (mean > 1) and not held_out[kept > 0].any()
+    assert np.array_equal(np.where(hidden, 0, kept) + held_out, Z)
+    for some in (Z == 1, Z > 1):  # large counts are hidden as often as small ones
         assert abs((held_out[some] > 0).mean() - 0.2) < 4 * np.sqrt(0.16 / some.sum())
 
 
@@ -204,10 +207,16 @@ def test_the_standard_error_covers_what_rows_and_columns_share(rng):
 
 
 def test_the_standard_error_weighs_pairs_by_their_counts():
-    """By hand: mean 0.75, deviations -0.25 * (-0.75), 0.75 * 0.25 in one row; two columns."""
-    pairs = HeldOut.of(np.ones(2), np.ones(2), np.array([[1, 3], [0, 0]]))
+    """By hand: mean 0.75, deviations -0.25 * (-0.75), 0.75 * 0.25 in two rows and two columns."""
+    pairs = HeldOut.of(np.ones(2), np.ones(2), np.array([[1, 0], [0, 3]]))
     a, b = 0.25 * -0.75, 0.75 * 0.25
-    assert pairs.standard_error(np.array([0.0, 1.0])) == pytest.approx(np.sqrt(max((a + b) ** 2, a**2 + b**2)))
+    assert pairs.standard_error(np.array([0.0, 1.0])) == pytest.approx(np.sqrt(a**2 + b**2))
+
+
+@pytest.mark.parametrize("counts", [[[0, 3], [0, 0]], [[1, 3], [0, 0]], [[1, 0], [2, 0]]])
+def test_pairs_of_one_row_or_of_one_column_have_no_standard_error(counts):
+    pairs = HeldOut.of(np.ones(2), np.ones(2), np.array(counts))
+    assert pairs.standard_error(np.ones(len(pairs.z))) == np.inf
 
 
 def test_what_rows_and_columns_both_count_is_counted_once():

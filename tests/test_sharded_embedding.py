@@ -11,7 +11,7 @@ from distributed import Client
 from sharded_denoisers import KillsOnce, ScalesOfRows
 from sharded_samples import cluster, table
 
-from amptutorial import AMPEmbedding, Ridge, estimator, reexpansion, sampling
+from amptutorial import AMPEmbedding, Ridge, fitting, reexpansion, sampling
 from amptutorial._validation import AMPWarning
 from amptutorial.cluster import blocks
 from amptutorial.cluster import embedding as module
@@ -19,7 +19,10 @@ from amptutorial.cluster.embedding import sharded_embedding
 from amptutorial.cluster.shards import write_shards
 from amptutorial.table import Table
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:still improving", "ignore:no iterate predicts")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:still improving", "ignore:no iterate predicts", "ignore:heldout_gain_ ="),
+]
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +46,7 @@ def in_double(monkeypatch):
         sides = reexpansion.starting_sides(*args)
         return tuple(replace(side, **{name: getattr(side, name).astype(float) for name in names}) for side in sides)
 
-    monkeypatch.setattr(estimator, "starting_sides", starting_sides)
+    monkeypatch.setattr(fitting, "starting_sides", starting_sides)
 
 
 def fitted(counts, folder, client, rows=50, **parameters):

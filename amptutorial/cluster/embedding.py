@@ -17,16 +17,16 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from ..bias import bias_of_margins, margins
+from ..bias import bias_of_margins, fill_margins, margins, without_gaps
 from ..estimator import AMPEmbedding
+from ..heldout import hide_pairs, is_crowded
 from ..reexpansion import settle_rows
 from ..score import blocks
 from ..table import (
+    VALIDATION,
     Table,
     checked_held_out,
     expected_bursts,
-    hide_pairs,
-    is_crowded,
     rare_bursts,
 )
 from .amp import ShardedScore
@@ -106,7 +106,7 @@ class ShardedTable(Blocks):
 
     store: Checkpoint | None = None
     saved: list = []
-    stage, _bursts = 0, (None, None)
+    stage, _bursts, gaps = 0, (None, None), False
 
     def of(self, parts, slices=None, n=None):
         """Return a table with other parts, and perhaps with other rows and columns."""
@@ -130,11 +130,6 @@ class ShardedTable(Blocks):
         """The sums of the rows."""
         return self.margins()[0]
 
-    @property
-    def crowded(self):
-        """Whether a hidden zero of this table would be an outlier."""
-        return is_crowded(sum(self.pairs), self.shape)
-
     def largest(self):
         """Return the largest count."""
         return max(self.tasks.gather(self.tasks.map(methodcaller("max"), self.parts)))
@@ -149,7 +144,8 @@ class ShardedTable(Blocks):
 
     def hide(self, rng):
         """Hide the pairs that one process would hide: every block has its numbers."""
-        numbers, crowded, generators = self.pairs, self.crowded, []
+        numbers, generators = self.pairs, []
+        crowded = is_crowded(sum(numbers), self.shape[0] * self.shape[1])
         if crowded:
             numbers = [(rows.stop - rows.start) * self.shape[1] for rows in self.slices]
         for number in numbers:
@@ -159,9 +155,14 @@ class ShardedTable(Blocks):
         found = self.tasks.map(_hide, self.parts, generators, flags)
         seen, hidden, columns = (self.tasks.map(itemgetter(k), found) for k in range(3))
         hidden, columns = self.tasks.gather([hidden, self.tasks.summed(columns)])
-        rows, held_out = zip(*hidden, strict=True)
-        kept = np.concatenate(rows), *add(columns)
-        return self.of(seen), checked_held_out(*kept, sp.vstack(held_out))
+        rows, held_out, gaps = zip(*hidden, strict=True)
+        gaps = sp.vstack(gaps, format="csr") if crowded else None
+        kept = fill_margins(np.concatenate(rows), *add(columns), gaps)
+        seen = self.of(seen)
+        seen.gaps = crowded
+        return seen, checked_held_out(*kept, sp.vstack(held_out))
+
+    shown_by = Table.shown_by
 
     def rare(self, channel):
         """Return the table of the bursts expected where they are rare."""
@@ -170,6 +171,7 @@ class ShardedTable(Blocks):
 
     def bursts(self, channel, rows, columns, m):
         """Return the table of the bursts expected given the counts."""
+        channel = self.shown_by(channel)
         if channel.follows_rate:
             each = [_Placed(rows.X[part], rows.bias[part]) for part in self.slices]
             columns, k = _Placed(columns.X, columns.bias), len(each)
@@ -292,9 +294,13 @@ def _of(value, rows):
 
 
 def _hide(Z, rng, marked):
-    seen, kept, held_out = hide_pairs(sp.csr_array(Z, dtype=np.float64), rng, marked)
+    Z = sp.csr_array(Z, dtype=np.float64)
+    seen, held_out = hide_pairs(Z, VALIDATION, rng, marked)
+    kept, gaps = without_gaps(seen)
+    if gaps is None:  # in this block
+        gaps = sp.csr_array(Z.shape)
     rows, columns = margins(kept)
-    return seen, (rows, held_out), (columns,)
+    return seen, (rows, held_out, gaps), (columns,)
 
 
 def _take(N, rows, columns):

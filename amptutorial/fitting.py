@@ -1,0 +1,277 @@
+"""The iterations of `amptutorial.AMPEmbedding`: channels, sizes, and which to keep.
+
+All that is fitted while pairs are hidden is judged by the same hidden pairs: every
+iterate, both channels, and every number of components.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from time import perf_counter
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import block_diag
+from tqdm import tqdm
+
+from ._validation import check_callback
+from .bias import bias_of_margins
+from .channels import CHANNELS, Channel
+from .denoisers import GaussianPosterior, Lasso, Ridge, as_pair
+from .heldout import Chosen
+from .reexpansion import (
+    new_side,
+    next_sides,
+    prior_covariance,
+    starting_rows,
+    starting_sides,
+)
+from .sampling import Sampler
+from .table import VALIDATION
+
+AUTOMATIC = ("counts", "damped")
+SIZES = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 300, 500, 1000)  # tried by "auto"
+COMPARED_AFTER = 3  # iterations: a channel that is far behind then is given up
+FAR = 3  # paired standard errors
+GROWN = 4  # iterations, at least, after components were added
+REFINEMENTS = 5  # iterations with all counts, from the best estimate on
+# sample-size multipliers of the phases: while an estimate moves, errors average out
+MOVING, REFINING = 0.5, 1.5
+
+# for priors under which an entry of U or V has the given variance
+DENOISERS = {
+    "posterior": lambda variance: GaussianPosterior(variance, learn=True),
+    "ridge": lambda variance: Ridge(1 / variance),
+    "lasso": lambda variance: Lasso(np.sqrt(2 / variance)),  # of a Laplace prior
+}
+
+
+class Progress(NamedTuple):
+    """How far a fit has come: the best iterate so far with so many components.
+
+    Attributes
+    ----------
+    n_components : int
+    channel : str
+    n_iter : int
+        Iterations so far.
+    gain, error : float
+        Of the best of them on hidden pairs, in nats per count.
+    seconds : float
+        Since the fit of so many components began.
+    """
+
+    n_components: int
+    channel: str
+    n_iter: int
+    gain: float
+    error: float
+    seconds: float
+
+
+class Report:
+    """Tells of the progress of a fit: by a bar after five seconds, and a callback."""
+
+    def __init__(self, verbose, callback):
+        shown = {"delay": 5, "leave": False, "unit": " iterations"}
+        self.bar = tqdm(desc="AMPEmbedding", disable=not verbose, **shown)
+        self.callback = check_callback(callback, "callback")
+        self.stopped = False
+        self.begin()
+
+    def begin(self):
+        """Begin with another number of components."""
+        self.begun = perf_counter()
+
+    def __call__(self, run):
+        """Tell of an iteration; return whether the callback asks for an end."""
+        self.bar.set_postfix_str(
+            f"d = {run.d}, gain {run.best.gain:.3f} +- {run.best.error:.3f}", False
+        )
+        self.bar.update()
+        self.stopped = bool(self.callback(self.progress(run))) or self.stopped
+        return self.stopped
+
+    def progress(self, run):
+        """Return the `Progress` of a run."""
+        best, seconds = run.best, perf_counter() - self.begun
+        found = run.d, run.name, best.patience.k, best.gain, best.error
+        return Progress(*found, seconds)
+
+
+@dataclass
+class Run:
+    """The iterations of one channel, while a tenth of the pairs is hidden.
+
+    Attributes
+    ----------
+    name : str
+    d : int
+    channel : Channel
+    start : pair of Side
+        With the counted biases of all pairs.
+    rng : numpy.random.Generator
+    step : callable
+        As for `amptutorial.table.Table.repeat`.
+    state : tuple
+        Both sides, what the rows become in the next iteration, and the `Chosen`.
+    """
+
+    name: str
+    d: int
+    channel: Channel
+    start: tuple
+    rng: np.random.Generator
+    step: Callable
+    state: tuple
+
+    @property
+    def best(self):
+        """The iterates judged so far."""
+        return self.state[-1]
+
+    def sides(self):
+        """Return both sides of the best iterate, to go on from with all pairs."""
+        rows, columns = self.start
+        if not self.best.k:
+            return rows, replace(columns, X=np.zeros_like(columns.X))
+        r_v, (rows, columns) = columns.r, self.best.sides
+        return rows, replace(columns, r=r_v)
+
+
+def best_run(table, model, rng, report):
+    """Return the `Run` that predicts hidden pairs best, and the `Progress` by sizes.
+
+    Parameters
+    ----------
+    table : amptutorial.table.Table
+    model : AMPEmbedding
+        Its parameters.
+    rng : numpy.random.Generator
+    report : Report
+    """
+    seen, held_out = table.hide(rng)
+    names = AUTOMATIC if model.channel == "auto" else (model.channel,)
+    if table.largest() <= 1:  # without repetitions they are the same
+        names = names[:1]
+    given = table, seen, held_out, model, int(rng.integers(2**31)), report
+    best, path = None, []
+    for d in _sizes(model.n_components, table.shape):
+        report.begin()
+        runs = [_started(*given, name, d, best) for name in names]
+        run = _raced(table, runs, model.n_iter, held_out)
+        path.append(report.progress(run))
+        if best and not _lead(held_out, run, best) > 1:
+            break
+        best, names = run, (run.name,)
+        if report.stopped or not run.best.k:
+            break
+    return best, path
+
+
+def _sizes(n_components, shape):
+    """Return the numbers of components to try."""
+    if n_components != "auto":
+        return (n_components,)
+    return takewhile(lambda d: d <= min(shape), SIZES)
+
+
+def _lead(held_out, run, other):
+    """Return by how many paired standard errors a run is ahead of another."""
+    ahead = np.zeros(len(held_out.z)) + run.best.log_ratios - other.best.log_ratios
+    return held_out.mean(ahead) / (held_out.standard_error(ahead) or 1)
+
+
+def _raced(table, runs, n_iter, held_out):
+    """Return the best of runs that iterate side by side until they are far behind."""
+
+    def go(number):
+        for run in runs:
+            run.state = table.repeat(run.step, run.state, number, run.rng)
+
+    several = len(runs) > 1 and n_iter > COMPARED_AFTER
+    if several:
+        go(COMPARED_AFTER)
+        runs = [
+            run
+            for run in runs
+            if not any(_lead(held_out, other, run) > FAR for other in runs)
+        ]
+    go(n_iter - several * COMPARED_AFTER)
+    return max(runs, key=lambda run: run.best.gain)
+
+
+def _started(table, seen, held_out, model, seed, report, name, d, before):
+    """Return the run of a channel before its first iteration; it may extend another.
+
+    All runs start alike, and are judged by the same hidden pairs.
+    """
+    channel, m = table.dispersed(CHANNELS[name]), table.shape[0]
+    rng = np.random.default_rng(seed)
+    r_u, r_v = bias_of_margins(*table.rare(channel).margins())
+    nothing = [new_side(np.zeros((len(r), d)), r, None) for r in (r_u, r_v)]
+    V, variance = seen.bursts(channel, *nothing, m).leading_directions(d, rng)
+    # of the entries of U and V, such that M_ij has the variance found
+    variance = np.sqrt(variance * m / d)
+    if model.init == "random":
+        V = rng.standard_normal(V.shape)
+    denoiser = model.denoiser
+    if isinstance(denoiser, str):
+        denoiser = DENOISERS[denoiser](variance)
+    if before:
+        sides = _grown(before.sides(), V, variance, denoiser)
+    else:
+        sides = starting_sides(r_u, r_v, denoiser, V, variance)
+
+    moving, judging = Sampler(rng, MOVING), Sampler(rng)
+    sampled = moving.samples(max(table.shape))
+
+    def step(rows, columns, ahead, best):
+        bursts = seen.bursts(channel, rows, columns, m)
+        # the half-step that is ahead fits the margins too, if it sees all pairs
+        fitting = None if sampled else best.fitting(held_out)
+        sides = next_sides(bursts, rows, columns, ahead, m, moving, fitting)
+        fitted = fitting and fitting.fitted
+        last = best.judge(*sides[:2], held_out, judging, fitted)
+        return (*sides, best), report(run) or last
+
+    rows, columns = sides
+    fewer = replace(columns, r=(1 - VALIDATION) * r_v)
+    chosen = Chosen(held_out, model.tol, *[GROWN] * bool(before))
+    run = Run(name, d, channel, sides, rng, step, (rows, fewer, None, chosen))
+    return run
+
+
+def _grown(sides, V, variance, denoiser):
+    """Return both sides with more components, which begin as in `starting_sides`.
+
+    The columns get those of the directions `V` that theirs are farthest from, the rows
+    zeros. What a Gaussian prior has learned stays.
+    """
+    rows, columns = sides
+    old = np.linalg.qr(np.sqrt(columns.r)[:, None] * columns.X)[0]
+    fresh = V - old @ (old.T @ V)
+    k = V.shape[1] - old.shape[1]
+    fresh = np.linalg.svd(fresh, full_matrices=False)[0][:, :k]
+    fresh[~V.any(axis=1)] = 0
+    added = np.zeros((len(rows.X), k)), starting_rows(fresh, variance)
+    grown = []
+    for side, X, G in zip(sides, added, as_pair(denoiser), strict=True):
+        if isinstance(G, GaussianPosterior) and G.learn:
+            prior = block_diag(prior_covariance(side), variance * np.eye(k))
+            G = GaussianPosterior(prior, learn=True)
+        X = np.hstack([side.X, X.astype(side.X.dtype)])
+        Gamma = np.pad(side.Gamma, (0, k))
+        grown.append(replace(new_side(X, side.r, G), bias=side.bias, Gamma=Gamma))
+    return tuple(grown)
+
+
+def refined(table, channel, rows, columns, rng):
+    """Return both sides after some iterations with all counts."""
+    m, sampler = table.shape[0], Sampler(rng, REFINING)
+
+    def step(rows, columns, ahead):
+        bursts = table.bursts(channel, rows, columns, m)
+        return next_sides(bursts, rows, columns, ahead, m, sampler), False
+
+    return table.repeat(step, (rows, columns, None), REFINEMENTS, rng)[:2]
