@@ -56,9 +56,9 @@ class AMPEmbedding(Names):
     Parameters
     ----------
     n_components : int or "auto"
-        Embedding dimension d, at most min(m, n). "auto" tries 1, 2, 3, 5, 10, 20, ...,
-        each from the estimate before, and keeps the last one that predicts hidden pairs
-        better than the one before by more than the standard error of the difference.
+        Embedding dimension d, at most min(m, n). "auto" tries 1, 2, 3, 5, 10, 20, ...
+        until one does not predict hidden pairs better than the one before by more than
+        the standard error of the difference. The fit is that of the one before.
     denoiser : {"posterior", "ridge", "lasso"}, Denoiser, or a pair of Denoiser
         "posterior": the posterior mean under a Gaussian prior whose covariance is
         learned. "ridge" and "lasso": minimisers for priors with which M_ij has the

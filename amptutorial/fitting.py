@@ -11,19 +11,16 @@ from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import block_diag
 from tqdm import tqdm
 
 from ._validation import check_callback
 from .bias import bias_of_margins
 from .channels import CHANNELS, Channel
-from .denoisers import GaussianPosterior, Lasso, Ridge, as_pair
+from .denoisers import GaussianPosterior, Lasso, Ridge
 from .heldout import Chosen
 from .reexpansion import (
     new_side,
     next_sides,
-    prior_covariance,
-    starting_rows,
     starting_sides,
 )
 from .sampling import Sampler
@@ -33,7 +30,6 @@ AUTOMATIC = ("counts", "damped")
 SIZES = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 300, 500, 1000)  # tried by "auto"
 COMPARED_AFTER = 3  # iterations: a channel that is far behind then is given up
 FAR = 3  # paired standard errors
-GROWN = 4  # iterations, at least, after components were added
 REFINEMENTS = 5  # iterations with all counts, from the best estimate on
 # sample-size multipliers of the phases: while an estimate moves, errors average out
 MOVING, REFINING = 0.5, 1.5
@@ -130,6 +126,10 @@ class Run:
         """The iterates judged so far."""
         return self.state[-1]
 
+    def go(self, table, number):
+        """Iterate, so many times at most."""
+        self.state = table.repeat(self.step, self.state, number, self.rng)
+
     def sides(self):
         """Return both sides of the best iterate, to go on from with all pairs."""
         rows, columns = self.start
@@ -155,25 +155,20 @@ def best_run(table, model, rng, report):
     if table.largest() <= 1:  # without repetitions they are the same
         names = names[:1]
     given = table, seen, held_out, model, int(rng.integers(2**31)), report
-    best, path = None, []
-    for d in _sizes(model.n_components, table.shape):
+    auto, best, path = model.n_components == "auto", None, []
+    sizes = takewhile(lambda d: d <= min(table.shape), SIZES)
+    for d in sizes if auto else (model.n_components,):
         report.begin()
-        runs = [_started(*given, name, d, best) for name in names]
-        run = _raced(table, runs, model.n_iter, held_out)
+        runs = [_started(*given, name, d) for name in names]
+        runs = _raced(table, runs, model.n_iter, held_out)
+        run = max(runs, key=lambda run: run.best.gain)
         path.append(report.progress(run))
         if best and not _lead(held_out, run, best) > 1:
             break
-        best, names = run, (run.name,)
+        best, names = run, [run.name for run in runs]
         if report.stopped or not run.best.k:
             break
     return best, path
-
-
-def _sizes(n_components, shape):
-    """Return the numbers of components to try."""
-    if n_components != "auto":
-        return (n_components,)
-    return takewhile(lambda d: d <= min(shape), SIZES)
 
 
 def _lead(held_out, run, other):
@@ -183,26 +178,24 @@ def _lead(held_out, run, other):
 
 
 def _raced(table, runs, n_iter, held_out):
-    """Return the best of runs that iterate side by side until they are far behind."""
+    """Return those of runs, iterated side by side, that are not far behind another."""
 
-    def go(number):
-        for run in runs:
-            run.state = table.repeat(run.step, run.state, number, run.rng)
+    def in_front():
+        behind = (any(_lead(held_out, x, run) > FAR for x in runs) for run in runs)
+        return [run for run, far in zip(runs, behind, strict=True) if not far]
 
     several = len(runs) > 1 and n_iter > COMPARED_AFTER
     if several:
-        go(COMPARED_AFTER)
-        runs = [
-            run
-            for run in runs
-            if not any(_lead(held_out, other, run) > FAR for other in runs)
-        ]
-    go(n_iter - several * COMPARED_AFTER)
-    return max(runs, key=lambda run: run.best.gain)
+        for run in runs:
+            run.go(table, COMPARED_AFTER)
+        runs = in_front()
+    for run in runs:
+        run.go(table, n_iter - several * COMPARED_AFTER)
+    return in_front()
 
 
-def _started(table, seen, held_out, model, seed, report, name, d, before):
-    """Return the run of a channel before its first iteration; it may extend another.
+def _started(table, seen, held_out, model, seed, report, name, d):
+    """Return the run of a channel before its first iteration.
 
     All runs start alike, and are judged by the same hidden pairs.
     """
@@ -218,10 +211,7 @@ def _started(table, seen, held_out, model, seed, report, name, d, before):
     denoiser = model.denoiser
     if isinstance(denoiser, str):
         denoiser = DENOISERS[denoiser](variance)
-    if before:
-        sides = _grown(before.sides(), V, variance, denoiser)
-    else:
-        sides = starting_sides(r_u, r_v, denoiser, V, variance)
+    rows, columns = starting_sides(r_u, r_v, denoiser, V, variance)
 
     moving, judging = Sampler(rng, MOVING), Sampler(rng)
     sampled = moving.samples(max(table.shape))
@@ -235,35 +225,10 @@ def _started(table, seen, held_out, model, seed, report, name, d, before):
         last = best.judge(*sides[:2], held_out, judging, fitted)
         return (*sides, best), report(run) or last
 
-    rows, columns = sides
     fewer = replace(columns, r=(1 - VALIDATION) * r_v)
-    chosen = Chosen(held_out, model.tol, *[GROWN] * bool(before))
-    run = Run(name, d, channel, sides, rng, step, (rows, fewer, None, chosen))
+    state = rows, fewer, None, Chosen(held_out, model.tol)
+    run = Run(name, d, channel, (rows, columns), rng, step, state)
     return run
-
-
-def _grown(sides, V, variance, denoiser):
-    """Return both sides with more components, which begin as in `starting_sides`.
-
-    The columns get those of the directions `V` that theirs are farthest from, the rows
-    zeros. What a Gaussian prior has learned stays.
-    """
-    rows, columns = sides
-    old = np.linalg.qr(np.sqrt(columns.r)[:, None] * columns.X)[0]
-    fresh = V - old @ (old.T @ V)
-    k = V.shape[1] - old.shape[1]
-    fresh = np.linalg.svd(fresh, full_matrices=False)[0][:, :k]
-    fresh[~V.any(axis=1)] = 0
-    added = np.zeros((len(rows.X), k)), starting_rows(fresh, variance)
-    grown = []
-    for side, X, G in zip(sides, added, as_pair(denoiser), strict=True):
-        if isinstance(G, GaussianPosterior) and G.learn:
-            prior = block_diag(prior_covariance(side), variance * np.eye(k))
-            G = GaussianPosterior(prior, learn=True)
-        X = np.hstack([side.X, X.astype(side.X.dtype)])
-        Gamma = np.pad(side.Gamma, (0, k))
-        grown.append(replace(new_side(X, side.r, G), bias=side.bias, Gamma=Gamma))
-    return tuple(grown)
 
 
 def refined(table, channel, rows, columns, rng):

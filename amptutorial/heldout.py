@@ -399,7 +399,7 @@ def heldout_gain(kept, held_out, U, V, r_u, r_v):
 
 
 class Patience:
-    """When to stop: after an iteration without progress, but not in the first ones.
+    """When to stop: after an iteration without progress, but not in the first ten.
 
     An iteration makes progress if it lowers the held-out cross-entropy, entropy - gain,
     below the lowest so far by more than the fraction `tol` of it.
@@ -409,8 +409,6 @@ class Patience:
     entropy : float
         The held-out cross-entropy of independence, in nats per count.
     tol : float
-    least : int
-        The number of iterations before which no one is the last.
 
     Attributes
     ----------
@@ -430,8 +428,8 @@ class Patience:
     (3, False, False)
     """
 
-    def __init__(self, entropy, tol, least=AT_LEAST):
-        self.entropy, self.tol, self.least = entropy, tol, least
+    def __init__(self, entropy, tol):
+        self.entropy, self.tol = entropy, tol
         self.k, self.highest, self.progress = 0, -np.inf, False
 
     def record(self, gain):
@@ -443,7 +441,7 @@ class Patience:
     @property
     def exhausted(self):
         """Whether to stop."""
-        return self.k >= self.least and not self.progress
+        return self.k >= AT_LEAST and not self.progress
 
 
 class Chosen:
@@ -453,7 +451,7 @@ class Chosen:
     ----------
     held_out : HeldOut
         The hidden pairs, and the margins of the counts that were seen.
-    tol, least : float, int
+    tol : float
         For `Patience`, which says when to stop.
 
     Attributes
@@ -476,8 +474,8 @@ class Chosen:
 
     sides, gain, error, k, log_ratios = None, 0.0, 0.0, 0, 0.0
 
-    def __init__(self, held_out, tol, least=AT_LEAST):
-        self.patience = Patience(held_out.entropy(), tol, least)
+    def __init__(self, held_out, tol):
+        self.patience = Patience(held_out.entropy(), tol)
         self.r_v = held_out.columns
 
     def fitting(self, held_out):

@@ -250,17 +250,12 @@ def starting_sides(r_u, r_v, denoiser, V, scale):
     rows, columns : Side
     """
     denoiser_u, denoiser_v = as_pair(denoiser)
-    d, V = V.shape[1], starting_rows(V, scale)
+    d, lengths = V.shape[1], np.linalg.norm(V, axis=1, keepdims=True)
+    V = V * np.sqrt(d * scale) / np.maximum(lengths, 1e-300)
     return (
         new_side(np.zeros((len(r_u), d), dtype=np.float32), r_u, denoiser_u),
         new_side(V.astype(np.float32), r_v, denoiser_v),
     )
-
-
-def starting_rows(V, scale):
-    """Return rows of length sqrt(d scale) with the directions of those of `V`."""
-    lengths = np.linalg.norm(V, axis=1, keepdims=True)
-    return V * np.sqrt(V.shape[1] * scale) / np.maximum(lengths, 1e-300)
 
 
 def settle_rows(table, this, other, m, channel=COUNTS, max_iter=200, sample=None):
