@@ -245,6 +245,7 @@ class AMPEmbedding(Names):
             for each in zip(margins, (row_index, column_index), shape, strict=True)
         )
         self._row_index, self._column_index = row_index, column_index
+        self._gaps = table.observed[1] if table.gaps else None
         self._mean_row = table.rare(self._channel).total() / m
         # sqrt(m) in the model counts all rows, in the fit those with counts
         self._unit = (shape[0] / m) ** 0.25
@@ -414,7 +415,7 @@ class AMPEmbedding(Names):
         if X is None:
             return self.heldout_gain_
         Z, known = self._check_counts(X, reset=False), self._column_index
-        Z, _, _ = drop_empty(sp.csr_array(Z))
+        Z = Z[drop_empty(Z)[1]]
         kept, hidden = hidden_tenth(Z, np.random.default_rng(0))
         totals = self._counts[1][known]
         none = np.zeros((len(totals), 1))
@@ -477,12 +478,12 @@ class AMPEmbedding(Names):
             )
         sizes = len(self.embedding_), self.components_.shape[1]
         index = self._row_index, self._column_index
+        gaps = None if self._gaps is None else self._gaps.T
+        each = sides, sides[::-1], sizes, index, (self._gaps, gaps)
         found = []
-        for side, other, size, some in zip(
-            sides, sides[::-1], sizes, index, strict=True
-        ):
+        for side, other, size, some, hidden in zip(*each, strict=True):
             full = np.tile(prior_covariance(side), (size, 1, 1))
-            full[some] = posterior_covariances(side, other, m)
+            full[some] = posterior_covariances(side, other, m, hidden)
             found.append(self._unit**2 * full)
         return tuple(found)
 
@@ -501,8 +502,8 @@ class AMPEmbedding(Names):
         -------
         array (len(rows), n)
         """
-        U, V = self.embedding_, self.components_.T
         C_u, C_v = self.covariances()
+        U, V = self.embedding_, self.components_.T
         U, C_u = (X[_selection(rows)] for X in (U, C_u))
         squares_u, squares_v = (X[:, :, None] * X[:, None] for X in (U, V))
         # u^T C_v u + v^T C_u v + tr(C_u C_v), each a sum over the entries of C

@@ -289,7 +289,7 @@ def settle_rows(table, this, other, m, channel=COUNTS, max_iter=200, sample=None
     sample = sample or sample_of(this, other, m)
     this = replace(this, denoiser=this.denoiser.frozen())
     settled, totals = this.X.copy(), np.empty(len(this.X))
-    bursts = table.bursts(channel, this, other, m)
+    bursts = table.fitted_bursts(channel, this, other, m)
     newton = isinstance(this.denoiser, GaussianPosterior)
     for moving, sums in _in_blocks(sample.for_rows(this.X, bursts.totals), this.X):
         side, N = this.take(moving), bursts[moving]
@@ -306,7 +306,7 @@ def settle_rows(table, this, other, m, channel=COUNTS, max_iter=200, sample=None
             moving, side, N = moving[going], side.take(going), N[going]
             covariances = covariances[going] if newton else None
             if channel.follows_rate:
-                N = table[moving].bursts(channel, side, other, m)
+                N = table[moving].fitted_bursts(channel, side, other, m)
     return replace(this, X=settled, bias=margin_biases(totals, settled, sample))
 
 
@@ -363,7 +363,7 @@ def row_covariances(table, this, other, m):
     return np.linalg.inv(found).astype(this.X.dtype)
 
 
-def posterior_covariances(this, other, m):
+def posterior_covariances(this, other, m, gaps=None):
     """Return the covariance of every row of `this`, given the other side.
 
     It is (C^-1 + I_i)^-1, where C is the covariance of the Gaussian prior and I_i the
@@ -375,14 +375,23 @@ def posterior_covariances(this, other, m):
         `this` with a `GaussianPosterior`, both in double precision.
     m : int
         Number of rows that M = U V^T / sqrt(m) refers to.
+    gaps : csr_array (N, n), optional
+        One where a pair was not observed, and tells nothing.
 
     Returns
     -------
     array (N, d, d)
     """
     W = scaled_rows(other, m)
-    sums, covariances = tilted_covariances(this.X, W, other.bias)
-    information = (this.bias * sums)[:, None, None] * covariances
+    if gaps is None:
+        sums, covariances = tilted_covariances(this.X, W, other.bias)
+        information = (this.bias * sums)[:, None, None] * covariances
+    else:
+        rates = this.bias[:, None] * np.exp(this.X @ W.T) * other.bias
+        rates[gaps.nonzero()] = 0
+        sums, means = rates.sum(axis=1), rates @ W
+        information = np.einsum("ij,jk,jl->ikl", rates, W, W, optimize=True)
+        information -= means[:, :, None] * (means / sums[:, None])[:, None]
     return np.linalg.inv(np.linalg.inv(prior_covariance(this)) + information)
 
 

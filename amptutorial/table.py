@@ -6,6 +6,7 @@ So counts may lie elsewhere: `amptutorial.cluster.embedding.ShardedTable` answer
 same questions for counts on the workers of a cluster.
 """
 
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -14,7 +15,7 @@ import scipy.sparse as sp
 from .bias import drop_empty, estimate_bias, margins, without_gaps
 from .channels import WithGaps
 from .heldout import HeldOut, split_counts, split_pairs
-from .poisson import products_of_pairs
+from .poisson import observed_biases, products_of_pairs
 from .reexpansion import directions_of_score, settle_rows
 from .score import FisherScore
 
@@ -134,6 +135,22 @@ class Table:
         if self._bursts[0] is not channel:
             self._bursts = channel, self.rare(channel)
         return self._bursts[1]
+
+    def fitted_bursts(self, channel, rows, columns, m):
+        """Return `bursts` at biases of the rows that are refitted to what they have.
+
+        With those before a step, a gap that the step makes likely would add to the
+        total that makes it likely.
+        """
+        bursts = self.bursts(channel, rows, columns, m)
+        if not self.gaps:
+            return bursts
+        seen = same_pairs(
+            self.Z, np.where(np.isnan(self.Z.data), np.nan, bursts.Z.data)
+        )
+        W = columns.X / np.sqrt(m)
+        bias = observed_biases(seen, rows.X, W, columns.bias)
+        return self.bursts(channel, replace(rows, bias=bias), columns, m)
 
     def sums(self, U, sums):
         """Return what a half-step on rows `U` asks for.
