@@ -30,6 +30,7 @@ AUTOMATIC = ("counts", "damped")
 SIZES = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 300, 500, 1000)  # tried by "auto"
 COMPARED_AFTER = 3  # iterations: a channel that is far behind then is given up
 FAR = 3  # paired standard errors
+DELAY = 5  # seconds, before there is a bar
 REFINEMENTS = 5  # iterations with all counts, from the best estimate on
 # sample-size multipliers of the phases: while an estimate moves, errors average out
 MOVING, REFINING = 0.5, 1.5
@@ -69,7 +70,7 @@ class Report:
     """Tells of the progress of a fit: by a bar after five seconds, and a callback."""
 
     def __init__(self, verbose, callback):
-        shown = {"delay": 5, "leave": False, "unit": " iterations"}
+        shown = {"delay": DELAY, "leave": False, "unit": " iterations"}
         self.bar = tqdm(desc="AMPEmbedding", disable=not verbose, **shown)
         self.callback = check_callback(callback, "callback")
         self.stopped = False

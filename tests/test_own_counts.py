@@ -1,0 +1,398 @@
+"""Tables of users: gaps, names, weights, few pairs, no signal, new rows and columns, and how many components."""
+
+import pickle
+import warnings
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+from sklearn.model_selection import GridSearchCV, cross_val_score
+
+from amptutorial import AMPEmbedding, AMPWarning, FisherScore, corpus_from_texts, drop_empty, estimate_bias
+from amptutorial.bias import fill_gaps, margins
+from amptutorial.heldout import heldout_gain, hold_out, split_counts, split_pairs
+from amptutorial.neighbours import principal_coordinates
+from amptutorial.poisson import refit_biases
+
+quiet = pytest.mark.filterwarnings("ignore::amptutorial.AMPWarning")
+
+
+def strong(m=300, n=100, d=3, seed=1):
+    """Counts of mean about one with M of order one, and M."""
+    rng = np.random.default_rng(seed)
+    U, V = rng.standard_normal((m, d)), rng.standard_normal((n, d))
+    M = 0.5 * U @ V.T
+    return rng.poisson(np.exp(M)).astype(float), M, rng
+
+
+def with_gaps(Z, share, rng):
+    return np.where(rng.random(Z.shape) < share, np.nan, Z)
+
+
+def associations(model):
+    return model.embedding_ @ model.components_ / np.sqrt(len(model.embedding_))
+
+
+def centred(M):
+    return M - M.mean(axis=0) - M.mean(axis=1, keepdims=True) + M.mean()
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    Z, M, _ = strong()
+    return Z, M, AMPEmbedding(3, random_state=0).fit(Z)
+
+
+# Pairs that were not observed
+
+
+def test_gaps_count_what_independence_expects():
+    """Biases of independent counts are found whatever part of the table was observed; without gaps nothing changes."""
+    rng = np.random.default_rng(0)
+    r_u, r_v = rng.gamma(5, 1, 40), rng.gamma(5, 1, 30)
+    rates = np.outer(r_u, r_v)
+    holes = with_gaps(rates, 0.6, rng)
+    for make in (np.asarray, sp.csr_array, pd.DataFrame):
+        assert np.allclose(margins(make(holes))[0], rates.sum(axis=1))
+        assert np.allclose(np.outer(*estimate_bias(make(holes))), rates)
+    assert np.allclose(fill_gaps(holes), rates)
+    assert np.abs(FisherScore(holes, *estimate_bias(holes)).toarray()).max() < 1e-6
+    assert np.array_equal(drop_empty(holes)[1], np.arange(40))
+
+
+@pytest.mark.parametrize(("share", "level"), [(0.3, 0.87), (0.7, 0.82)])
+def test_a_row_knows_what_it_has(share, level, fitted):
+    """The error is at most 1.6 times what fewer counts explain, and intervals of level 90 % know it."""
+    Z, M, model = fitted
+    holes = with_gaps(Z, share, np.random.default_rng(2))
+    found = AMPEmbedding(3, random_state=0).fit(holes)
+    whole, error = (centred(associations(fit)) - centred(M) for fit in (model, found))
+    assert error.std() < 1.6 * whole.std() / np.sqrt(1 - share)
+    assert (np.abs(error) < 1.645 * found.standard_errors()).mean() > level
+    rates = np.where(np.isnan(holes), 0, found.predict_rates())
+    assert np.allclose(rates.sum(axis=1), np.nansum(holes, axis=1), rtol=1e-3)
+    again = found.transform(holes) @ found.components_ / np.sqrt(len(Z))
+    assert np.abs(again - associations(found)).max() < 0.05
+
+
+@quiet
+@pytest.mark.parametrize("make", [sp.csr_array, sp.coo_array, lambda Z: pd.DataFrame(Z).astype("Float64")])
+def test_gaps_are_the_same_in_every_kind_of_table(make):
+    Z, _, rng = strong(60, 40, 1)
+    holes = with_gaps(Z, 0.2, rng)
+    holes[3], holes[:, 5] = np.nan, np.nan  # nothing at all is known of these
+    model, other = (AMPEmbedding(1, random_state=0).fit(table) for table in (holes, make(holes)))
+    assert np.array_equal(model.embedding_, other.embedding_)
+    assert not model.embedding_[3].any() and not model.components_[:, 5].any() and model.embedding_.any()
+    assert np.isfinite(model.predict_rates()).all() and np.isfinite(model.standard_errors()).all()
+
+
+def test_gains_of_tables_with_few_zeros_are_those_that_the_fit_expects():
+    """By hidden pairs, and by thinned counts: all three agree within four of their errors."""
+    rng = np.random.default_rng(3)
+    u, v = rng.standard_normal(200), rng.standard_normal(150)
+    Z = rng.poisson(20 * np.exp(rng.normal(0, 1.2, 150) + 0.3 * np.outer(u, v)))
+    own = AMPEmbedding(1, random_state=0).fit(Z)
+    assert own.heldout_gain_ > 3 * own.heldout_error_
+    for split in (split_pairs, split_counts):
+        kept, hidden, *_ = hold_out(Z, 0.1, np.random.default_rng(1), split)
+        fit = AMPEmbedding(1, random_state=0).fit(kept)
+        gain = heldout_gain(kept, hidden, fit.embedding_, fit.components_.T, fit.row_bias_, fit.column_bias_)
+        assert abs(gain - own.heldout_gain_) < 4 * np.hypot(own.heldout_error_, fit.heldout_error_)
+
+
+def test_what_is_kept_can_be_judged_by_any_method(fitted):
+    """Biases refitted to what was seen, and the truth: the gain on hidden pairs is that of their own log-likelihood."""
+    Z, M, _ = fitted
+    U, V = np.sqrt(len(Z)) * M, np.eye(Z.shape[1])
+    kept, hidden = split_pairs(Z, 0.2, np.random.default_rng(1))
+    r_u, r_v = refit_biases(kept, U, V)
+    seen = ~np.isnan(kept.toarray())
+    rates = r_u[:, None] * r_v * np.exp(M)
+    assert np.allclose((rates * seen).sum(axis=0), np.nansum(kept.toarray(), axis=0), rtol=1e-4)
+    independent = np.outer(*estimate_bias(kept))
+    expected = (hidden.toarray() * np.log(rates / independent)).sum() / hidden.sum()
+    assert heldout_gain(kept, hidden, U, V, r_u, r_v) == pytest.approx(expected, rel=1e-4)
+
+
+# No signal, few pairs, weights
+
+
+@pytest.mark.parametrize("shape", [(60, 40), (4, 5), (150, 12)])
+def test_independent_tables_are_said_to_be_within_the_error_of_none(shape):
+    """Ten tables with counts in most pairs: at most one embedding passes for real."""
+    passed = 0
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        Z = rng.poisson(20 * np.outer(rng.gamma(2, 0.5, shape[0]), rng.gamma(1, 1, shape[1])))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            AMPEmbedding(1, random_state=seed).fit(Z)
+        passed += not any("independen" in str(warning.message) for warning in caught)
+    assert passed <= 1
+
+
+@quiet
+@pytest.mark.parametrize(
+    "table",
+    [
+        5 * np.array([[40, 10, 2, 1], [8, 50, 9, 2], [3, 9, 45, 11], [1, 2, 12, 38]]),
+        9 * np.array([[68, 20, 15, 5], [119, 84, 54, 29], [26, 17, 14, 14], [7, 94, 10, 16]]),
+        np.array([[90, 10], [5, 80], [70, 20]]),
+    ],
+    ids=["diagonal", "hair and eyes", "3 x 2"],
+)
+def test_a_small_table_with_an_association_is_embedded_whatever_the_seed(table):
+    for seed in range(8):
+        assert AMPEmbedding(1, random_state=seed).fit(table).heldout_gain_ > 0
+
+
+def test_fractions_are_said_to_be_no_counts():
+    X = TfidfVectorizer().fit_transform(["red wine glass", "white wine glass", "red car", "blue car road"] * 10)
+    with pytest.warns(AMPWarning, match="X holds fractions"):
+        AMPEmbedding(1, random_state=0).fit(X)
+
+
+@quiet
+@pytest.mark.parametrize("dtype", [int, float, np.float32])
+def test_events_that_cancel_are_added_before_signs_are_looked_at(dtype):
+    events = [3, -1, 2, 4], ([0, 0, 1, 1], [0, 0, 0, 1])
+    twice = sp.coo_array(events, shape=(2, 2), dtype=dtype)
+    models = [AMPEmbedding(1, random_state=0).fit(Z) for Z in (twice, twice.toarray())]
+    assert np.array_equal(*(model.embedding_ for model in models))
+    with pytest.raises(ValueError, match="Negative values"):
+        models[0].transform(-twice)
+
+
+@pytest.mark.parametrize("factor", [1e30, 1e36, 1e300])
+def test_counts_beyond_single_precision_are_refused_with_what_to_do(factor):
+    with pytest.raises(ValueError, match="divide them all by the same number"):
+        AMPEmbedding(1, random_state=0).fit(strong(20, 20, 1)[0] * factor)
+
+
+@pytest.mark.parametrize("dtype", ["Int64", "UInt8", "Float32", "Int64[missing]"])
+def test_nullable_numbers_are_taken_everywhere(dtype):
+    frame = pd.DataFrame({"a": [1, 2], "b": [3, 4]}).astype(dtype.split("[")[0])
+    plain = frame.to_numpy(dtype=float)
+    if "missing" in dtype:
+        frame.iloc[0, 0], plain[0, 0] = pd.NA, np.nan
+    assert np.array_equal(estimate_bias(frame), estimate_bias(plain))
+    ones = np.ones(2)
+    assert np.array_equal(FisherScore(frame, ones, ones).toarray(), FisherScore(plain, ones, ones).toarray())
+    parts = [split_pairs(Z, 0.5, np.random.default_rng(0))[0].toarray() for Z in (frame, plain)]
+    assert np.array_equal(*parts, equal_nan=True)
+
+
+# How many components
+
+
+@pytest.mark.parametrize("d", [1, 3])
+def test_the_number_of_components_is_found(d):
+    Z, _, _ = strong(d=d)
+    model = AMPEmbedding("auto", random_state=0).fit(Z)
+    same = AMPEmbedding(d, random_state=0).fit(Z)
+    assert len(model.components_) == d and np.array_equal(model.embedding_, same.embedding_)
+    assert [step.n_components for step in model.path_] == {1: [1, 2], 3: [1, 2, 3, 5]}[d]
+    chosen = model.path_[-2]
+    assert (chosen.gain, chosen.error) == (model.heldout_gain_, model.heldout_error_) == same.path_[0][3:5]
+
+
+@quiet
+def test_one_component_is_enough_where_there_is_nothing():
+    Z = np.random.default_rng(0).poisson(1.0, (100, 80))
+    assert len(AMPEmbedding("auto", random_state=0).fit(Z).components_) == 1
+
+
+def test_sizes_are_compared_by_scikit_learn_without_a_scorer():
+    Z, _, _ = strong()
+    search = GridSearchCV(AMPEmbedding(random_state=0), {"n_components": [1, 3]}, cv=3).fit(sp.csr_array(Z))
+    assert search.best_params_ == {"n_components": 3}
+    scores = cross_val_score(AMPEmbedding(3, random_state=0), Z, cv=3)
+    gain = search.best_estimator_.score()
+    assert gain == search.best_estimator_.heldout_gain_ and np.mean(scores) == pytest.approx(gain, rel=0.2)
+
+
+@quiet
+def test_the_score_of_new_rows_is_zero_without_an_embedding(fitted):
+    rng = np.random.default_rng(0)
+    Z = rng.poisson(np.outer(rng.gamma(5, 1, 200), rng.gamma(1, 0.1, 50)))
+    nothing = AMPEmbedding(1, denoiser="ridge", random_state=0).fit(Z[:100])
+    nothing.embedding_[:], nothing.components_[:] = 0, 0
+    nothing._rows.X[:], nothing._columns.X[:] = 0, 0
+    assert abs(nothing.score(Z[100:])) < 0.02
+    model = fitted[2]
+    for few in (fitted[0][:5], with_gaps(fitted[0][:50], 0.5, rng), np.where(fitted[0] > 3, fitted[0], 0)):
+        assert np.isfinite(model.score(few))
+    with pytest.raises(ValueError, match="too few counts|no counts"):
+        model.score(np.eye(1, 100))
+
+
+# New rows and columns
+
+
+def test_new_rows_have_rates_and_those_of_fitted_ones_are_theirs(fitted):
+    Z, _, model = fitted
+    rates = model.predict_rates(sp.csr_array(Z[:7]))
+    assert np.allclose(rates, model.predict_rates(slice(7)), rtol=0.05)
+    assert np.allclose(rates.sum(axis=1), Z[:7].sum(axis=1))
+    assert np.array_equal(model.predict_rates(pd.DataFrame(Z[:7])), model.predict_rates(Z[:7].tolist()))
+    assert model.predict_rates([0, 2]).shape == (2, 100)
+    with pytest.raises(ValueError, match="features"):
+        model.predict_rates(Z[:7, :5])
+
+
+def test_fitted_columns_are_embedded_again(fitted):
+    Z, _, model = fitted
+    new = np.column_stack([Z[:, :20], np.zeros(len(Z))])
+    V = model.transform_columns(new)
+    assert np.abs(model.embedding_ @ (V[:, :-1] - model.components_[:, :20])).max() / np.sqrt(len(Z)) < 0.05
+    assert not V[:, -1].any()
+    with pytest.raises(ValueError, match="X has 3 rows, but the model was fitted to 300"):
+        model.transform_columns(new[:3])
+
+
+@quiet
+def test_columns_in_another_order_are_refused_by_name():
+    Z, _, _ = strong(60, 26, 1)
+    names = [f"word {k}" for k in range(26)]
+    for make in (
+        lambda Z, names: pd.DataFrame(Z, columns=names),
+        lambda Z, names: SimpleNamespace(X=sp.csr_array(Z), obs_names=np.arange(len(Z)), var_names=names),
+    ):
+        model = AMPEmbedding(1, random_state=0).fit(make(Z, names))
+        for method in (model.transform, model.predict_rates, model.score):
+            with pytest.raises(ValueError, match="names"):
+                method(make(Z[:, ::-1], names[::-1]))
+        assert np.array_equal(model.transform(make(Z, names)), model.transform(make(Z, names)))
+
+
+# Names in, names out
+
+
+def test_names_go_in_and_come_out(fitted, tmp_path):
+    Z, _, model = fitted
+    texts = [f"{a} {b}" for a in ("red", "white") for b in ("wine", "car", "house") for _ in range(6)]
+    texts = [f"{text} {2 * chr(97 + k)}" for k, text in enumerate(texts[:26])]
+    corpus = corpus_from_texts(texts)
+    cells = SimpleNamespace(X=corpus.counts, obs_names=[f"cell {k}" for k in range(26)], var_names=corpus.vocabulary)
+    frame = pd.DataFrame(corpus.counts.toarray(), index=cells.obs_names, columns=corpus.vocabulary)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AMPWarning)
+        models = [AMPEmbedding(2, random_state=0).fit(table) for table in (corpus, cells, frame)]
+    for one, names in zip(models, (corpus.names, cells.obs_names, cells.obs_names), strict=True):
+        rows, columns = one.frames()
+        assert rows.index.tolist() == [str(name) for name in names]
+        assert columns.index.tolist() == corpus.vocabulary.tolist()
+        assert columns.columns.tolist() == ["ampembedding0", "ampembedding1", "bias", "counts"]
+        assert np.array_equal(columns["counts"], corpus.counts.sum(axis=0))
+        assert np.array_equal(rows.iloc[:, :2], models[0].embedding_)
+    rows, columns = model.frames(columns=[f"word {k}" for k in range(100)])
+    assert columns.index[3] == "word 3" and rows.index.tolist() == list(range(300))
+    with pytest.raises(ValueError, match="100 names are needed"):
+        model.frames(columns=["one"])
+    for unfitted in (AMPEmbedding().frames, AMPEmbedding().standard_errors, AMPEmbedding().score):
+        with pytest.raises(NotFittedError):
+            unfitted()
+
+
+@quiet
+def test_words_are_written_for_other_programs(fitted, tmp_path):
+    Z, _, _ = strong(60, 40, 2)
+    Z[:, 7] = 0
+    model = AMPEmbedding(2, random_state=0).fit(Z)
+    names = [f"wörd {k}" for k in range(40)]
+    model.to_word2vec(tmp_path / "words.txt", names)
+    head, *lines = (tmp_path / "words.txt").read_text(encoding="utf-8").splitlines()
+    assert head == "39 2" and lines[7].split()[0] == "wörd_8"
+    assert np.array_equal([float(x) for x in lines[7].split()[1:]], model.components_[:, 8])
+    model.to_projector(tmp_path / "projector", names)
+    vectors = np.loadtxt(tmp_path / "projector/vectors.tsv", delimiter="\t")
+    metadata = (tmp_path / "projector/metadata.tsv").read_text(encoding="utf-8").splitlines()
+    assert vectors.shape == (39, 2) and metadata[7] == "wörd 8"
+    assert np.allclose(vectors[7], model.components_[:, 8])
+
+
+def test_a_vectoriser_names_the_columns():
+    texts = [f"{a} {b} number{k}" for k, (a, b) in enumerate([("good", "film"), ("bad", "story")] * 20)]
+    vectoriser = CountVectorizer(min_df=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AMPWarning)
+        model = AMPEmbedding(1, random_state=0).fit(vectoriser.fit_transform(texts))
+    words = model.frames(columns=vectoriser.get_feature_names_out())[1]
+    assert words.index.tolist() == ["bad", "film", "good", "story"]
+
+
+def test_a_pickle_of_another_version_is_said_to_be_one(fitted, monkeypatch):
+    model = fitted[2]
+    kept = pickle.dumps(model)
+    assert np.array_equal(pickle.loads(kept).embedding_, model.embedding_)
+    monkeypatch.setattr("amptutorial.__version__", "9.9")
+    with pytest.warns(AMPWarning, match="pickled by version .*, read by 9.9"):
+        pickle.loads(kept)
+
+
+# Progress
+
+
+def test_a_callback_sees_every_iteration_and_may_end_the_fit():
+    Z, _, _ = strong()
+    seen = []
+    model = AMPEmbedding(3, channel="counts", random_state=0, callback=seen.append).fit(Z)
+    assert [step.n_iter for step in seen] == list(range(1, len(seen) + 1)) and len(seen) >= model.n_iter_
+    assert seen[-1].gain == model.heldout_gain_ and seen[-1].n_components == 3
+    ended = []
+    stop = lambda progress: ended.append(progress) or progress.n_iter == 2  # noqa: E731
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AMPWarning)
+        short = AMPEmbedding("auto", channel="counts", random_state=0, callback=stop).fit(Z)
+    assert len(ended) == 2 and short.n_iter_ <= 2 and len(short.components_) == 1
+    with pytest.raises(TypeError, match="callback must be callable"):
+        AMPEmbedding(callback=3).fit(Z)
+
+
+def test_long_fits_show_a_bar_and_short_ones_do_not(capfd, monkeypatch):
+    Z, _, _ = strong(60, 40, 1)
+    AMPEmbedding(1, random_state=0).fit(Z)
+    assert capfd.readouterr().err == ""
+    monkeypatch.setattr("amptutorial.fitting.DELAY", 0)
+    AMPEmbedding(1, random_state=0).fit(Z)
+    assert "gain 0." in capfd.readouterr().err
+    AMPEmbedding(1, random_state=0, verbose=False).fit(Z)
+    assert capfd.readouterr().err == ""
+
+
+def test_a_generator_is_a_random_state():
+    Z, _, _ = strong(60, 40, 1)
+    first, again = (AMPEmbedding(1, random_state=np.random.default_rng(5)).fit(Z) for _ in range(2))
+    assert np.array_equal(first.embedding_, again.embedding_)
+
+
+# Correspondence analysis
+
+
+def test_principal_coordinates_are_those_of_correspondence_analysis_where_associations_are_weak():
+    """The SVD of Z / E - 1 in the metric of the margins, at rates close to independence."""
+    rng = np.random.default_rng(0)
+    U, V = 0.1 * rng.standard_normal((30, 2)), rng.standard_normal((20, 2)) * np.array([1.0, 0.5])
+    r_u, r_v = rng.gamma(5, 1, 30), rng.gamma(5, 1, 20)
+    rates = np.outer(r_u, r_v) * np.exp(U @ V.T / np.sqrt(30))
+    p, q = rates.sum(axis=1) / rates.sum(), rates.sum(axis=0) / rates.sum()
+    residual = (rates / rates.sum() - np.outer(p, q)) / np.sqrt(np.outer(p, q))
+    left, strengths, right = np.linalg.svd(residual)
+    rows, columns, shares = principal_coordinates(U, V, r_u, r_v)
+    expected = (left[:, :2] * strengths[:2]) / np.sqrt(p)[:, None], (right[:2].T * strengths[:2]) / np.sqrt(q)[:, None]
+    for found, wanted in zip((rows, columns), expected, strict=True):
+        signs = np.sign((found * wanted).sum(axis=0))
+        assert np.abs(found - signs * wanted).max() < 0.05 * np.abs(wanted).max()
+    assert np.allclose(shares, strengths[:2] ** 2 / (strengths**2).sum(), atol=0.01)
+    assert np.allclose(p @ rows, 0, atol=1e-12) and np.allclose(p @ rows**2, q @ columns**2)
+
+
+def test_the_method_takes_what_was_fitted(fitted):
+    model = fitted[2]
+    rows, columns, shares = model.principal_coordinates()
+    assert rows.shape == (300, 3) and columns.shape == (100, 3) and shares.sum() == pytest.approx(1)
