@@ -363,7 +363,7 @@ class AMPEmbedding(Names):
         if rows is not None and not isinstance(rows, slice | Integral):
             table = named(rows)[0]
             if sp.issparse(table) or np.ndim(table) != 1:
-                Z = self._check_counts(table, reset=False)
+                Z = self._check_counts(rows, reset=False)
                 U = self._embedded(Z)
                 r_u = self._row_biases(Z, U)
                 return self._rates(U, r_u)
