@@ -260,7 +260,7 @@ class AMPEmbedding(Names):
         if table.gaps:
             return biases_with_gaps(table.Z, self._rows.X, W)[:2]
         # all counts of a column may have been hidden
-        r_v = np.where(best.r_v > 0, best.r_v, margins[1] / len(W))
+        r_v = np.where(best.r_v > 0, best.r_v, margins[1] / len(margins[0]))
         # most sweeps in the faster precision; without an embedding one is exact
         for precision in (np.float32, np.float64) if best.k else (np.float64,):
             given = *margins, self._rows.X.astype(precision), W, r_v

@@ -37,9 +37,8 @@ def named(X):
     elif hasattr(X, "obs_names") and hasattr(X, "var_names"):  # AnnData
         table, rows, columns = X.X, X.obs_names, X.var_names
     else:
-        table, rows, columns = X, getattr(X, "index", None), getattr(X, "columns", None)
-        if rows is None or callable(rows):  # as that of a list
-            return X, None, None
+        table, columns = X, getattr(X, "columns", None)
+        rows = None if columns is None else getattr(X, "index", None)
     both = (None if x is None else np.asarray(x).astype(str) for x in (rows, columns))
     return table, *both
 

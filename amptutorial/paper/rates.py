@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ..bias import estimate_bias, margins
+from ..bias import estimate_bias, fill_gaps, margins
 from ..channels import Damped
 from ..heldout import HeldOut, held_out_pairs, hold_out
 from ..poisson import biases_of_margins, log_partition, products_of_pairs
@@ -114,11 +114,12 @@ def choose(fit, settings, kept, rng, tables=TABLES):
         Its ``chosen`` says which ``table`` and which settings, with a star at those
         that stand at an end of their grid, where a longer search might gain more.
     """
-    few = kept
+    few = kept = fill_gaps(kept)
     if kept.shape[0] > TUNING_ROWS:
         few = kept[rng.choice(kept.shape[0], TUNING_ROWS, replace=False)]
     training, validation, _, _ = hold_out(few, TUNING_SHARE, rng)
     pairs, found = HeldOut.of(*margins(training), validation), {}
+    training = fill_gaps(training)
     for name, of in tables.items():
         rates = fit(training, of(training), 2)
         found[name] = climb(_gain_of(rates, pairs), settings)
