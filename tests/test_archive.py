@@ -1,8 +1,11 @@
 """The movie reviews: which are chosen, where the archive is found, what is refused; counts kept between runs."""
 
+import gzip
 import hashlib
+import io
 import os
 import tarfile
+import zipfile
 from collections import Counter
 from pathlib import Path
 
@@ -26,7 +29,7 @@ from samples import (
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 from amptutorial.corpus import archive, load_movie_reviews, loaders
-from amptutorial.corpus.words import lemma
+from amptutorial.corpus.words import CONTRACTIONS, lemma
 
 REAL = os.environ.get("AMPTUTORIAL_DATA")  # before any test hides it
 pytestmark = pytest.mark.usefixtures("offline")
@@ -87,6 +90,7 @@ def test_more_reviews_than_there_are(small, tmp_path):
         ({"n_documents": 2.5}, TypeError, "n_documents must be an integer"),
         ({"random_state": "0"}, TypeError, "random_state must be an integer"),
         ({"random_state": np.random.default_rng(0)}, TypeError, "random_state must be an integer"),
+        ({"lemmatize": str.lower}, TypeError, r"lemmatize must be True or False.*movie_review_texts\(\)"),
         ({"random_state": -1}, ValueError, "random_state must be at least 0"),
     ],
 )
@@ -152,14 +156,42 @@ def test_altered_bytes_never_pass_unnoticed(small, position):
 
 def test_what_holds_no_review_says_why(tmp_path):
     path = tmp_path / "a.tar.gz"
-    path.write_text("not an archive")
-    assert "gzip" in damaged_message(path)
+    path.write_bytes(gzip.compress(b"review,sentiment\n" * 100))
+    assert "or no tar archive" in damaged_message(path)
     for name, text, told in (
         ("reviews/pos/0_9.txt", "text", r"holds no review: .*aclImdb/\{train,test\}/\{pos,neg\}/<id>_<rating>.txt"),
         ("aclImdb/test/neg/0_1.txt", b"caf\xe9", "'aclImdb/test/neg/0_1.txt' is not UTF-8 text"),
     ):
         with pytest.raises(ValueError, match=told):
             load_movie_reviews(make_archive(path, [member(name, text)]), **SMALL)
+
+
+def write_zip(path):
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("aclImdb/test/pos/0_9.txt", "text")
+
+
+def write_tar(path):
+    with tarfile.open(path, "w:xz") as archive:
+        info, data = member("aclImdb/test/pos/0_9.txt", "text")
+        archive.addfile(info, io.BytesIO(data))
+
+
+@pytest.mark.parametrize(
+    ("write", "found"),
+    [
+        (write_zip, "a zip archive"),
+        (write_tar, "a tar archive that is not compressed by gzip"),
+        (lambda path: path.write_text("review,sentiment\ngood,1"), "text that begins with 'review,sentiment"),
+        (lambda path: path.write_bytes(b"\x89PNG\0\0"), "no archive"),
+    ],
+    ids=["zip", "tar", "csv", "other"],
+)
+def test_another_kind_of_file_is_named(tmp_path, write, found):
+    path = tmp_path / "reviews.bin"
+    write(path)
+    with pytest.raises(ValueError, match=f"reviews.bin is {found}.*: wanted is a tar archive compressed by gzip"):
+        load_movie_reviews(path, **SMALL)
 
 
 def trust(monkeypatch, path):
@@ -190,6 +222,13 @@ def test_cache_is_poochs_without_a_variable(tmp_path, monkeypatch):
     monkeypatch.setattr(pooch, "os_cache", lambda project: tmp_path / "os" / project)
     trust(monkeypatch, one_review(tmp_path / "os" / "amptutorial" / OFFICIAL, "pooch"))
     assert loaded_word() == ["pooch"]
+
+
+def test_the_cache_may_be_below_the_home_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    monkeypatch.setenv("AMPTUTORIAL_CACHE", "~/cache")
+    assert archive.cache_folder() == tmp_path / "cache"
 
 
 def test_missing_archive_is_named(tmp_path, monkeypatch):
@@ -334,7 +373,8 @@ def test_real_reviews_are_counted_as_by_hand():
     with tarfile.open(archive.find_archive(REAL)) as members:
         for info in members:
             if info.name in rows:
-                text = members.extractfile(info).read().decode().replace("<br />", " ")
-                tokens = [lemma(w) for w in split(text) if w not in ENGLISH_STOP_WORDS]
+                text = members.extractfile(info).read().decode().replace("<br />", " ").lower()
+                whole = [w.replace("\u02bc", "'") for w in split(text.replace("n't", "n\u02bct"))]
+                tokens = [lemma(w) for w in whole if w not in ENGLISH_STOP_WORDS | CONTRACTIONS]
                 assert Counter(w for w in tokens if w in vocabulary) == rows.pop(info.name)
     assert not rows

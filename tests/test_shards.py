@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas
 import pytest
 import scipy.sparse as sp
 
@@ -29,6 +30,53 @@ def test_shards_hold_the_rows_and_their_sums(counts, tmp_path):
         assert max(len(block.indptr) - 1 for block in blocks) == min(rows, 61)
         assert (sp.vstack(blocks) != counts).nnz == 0
         assert np.array_equal(shards.rows, counts.sum(axis=1)) and np.array_equal(shards.columns, counts.sum(axis=0))
+
+
+class Columns:
+    """A table that iterates over its columns, as those of polars do."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __iter__(self):
+        return iter(self.array.T)
+
+    def __array__(self, dtype=None, copy=None):
+        return self.array
+
+
+@pytest.mark.parametrize(
+    "form",
+    [np.ndarray.tolist, list, pandas.DataFrame, Columns, lambda Z: sp.coo_array(Z)],
+    ids=["lists", "rows", "pandas", "columns", "sparse"],
+)
+def test_what_is_a_table_is_taken_whole(form, tmp_path):
+    Z = np.arange(1, 13).reshape(4, 3)
+    shards = write_shards(form(Z), tmp_path, rows=3)
+    assert [one["shape"] for one in shards.files] == [[3, 3], [1, 3]]
+    assert np.array_equal(np.vstack([load_counts(tmp_path, one).toarray() for one in shards.files]), Z)
+
+
+def test_an_array_of_dask_is_computed_block_by_block(tmp_path):
+    dask_array = pytest.importorskip("dask.array")
+    Z = np.arange(1, 21).reshape(5, 4)
+    shards = write_shards(dask_array.from_array(Z, chunks=(2, 3)), tmp_path)
+    assert [one["shape"] for one in shards.files] == [[2, 4], [2, 4], [1, 4]]
+    assert np.array_equal(np.vstack([load_counts(tmp_path, one).toarray() for one in shards.files]), Z)
+
+
+@pytest.mark.parametrize(
+    ("Z", "message"),
+    [
+        ({"wine": [1, 2]}, "Z must hold numbers"),
+        ("counts.npz", "Z must hold numbers"),
+        ([[1, 2], [3]], "Z cannot be read as an array"),
+        ([1, 2], "Z must be a matrix"),
+    ],
+)
+def test_what_is_no_table_is_refused_as_a_whole(Z, message, tmp_path):
+    with pytest.raises(ValueError, match=f"^{message}"):
+        write_shards(Z, tmp_path)
 
 
 def test_a_block_of_another_width_or_without_counts_is_named(tmp_path):

@@ -1,9 +1,14 @@
 """From texts to counts: words, lemmas, near-twins, and the docstrings of packages."""
 
+import io
+import os
 import re
+import unicodedata
 from collections import Counter
+from types import MappingProxyType
 
 import numpy as np
+import pandas
 import pytest
 import scipy.sparse as sp
 from hypothesis import given
@@ -68,14 +73,57 @@ def test_max_df_as_number_and_as_proportion():
         assert (result.names.tolist(), result.n_empty) == ([1, 2, 3], 1)
 
 
-def test_tags_and_the_next_line_character_separate_words():
-    text = "one<br /><br />two\x85three\u2028four <i class='x'>five</i> 6seven don't"
-    assert words(text) == ["one", "two", "three", "four", "five", "seven", "don"]
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("one<br /><br />two\x85three\u2028four <i class='x'>five</i> 6seven", "one two three four five seven"),
+        ("I <3 this film, a great plot: 10 > 9", "this film great plot"),
+        ("if a < b and -> c <- dd <= ee <!-- no --> ff <?no?> </p>gg", "if and dd ee ff gg"),
+        ("Tom &amp; Jerry&nbsp;film caf&eacute; &#39;red&#x27; &lt;br&gt; &lt;3 wine", "tom jerry film café red wine"),
+        ("twice &amp;amp; escaped&amp;nbsp;text &amp;lt;br&amp;gt;", "twice escaped text"),
+        (f"no &#{'9' * 5000}; character", "no character"),
+        ("आधुनिक हिन्दी", "आधुनिक हिन्दी"),
+        ("العَرَبِيَّة שָׁלוֹם ทำไม", "العَرَبِيَّة שָׁלוֹם ทำไม"),
+        (unicodedata.normalize("NFD", "Naïve café"), "naïve café"),
+        ("İstanbul", "i̇stanbul"),
+        ("soft\u00adhyphen می\u200cخواهم \ufeffbom", "softhyphen میخواهم bom"),
+        ("zero\u200bwidth", "zero width"),
+        ("\u2764\ufe0flove 1\ufe0f\u20e3 5\u0301\u0302", "love"),
+        ("\ufb01lm \uff46ull ㅋㅋ Windows™", "film full ㅋㅋ windows"),
+        ("mustn't won’t isn`t they'll we’ve", "mustn't won't isn't they ll we ve"),
+        ("o'clock l’homme 'quoted' rock'n'roll didn't've", "clock homme quoted rock roll didn't ve"),
+    ],
+)
+def test_words_of_a_text(text, expected):
+    assert words(text) == expected.split()
+
+
+@pytest.mark.parametrize(
+    "piece", ["<", "a < b ", "<a ", "<!--", "&", "&amp;", "&#1", "'", "n't", "a\u0301\u0323", "\u0301\u0323"]
+)
+def test_time_is_linear_in_the_length_of_a_text(piece):
+    """In quadratic time a million characters would take an hour."""
+    assert len(clean(piece * (10**6 // len(piece)))) <= 10**6
 
 
 def test_letters_are_those_of_regular_expressions():
-    everything = "".join(map(chr, range(2**16)))
-    assert clean(everything).split() == re.findall(r"[^\W\d_]+", everything.lower())
+    unseen_or_mark = {"Cf", "Mn", "Mc"}
+    for character in map(chr, range(2**16)):
+        one = character.lower()
+        composed = unicodedata.is_normalized("NFC", one) and not unicodedata.normalize("NFKC", one).isascii()
+        if len(one) == 1 and composed and unicodedata.category(one) not in unseen_or_mark:
+            assert clean(character).split() == re.findall(r"[^\W\d_]+", one), character
+
+
+@pytest.mark.parametrize("lemmatize", [True, False])
+def test_nothing_of_a_contraction_stays_with_english_stop_words(lemmatize):
+    verbs = "ai are ca could do does did had has have is might must need sha should was were wo would".split()
+    texts = [f"{verb}n{mark}t they{mark}{end} go" for verb in verbs for mark in "'’" for end in ("ll", "ve", "re", "d")]
+    texts += ["Don won a haven, sadn?t mustn?t"]
+    result = corpus_from_texts(texts, min_df=1, lemmatize=lemmatize)
+    assert result.vocabulary.tolist() == ["haven", "sadn", "won"] if lemmatize else ["don", "haven", "sadn", "won"]
+    own = corpus_from_texts(["they don’t know, mustn't they"], stop_words=["don't", "They"], min_df=1, lemmatize=False)
+    assert own.vocabulary.tolist() == ["know", "mustn't"]
 
 
 def test_lemmas_are_counted_together():
@@ -151,7 +199,21 @@ def test_a_word_of_twins_alone_is_not_in_the_vocabulary():
         ("one text", TypeError, "texts must be a list of strings, got str"),
         (3, TypeError, "texts must be a list of strings, got int"),
         (["a", None], TypeError, r"texts\[1\] is of type NoneType"),
-        ([b"bytes"], TypeError, r"texts\[0\] is of type bytes"),
+        ([b"bytes"], TypeError, r"texts\[0\] is of type bytes, b'bytes'. Decode it, or open its file as text"),
+        (io.BytesIO(b"a line"), TypeError, "open its file as text"),
+        ([("a", 1)], TypeError, r"texts\[0\] is of type tuple, .* Pass one string of each"),
+        ([3], TypeError, r"texts\[0\] is of type int, 3. Make it a string"),
+        (
+            pandas.DataFrame({"review": ["a"]}),
+            TypeError,
+            r'got DataFrame: of a table, pass one column.*frame\["review"\]',
+        ),
+        (pandas.Series(["a", np.nan]), TypeError, r"texts\[1\] is of type float, nan. Leave out what is missing"),
+        (pandas.Series(["a", None], dtype="string"), TypeError, r"texts\[1\] is of type NAType, .*dropna\(\)"),
+        (np.array([["a", "b"]]), TypeError, "got ndarray: of a table, pass one column"),
+        (np.array("a"), TypeError, "got ndarray: of a table"),
+        (MappingProxyType({"a": "b"}), TypeError, "got mappingproxy: of a table, pass one column"),
+        (sp.csr_array([[1]]), TypeError, "got csr_array: of a table, pass one column"),
         ([], ValueError, "texts is empty"),
         (["", "1 2 3"], ValueError, "no word is left: of 2 documents, at least min_df=2 and at most max_df=1.0"),
         (["the and", "the or"], ValueError, "Lower min_df, raise max_df, pass stop_words=None"),
@@ -164,12 +226,95 @@ def test_a_word_of_twins_alone_is_not_in_the_vocabulary():
         ({"max_df": 1.5}, ValueError, "max_df must be a number of documents .* or a proportion up to 1.0, got 1.5"),
         ({"max_df": float("nan")}, ValueError, "max_df must be non-negative and finite"),
         ({"min_df": 2, "max_df": 1}, ValueError, "no word is left"),
+        ({"stop_words": {"the": 1}}, TypeError, "stop_words must be a list of strings, got dict"),
+        ({"tokenize": "jieba"}, TypeError, "tokenize must be None, or a function from text to list of words"),
+        (
+            {"tokenize": str.lower},
+            TypeError,
+            r"tokenize=str.lower returned 'alpha', of type str, for 'alpha': return a",
+        ),
+        ({"tokenize": len}, TypeError, "tokenize=len returned 5, of type int, for 'alpha'"),
+        (
+            {"tokenize": lambda text: [text, None]},
+            TypeError,
+            "<lambda> returned None, of type NoneType, for 'alpha': return only strings",
+        ),
+        (
+            {"lemmatize": len},
+            TypeError,
+            "lemmatize=len returned 5, of type int, for 'alpha': return the dictionary form",
+        ),
+        ({"lemmatize": lambda word: ""}, TypeError, "<lambda> returned '', of type str, for 'alpha'"),
+        ({"ngram_range": 2}, ValueError, r"ngram_range must be a pair of integers \(low, high\), got 2"),
+        ({"ngram_range": (0, 1)}, ValueError, r"ngram_range\[0\] must be at least 1"),
+        ({"ngram_range": (2, 1)}, ValueError, r"ngram_range\[1\] must be at least 2"),
     ],
 )
 def test_bad_texts_and_options_are_refused(given, error, message):
     texts, options = (["alpha", "alpha beta"], given) if isinstance(given, dict) else (given, {})
     with pytest.raises(error, match=message):
         corpus_from_texts(texts, **options)
+
+
+@pytest.mark.parametrize(
+    "form", [list, tuple, iter, pandas.Series, pandas.Index, np.array, lambda texts: io.StringIO("\n".join(texts))]
+)
+def test_what_holds_one_text_after_another_is_taken(form):
+    result = corpus_from_texts(form(["red wine", "red car"]), min_df=1)
+    assert result.vocabulary.tolist() == ["car", "red", "wine"]
+
+
+def test_a_lemmatiser_may_leave_a_word():
+    known = {"films": "film"}
+    result = corpus_from_texts(["films and xyzzy"], min_df=1, stop_words=None, lemmatize=known.get)
+    assert result.vocabulary.tolist() == ["and", "film", "xyzzy"]
+
+
+def test_words_of_ones_own_count_as_they_come():
+    seen = []
+
+    def split_at_bars(text):
+        seen.append(text)
+        return (token for token in text.split("|"))
+
+    texts = ["Red|wine|a|<b>|| ", "a|New York|wine", "a|New York|wine"]
+    result = corpus_from_texts(texts, tokenize=split_at_bars, min_df=1, stop_words=["wine|x"], lemmatize=False)
+    assert seen[1:] == texts and seen[0] == "wine|x"
+    assert result.vocabulary.tolist() == ["<b>", "New York", "Red", "a"]
+    assert result.n_twins == 1 and result.counts.sum() == 5
+
+
+def ngrams_by_hand(tokens, low, high):
+    return [" ".join(tokens[k : k + n]) for n in range(low, high + 1) for k in range(len(tokens) - n + 1)]
+
+
+@pytest.mark.parametrize("ngram_range", [(1, 1), (1, 2), (2, 3), (3, 3)])
+def test_ngrams_are_runs_of_the_words_that_are_left(ngram_range):
+    texts = ["red wine of the old glasses", "old red wine, red wine", "glass", "", "wine of old"]
+    tokens = [["red", "wine", "old", "glass"], ["old", "red", "wine", "red", "wine"], ["glass"], [], ["wine", "old"]]
+    expected = [Counter(ngrams_by_hand(words, *ngram_range)) for words in tokens]
+    result = corpus_from_texts(texts, ngram_range=ngram_range, min_df=1)
+    assert as_counters(result) == [counter for counter in expected if counter]
+    assert result.vocabulary.tolist() == sorted(set().union(*expected))
+    with pytest.raises(ValueError, match="no word is left"):
+        corpus_from_texts(texts, ngram_range=(7, 8), min_df=1)
+
+
+@pytest.mark.filterwarnings("ignore:pkg_resources")  # which it imports where it can
+def test_chinese_with_jieba(tmp_path):
+    jieba = pytest.importorskip("jieba")
+    jieba.setLogLevel("ERROR")
+    jieba.dt.tmp_dir = str(tmp_path)  # of its own cache
+    result = corpus_from_texts(["我喜欢红酒", "红酒很好"], tokenize=jieba.lcut, stop_words=["我", "很"], min_df=1)
+    assert result.vocabulary.tolist() == ["喜欢", "好", "红酒"]
+
+
+def test_japanese_with_janome():
+    tokenizer = pytest.importorskip("janome.tokenizer").Tokenizer(wakati=True)
+    result = corpus_from_texts(
+        ["猫が好きです", "猫と犬"], tokenize=tokenizer.tokenize, stop_words=["が", "です", "と"], min_df=1
+    )
+    assert result.vocabulary.tolist() == ["好き", "犬", "猫"]
 
 
 def test_corpus_is_checked_and_cannot_be_changed():
@@ -226,10 +371,15 @@ def package(tmp_path, monkeypatch):
         "plane/__init__.py": '"""Plane."""',
         "plane/curves.py": "async def f():\n    '''Not a plain function.'''",
         "broken.py": "def (",
+        "nested.py": "x = " + "+".join(["1"] * 20_000),
+        "null.py": "x = '\0'",
+        "folder.py/inside.py": '"""Inside."""',
         **dict.fromkeys(("tests/test_a.py", "test_b.py", "conftest.py"), '"""Test."""'),
     }.items():
         (root / file).parent.mkdir(parents=True, exist_ok=True)
         (root / file).write_text(text)
+    if os.name == "posix":
+        (root / ".#notes.py").symlink_to("someone@host.1234")
     monkeypatch.syspath_prepend(root.parent)
     return root.name
 
@@ -242,6 +392,7 @@ def test_public_docstrings_are_found_without_importing(package):
         "shapes_of_mine.outer": "Outer \\d function.",
         "shapes_of_mine.compiled": "Compiled function.",
         "shapes_of_mine.compiled.method": "Compiled method.",
+        "shapes_of_mine.folder.py.inside": "Inside.",
         "shapes_of_mine.plane": "Plane.",
     }
 

@@ -3,6 +3,7 @@
 from collections import Counter
 
 import numpy as np
+import pandas
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -79,6 +80,11 @@ def test_words_are_counted_as_lemmas():
     assert as_counter(by_two_letters) == {("fi", "bo"): 2, ("po", "fi"): 1}
 
 
+def test_words_of_ones_own_are_counted_in_context():
+    result = cooccurrence(["红酒", "红茶"], tokenize=list, min_df=1)
+    assert as_counter(result) == {("酒", "红"): 1, ("茶", "红"): 1}
+
+
 def test_texts_left_out_are_counted():
     result = cooccurrence(["red wine", "Red, wine!", "wine red", "wine", ""], min_df=1)
     assert as_counter(result) == {("wine", "red"): 1, ("red", "wine"): 1}
@@ -90,6 +96,8 @@ def test_texts_left_out_are_counted():
     ("texts", "option", "error", "message"),
     [
         ("one text", {}, TypeError, "texts must be a list of strings, got str"),
+        (pandas.DataFrame({"a": ["red wine"]}), {}, TypeError, "got DataFrame: of a table, pass one column"),
+        (["red wine"], {"tokenize": len}, TypeError, "tokenize=len returned 8"),
         (["red wine"], {"window": 0}, ValueError, "window must be at least 1"),
         (["red wine"], {"window": 2.5}, TypeError, "window must be an integer"),
         (["red wine"], {"context": "left"}, ValueError, r"context must be one of \['before', 'both'\], got 'left'"),

@@ -5,6 +5,7 @@ shape and the checksum of each. `amptutorial.cluster.amp` runs AMP on such a fol
 """
 
 import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from io import BytesIO
@@ -55,7 +56,9 @@ def write_shards(Z, folder, *, rows=10_000):
     Parameters
     ----------
     Z : array or sparse array (m, n), or an iterable of them
-        All counts, or blocks of their rows, each of which becomes a shard.
+        All counts, such as an array, a list of rows or a DataFrame, or blocks of their
+        rows, each of which becomes a shard. A Dask array or DataFrame is computed block
+        by block.
     folder : path
     rows : int
         How many rows a shard has at most, where `Z` holds all counts.
@@ -83,9 +86,7 @@ def write_shards(Z, folder, *, rows=10_000):
     """
     folder = Path(folder)
     rows = check_integer(rows, "rows", minimum=1)
-    if sp.issparse(Z) or isinstance(Z, np.ndarray):
-        whole = check_counts(Z)
-        Z = (whole[part] for part in blocks(whole.shape[0], rows))
+    Z = _blocks_of_rows(Z, rows)
     (folder / MANIFEST).unlink(missing_ok=True)
     files, row_sums, column_sums = [], [], 0
     for k, block in enumerate(Z):
@@ -111,6 +112,25 @@ def write_shards(Z, folder, *, rows=10_000):
     manifest = json.dumps({"margins": checksum, "shards": files}, indent=1)
     write_atomically(folder / MANIFEST, manifest)
     return open_shards(folder)
+
+
+def _blocks_of_rows(Z, rows):
+    """Return the blocks that become shards: Dask's, given ones, or those of a table."""
+    if hasattr(Z, "__dask_graph__"):
+        wide = {axis: -1 for axis in range(1, Z.ndim)}
+        parts = Z.rechunk(wide) if hasattr(Z, "rechunk") else Z
+        return (parts.partitions[k].compute() for k in range(parts.npartitions))
+    if isinstance(Z, Iterable) and not _is_table(Z):
+        return Z
+    whole = check_counts(Z)
+    return (whole[part] for part in blocks(whole.shape[0], rows))
+
+
+def _is_table(Z):
+    """Return whether `Z`, which is iterable, is all counts and not blocks of rows."""
+    rows = isinstance(Z, Sequence) and len(Z) > 0 and np.ndim(Z[0]) < 2
+    whole = sp.issparse(Z) or hasattr(Z, "__array__") or isinstance(Z, Mapping)
+    return rows or whole
 
 
 def write_arrays(path, save, *args, **kwargs):

@@ -9,6 +9,7 @@ import io
 import os
 import re
 import tarfile
+import zipfile
 import zlib
 from pathlib import Path
 
@@ -21,12 +22,17 @@ SHA256 = {
     _OFFICIAL: "c40f74a18d3b61f90feba1e17730e0d38e8b97c05fde7008942e91923d1658fe",
     _LABELLED: "be944c6863d0848463795f09d7370ad897cd7dbc929a8594639dc0333c82ded6",
 }
+_WANTED = (
+    "a tar archive compressed by gzip, with members named"
+    " aclImdb/{train,test}/{pos,neg}/<id>_<rating>.txt"
+)
 _REVIEW = re.compile(r"aclImdb/(?:train|test)/(pos|neg)/\d+_\d+\.txt")
 
 
 def cache_folder():
     """Return the folder for downloads and counts: `AMPTUTORIAL_CACHE`, else pooch's."""
-    return Path(os.environ.get("AMPTUTORIAL_CACHE") or pooch.os_cache("amptutorial"))
+    folder = os.environ.get("AMPTUTORIAL_CACHE") or pooch.os_cache("amptutorial")
+    return Path(folder).expanduser()
 
 
 def find_archive(path=None):
@@ -51,19 +57,19 @@ def sha256(path):
 def read_reviews(path):
     """Return the texts of the labelled reviews by member name, sorted by name.
 
-    A ValueError says that the archive is truncated or damaged, or holds no review.
+    A ValueError says that the archive is of another kind, is truncated or damaged, or
+    holds no review.
     """
+    _check_kind(path)
     try:
         reviews = dict(_stream(path))
     except (EOFError, OSError, tarfile.TarError, zlib.error) as error:
-        fault = f"is truncated or damaged ({error})"
+        other = ", or no tar archive" if isinstance(error, tarfile.TarError) else ""
+        fault = f"is truncated or damaged{other} ({error})"
         fate = "The file is left where it is: replace it with a whole copy."
         raise ValueError(_refusal(path, fault, fate)) from error
     if not reviews:
-        raise ValueError(
-            f"{path} holds no review: its members should be named"
-            " aclImdb/{train,test}/{pos,neg}/<id>_<rating>.txt"
-        )
+        raise ValueError(f"{path} holds no review: wanted is {_WANTED}")
     return {name: reviews[name] for name in sorted(reviews)}
 
 
@@ -120,6 +126,24 @@ def _verified(path):
 def _refusal(path, fault, fate):
     known = " or ".join(f"{digest} ({name})" for name, digest in SHA256.items())
     return f"{path} {fault}: found sha256 {sha256(path)}, expected {known}. {fate}"
+
+
+def _check_kind(path):
+    """Refuse a file that does not begin as gzip does, and say what it is."""
+    with open(path, "rb") as file:
+        start = file.read(512)
+    if start.startswith(b"\x1f\x8b") or not start:
+        return
+    kinds = {
+        "a zip archive": zipfile.is_zipfile(path),
+        "a tar archive that is not compressed by gzip": tarfile.is_tarfile(path),
+        f"text that begins with {start[:40].decode(errors='replace')!r}": b"\0"
+        not in start,
+    }
+    found = next((kind for kind, matches in kinds.items() if matches), "no archive")
+    raise ValueError(
+        f"{path} is {found}: wanted is {_WANTED}. Pass the file as it is at {URL}"
+    )
 
 
 def _stream(path):

@@ -7,6 +7,7 @@ other machines. The source is the same text every time.
 import ast
 import importlib.util
 import inspect
+import os.path
 import re
 import warnings
 from pathlib import Path
@@ -25,6 +26,8 @@ _LINES = re.compile(
     r"|^\s*[\w*, ]+ : .*$",  # the line "name : type" of a parameter
     re.MULTILINE,
 )
+# Not for this version of Python, nested too deeply, or out of reach
+_UNREADABLE = (SyntaxError, ValueError, TypeError, RecursionError, MemoryError, OSError)
 # formulas, literals, the names of roles
 _MARKUP = re.compile(r":math:`[^`]*`|``[^`]*``|:\w+:")
 _CODE = re.compile(
@@ -71,7 +74,8 @@ def _sources(package):
     for file in sorted(root.rglob("*.py")):
         steps = file.relative_to(root).with_suffix("").parts
         is_test = steps[-1].startswith(("test_", "conftest"))
-        if _LEFT_OUT.isdisjoint(steps) and not is_test:
+        # a link may lead nowhere, a folder may be named x.py
+        if _LEFT_OUT.isdisjoint(steps) and not is_test and os.path.isfile(file):
             yield file, steps
 
 
@@ -90,7 +94,7 @@ def _parse(file):
         warnings.simplefilter("ignore")  # odd escapes in someone else's source
         try:
             return ast.parse(file.read_bytes())
-        except SyntaxError:  # a template, or a file for another version of Python
+        except _UNREADABLE:
             return ast.parse("")
 
 
@@ -137,5 +141,5 @@ def _literal(node):
     try:
         return ast.literal_eval(node)
     # a name or a formatted string: its value is known only when the module runs
-    except ValueError:
+    except _UNREADABLE:
         return None

@@ -10,10 +10,10 @@ import scipy.sparse as sp
 from .._validation import check_counts, check_integer
 from .archive import find_archive, read_reviews, sentiment, sha256
 from .docstrings import docstrings, fingerprint, prose
-from .options import check_options, check_strings
+from .options import check_ngram_range, check_options, check_strings
 from .store import load, stored
 from .twins import distinct
-from .words import count, lemmas, term_lemma, within_bounds, words
+from .words import count, lemmas, ngrams, term_lemma, within_bounds, words
 
 PACKAGES = ("numpy", "scipy", "sklearn", "matplotlib")
 _SHORTEST_DOCSTRING = 20  # words: "Return the parameters." says nothing about its words
@@ -90,7 +90,15 @@ class Corpus:
 
 
 def corpus_from_texts(
-    texts, *, labels=None, min_df=2, max_df=1.0, stop_words="english", lemmatize=True
+    texts,
+    *,
+    labels=None,
+    min_df=2,
+    max_df=1.0,
+    stop_words="english",
+    lemmatize=True,
+    tokenize=None,
+    ngram_range=(1, 1),
 ):
     """Count the words of your own texts, as `tab:nlp` does for the movie reviews.
 
@@ -101,16 +109,26 @@ def corpus_from_texts(
     Parameters
     ----------
     texts : iterable of str
+        A list, a generator, one column of a table.
     labels : array of shape (number of texts,), optional
         What is known of each text. The corpus keeps the labels of its documents.
     min_df, max_df : int or float
         Bounds on the number of texts (int), or on the proportion of texts (float), in
         which a word occurs; a word outside them is left out.
     stop_words : "english", None or iterable of str
-        Words left out, as they stand or as lemmas.
+        Words left out, as they stand or as lemmas. "english" are those of scikit-learn
+        and contractions such as "don't". Words of your own become words as texts do.
     lemmatize : bool or callable
         Whether to count English words under their dictionary form: "films" as "film".
-        Or a function from word to dictionary form.
+        Or a function from word to dictionary form, or to None for a word it leaves.
+    tokenize : callable, optional
+        A function from a text, as it stands, to its words. They are counted as they
+        come, unless blank; one letter is a word. Such are ``jieba.lcut`` for Chinese,
+        ``janome.tokenizer.Tokenizer(wakati=True).tokenize`` for Japanese (``pip install
+        amptutorial[languages]``), and what scikit-learn's ``build_analyzer`` returns.
+    ngram_range : pair of int
+        The least and the largest n of the n-grams counted: runs of n words, joined by
+        spaces, once stop words are left out.
 
     Returns
     -------
@@ -120,7 +138,8 @@ def corpus_from_texts(
     Raises
     ------
     TypeError
-        For a bare string, or texts that are not strings.
+        For a bare string, a table, or texts that are not strings; for what `lemmatize`
+        or `tokenize` should not return.
     ValueError
         If there are no texts, `labels` do not match them, or no word is left.
 
@@ -130,6 +149,10 @@ def corpus_from_texts(
     >>> corpus = corpus_from_texts(texts)
     >>> corpus.vocabulary.tolist(), corpus.counts.toarray().tolist()
     (['film', 'good'], [[1, 2], [1, 1], [1, 0]])
+    >>> corpus_from_texts(texts, ngram_range=(2, 2)).vocabulary.tolist()
+    ['good film']
+    >>> corpus_from_texts(["3D film", "3D"], tokenize=str.split).vocabulary.tolist()
+    ['3D']
     """
     texts = check_strings(texts, "texts")
     labels = None if labels is None else np.asarray(labels)
@@ -138,8 +161,10 @@ def corpus_from_texts(
             f"labels must hold one label for each of the {len(texts)} texts,"
             f" got shape {labels.shape}"
         )
-    options = check_options(min_df, max_df, stop_words, lemmatize)
-    return _corpus(texts, np.arange(len(texts)), labels, **options)
+    options = check_options(min_df, max_df, stop_words, lemmatize, tokenize)
+    ngram_range = check_ngram_range(ngram_range)
+    names = np.arange(len(texts))
+    return _corpus(texts, names, labels, ngram_range=ngram_range, **options)
 
 
 def docstring_texts(packages=PACKAGES):
@@ -290,6 +315,8 @@ def load_movie_reviews(
 
     Raises
     ------
+    TypeError
+        If `lemmatize` is a function.
     FileNotFoundError, ConnectionError
         If the archive is not where you say, or is nowhere and cannot be downloaded
         whole.
@@ -304,6 +331,11 @@ def load_movie_reviews(
     True
     """
     _check_choice_of_reviews(n_documents, random_state)
+    if lemmatize not in (True, False):
+        raise TypeError(
+            f"lemmatize must be True or False, got {lemmatize!r}: to use a function,"
+            " count movie_review_texts() with corpus_from_texts"
+        )
     options = check_options(min_df, max_df, stop_words, bool(lemmatize))
     archive = find_archive(path)
 
@@ -336,19 +368,31 @@ def _reviews(archive, n_documents, random_state):
     return names, [reviews[name] for name in names]
 
 
-def _distinct(texts, n_documents):
+def _distinct(texts, n_documents, tokenize=None):
     """Return what `distinct` does, if it finds as many as are asked for."""
-    numbered, kept, n_twins = distinct(texts, n_documents)
+    numbered, kept, n_twins = distinct(texts, n_documents, tokenize)
     _check_enough(n_documents or 0, len(kept), "distinct reviews")
     return numbered, kept, n_twins
 
 
 def _corpus(
-    texts, names, labels, *, n_documents=None, min_df, max_df, stop_words, lemmatize
+    texts,
+    names,
+    labels,
+    *,
+    n_documents=None,
+    min_df,
+    max_df,
+    stop_words,
+    lemmatize,
+    tokenize,
+    ngram_range=(1, 1),
 ):
     """Leave out near-twins, count the words of the rest, and leave out empty texts."""
-    numbered, kept, n_twins = _distinct(texts, n_documents)
+    numbered, kept, n_twins = _distinct(texts, n_documents, tokenize)
     numbered = lemmas(numbered, stop_words, lemmatize)
+    if ngram_range != (1, 1):
+        numbered = ngrams(numbered, ngram_range)
     counts = count(numbered)
     chosen = within_bounds(counts, min_df, max_df)
     vocabulary = np.array(list(compress(numbered.vocabulary, chosen)))

@@ -12,7 +12,7 @@ from .words import number_words
 _RUN = 8
 
 
-def distinct(texts, limit=None):
+def distinct(texts, limit=None, tokenize=None):
     """Return the first `limit` texts left once near-twins are out.
 
     A text is a near-twin if at least half of its runs of eight words occur in the texts
@@ -36,7 +36,7 @@ def distinct(texts, limit=None):
     limit = len(texts) if limit is None else limit
     n_read = limit + limit // 16  # most texts have no twin
     while True:
-        numbered = number_words(texts[:n_read])
+        numbered = number_words(texts[:n_read], tokenize)
         kept = np.delete(np.arange(len(numbered.lengths)), near_twins(numbered))
         if len(kept) >= limit or n_read >= len(texts):
             break

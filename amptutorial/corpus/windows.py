@@ -21,6 +21,7 @@ def cooccurrence(
     max_df=1.0,
     stop_words="english",
     lemmatize=True,
+    tokenize=None,
 ):
     """Count how often words stand near each other: words by words.
 
@@ -41,7 +42,7 @@ def cooccurrence(
     weights : {"flat", "harmonic"}
         Whether all distances count alike, or a word at distance k counts 1/k, as GloVe
         counts. The sums are fractions then, and vary less than Poisson counts do.
-    min_df, max_df, stop_words, lemmatize
+    min_df, max_df, stop_words, lemmatize, tokenize
         As in `corpus_from_texts`.
 
     Returns
@@ -54,7 +55,8 @@ def cooccurrence(
     Raises
     ------
     TypeError
-        For a bare string, or texts that are not strings.
+        For a bare string, a table, or texts that are not strings; for what `lemmatize`
+        or `tokenize` should not return.
     ValueError
         If there are no texts, `window` is less than 1, or no pair of words is left.
 
@@ -84,10 +86,11 @@ def cooccurrence(
     window = check_integer(window, "window", minimum=1)
     check_choice(context, "context", ("before", "both"))
     check_choice(weights, "weights", ("flat", "harmonic"))
-    low, high, *choices = check_options(min_df, max_df, stop_words, lemmatize).values()
-    known, _, n_twins = distinct(texts)
-    known = lemmas(known, *choices)
-    known = known.select(within_bounds(count(known), low, high))
+    chosen = check_options(min_df, max_df, stop_words, lemmatize, tokenize)
+    known, _, n_twins = distinct(texts, tokenize=chosen["tokenize"])
+    known = lemmas(known, chosen["stop_words"], chosen["lemmatize"])
+    bounds = chosen["min_df"], chosen["max_df"]
+    known = known.select(within_bounds(count(known), *bounds))
 
     Z = _counts_before(known, window, weights == "harmonic")
     if not Z.nnz:

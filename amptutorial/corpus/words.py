@@ -1,8 +1,10 @@
 """The words of a text, the words of many texts as numbers, and counting them."""
 
 import functools
+import html
 import numbers
 import re
+import unicodedata
 from collections import defaultdict
 from dataclasses import dataclass
 from itertools import chain, compress
@@ -13,34 +15,90 @@ import simplemma
 from tqdm import tqdm
 
 # part of the key of stored counts: raise it with any change to what is counted
-PIPELINE = 1
+PIPELINE = 2
 
-_TAG = re.compile(r"<[^>]*>")
+# "&amp;lt;" is "&lt;" once more escaped. html.unescape fails at a number of more than
+# 4,300 digits; no character has more than seven.
+_ESCAPED = re.compile(r"&(?:amp;)*(?:#[0-9]{8,})?")
+# "<3" and "a < b" are no tags; a tag stops before the next "<", so that no text is
+# scanned twice
+_TAG = re.compile(r"<[a-zA-Z/!?][^<>]*>")
+_APOSTROPHES = "'\u2018\u2019\u2032`\u00b4"
+_NO_CONTRACTION = re.compile(r"'(?!(?<=n')t\b)")
+# Unicode orders up to thirty marks on a letter; time would be quadratic in more
+_MARKS = re.compile(r"([^\w\s']{30})[^\w\s']+")
+# "wo" of "won't"
+_NEGATED = """ai am are ca could dare did do does had has have is may might must need
+ought sha should use used was were wo would""".split()
+# Where another sign cuts a contraction, "mustn" is left, which is no word; "don",
+# "haven" and "won" are words. "ll" and "ve" are left of "we'll" and "we've".
+CONTRACTIONS = frozenset(
+    [f"{verb}n't" for verb in ("", *_NEGATED)]
+    + [f"{verb}n" for verb in _NEGATED if verb not in ("do", "have", "wo")]
+    + ["ll", "ve"]
+)
 # numerical terms that would turn into axe, smoothe, spin
 _TERMS = {"axes", "smoothing", "span"}
 
 
 class _Letters(dict):
-    """What `str.translate` puts in place of a character: itself, or a space."""
+    """What `str.translate` puts in place of a character."""
 
     def __missing__(self, code):
-        character = chr(code)
-        letter = character.isalnum() and not character.isdecimal()
-        return self.setdefault(code, character if letter else " ")
+        return self.setdefault(code, _letter(chr(code)))
 
 
 # much faster than a regular expression, and once for each character that occurs
 _LETTERS = _Letters()
 
 
+def _letter(character):
+    """Return a letter or mark as it is, an apostrophe, nothing, or else a space."""
+    kind = unicodedata.category(character)
+    selects = "VARIATION SELECTOR" in unicodedata.name(character, "")
+    # a zero-width space is of the kind of joiners, but separates words
+    if selects or kind == "Cf" and character != "\u200b":
+        return ""
+    if kind in ("Mn", "Mc"):
+        return character
+    if character.isalnum() and not character.isdecimal():
+        # The ligature "\ufb01" as "fi". NFKC of all letters would replace letters that
+        # readers of Thai and Korean type.
+        plain = unicodedata.normalize("NFKC", character).lower()
+        return plain if plain.isascii() and plain.isalpha() else character
+    return "'" if character in _APOSTROPHES else " "
+
+
 def clean(text):
-    """Return `text` in lower case, with a space in place of tags, digits and signs."""
-    return _TAG.sub(" ", text.lower()).translate(_LETTERS)
+    """Return `text` in lower case, with a space in place of tags, digits and signs.
+
+    Entities are characters, marks belong to the letters before them (NFC), and what
+    cannot be seen, such as a soft hyphen, vanishes. "mustn't" and its like keep their
+    apostrophe.
+    """
+    if "&" in text:
+        text = html.unescape(_ESCAPED.sub("&", text))
+    text = _TAG.sub(" ", text).lower().translate(_LETTERS)
+    if "'" in text:
+        text = _NO_CONTRACTION.sub(" ", text)
+    if text.isascii():
+        return text
+    return unicodedata.normalize("NFC", _MARKS.sub(r"\1", text))
 
 
 def words(text):
-    """Return the words of `text`, in order: runs of at least two letters."""
-    return [word for word in clean(text).split() if len(word) > 1]
+    """Return the words of `text`, in order: runs of at least two letters.
+
+    Examples
+    --------
+    >>> words("Tom &amp; Jerry<br>didn\u2019t laugh <3 at o'clock jokes")
+    ['tom', 'jerry', "didn't", 'laugh', 'at', 'clock', 'jokes']
+    """
+    return [run for run in clean(text).split() if _is_word(run)]
+
+
+def _is_word(run):
+    return len(run) > 1 and run[0].isalnum()  # not a mark that stands by itself
 
 
 @functools.cache
@@ -108,14 +166,17 @@ class NumberedTexts:
         return NumberedTexts(found[known], lengths, vocabulary)
 
 
-def number_words(texts):
-    """Return the words of the texts as numbers, counted from 0 as they first occur."""
+def number_words(texts, tokenize=None):
+    """Return the words of the texts as numbers, counted from 0 as they first occur.
+
+    By default they are those of `words`; of a function's own, blank ones are left out.
+    """
     number, lengths = defaultdict(), []
     number.default_factory = number.__len__
 
     def runs_of_letters():
         for text in tqdm(texts, desc="Reading words", leave=False):
-            runs = clean(text).split()
+            runs = tokenize(text) if tokenize else clean(text).split()
             lengths.append(len(runs))
             yield runs
 
@@ -124,7 +185,8 @@ def number_words(texts):
     # np.repeat takes integers of the width of an index: 32 bits in WebAssembly
     lengths = np.array(lengths, dtype=np.intp)
     found = NumberedTexts(numbers, lengths, list(number))
-    return found.select([len(run) > 1 for run in number])
+    is_word = str.strip if tokenize else _is_word
+    return found.select([bool(is_word(run)) for run in number])
 
 
 def lemmas(texts, stop_words, lemmatize):
@@ -144,6 +206,26 @@ def lemmas(texts, stop_words, lemmatize):
     number = {form: j for j, form in enumerate(vocabulary)}
     new = [number.get(forms.get(word), -1) for word in texts.vocabulary]
     return texts.renumber(new, vocabulary)
+
+
+def ngrams(texts, ngram_range):
+    """Return the runs of words of numbered texts, joined by spaces, in their place.
+
+    Examples
+    --------
+    >>> found = ngrams(number_words(["old red wine", "red wine"]), (2, 3))
+    >>> found.vocabulary, found.numbers.tolist()
+    (['old red', 'old red wine', 'red wine'], [0, 2, 1, 2])
+    """
+    # imported here: loading scikit-learn takes seconds in a reader's browser
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    tokens = np.array(texts.vocabulary, dtype=object)[texts.numbers]
+    analyze = CountVectorizer(
+        preprocessor=np.ndarray.tolist, tokenizer=list, ngram_range=ngram_range
+    ).build_analyzer()
+    parts = np.split(tokens, np.cumsum(texts.lengths)[:-1])
+    return lemmas(number_words(parts, analyze), frozenset(), str)
 
 
 def count(texts):
