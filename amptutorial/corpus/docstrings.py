@@ -30,6 +30,7 @@ _LINES = re.compile(
 _UNREADABLE = (SyntaxError, ValueError, TypeError, RecursionError, MemoryError, OSError)
 # formulas, literals, the names of roles
 _MARKUP = re.compile(r":math:`[^`]*`|``[^`]*``|:\w+:")
+_QUOTES = str.maketrans(dict.fromkeys("'\u2018\u2019\u2032`\u00b4", " "))
 _CODE = re.compile(
     r"[_=\\^{}<>|@#$%/]|\w[.(]\w"  # in n_samples, axis=0, <class>, scipy.sparse, fit(X)
     r"|^\W*\w{1,2}\W*$"  # letters that stand for variables
@@ -58,7 +59,10 @@ def fingerprint(package):
 def prose(docstring):
     """Return a docstring without code, formulas, headings, references and types."""
     text = _MARKUP.sub(" ", _LINES.sub(" ", _SECTIONS.sub(" ", docstring)))
-    return " ".join(word for word in text.split() if not _CODE.search(word))
+    # an apostrophe is a quotation mark more often than not
+    return " ".join(word for word in text.split() if not _CODE.search(word)).translate(
+        _QUOTES
+    )
 
 
 def _sources(package):

@@ -200,6 +200,7 @@ def load_docstrings(packages=PACKAGES, *, min_df=10, max_df=0.4):
 
     The documents are the docstrings of public modules, classes, functions and methods
     that have at least 20 words without code, formulas, headings, references and types.
+    Functions that are asynchronous, or defined under a condition, are passed over.
     They are read from the source: nothing is imported, and the same versions give the
     same counts. The counts are kept in the cache, as in `load_movie_reviews`. Where
     ``AMPTUTORIAL_DOCSTRINGS`` names a file of counts, the default call returns these,
