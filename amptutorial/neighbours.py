@@ -1,55 +1,116 @@
 """Which embeddings point the same way: the words nearest to a word."""
 
+import warnings
+from collections.abc import Iterable, KeysView, Mapping, Set
+
 import numpy as np
 from scipy.linalg import polar
 from scipy.special import softmax
 
 from ._validation import (
+    AMPWarning,
     check_embedding,
     check_integer,
     check_matrix,
+    check_positive,
     check_rates,
+    check_values,
     quiet,
 )
 
 
-def nearest_words(X, vocabulary, word, k=5):
+def nearest_words(X, vocabulary, word, k=5, *, counts=None, min_count=5):
     """Return the `k` words that are nearest to `word`, nearest first.
 
     Near are words whose embeddings have a large cosine with the embedding of `word`.
+    Rows of a table, by their names, are looked up in the same way.
 
     Parameters
     ----------
     X : array (n, d)
         One embedding a word: the rows of V, or `rate_coordinates`, whose cosines do not
         depend on the coordinates of the fit.
-    vocabulary : array of str (n,)
+    vocabulary : sequence of str (n,)
+        The word of each row of `X`, by position.
     word : str
     k : int
+    counts : array (n,), optional
+        How often each word occurs.
+    min_count : float
+        With `counts`: rarer words are left out. The embedding of a word that hardly
+        occurs is the prior's, and its cosines mean nothing.
 
     Returns
     -------
     list of str
+        Fewer than `k` where no more are left. Neither `word` itself is among them nor
+        a word without an embedding, whose row is zero.
+
+    Warns
+    -----
+    AMPWarning
+        If `word` has no embedding or is too rare; the list is empty then.
 
     Raises
     ------
     KeyError
         If `word` is not in the vocabulary.
+    TypeError, ValueError
+        If the vocabulary is no sequence of different words, one for each row.
 
     Examples
     --------
     >>> X = np.array([[1.0, 0.1], [0.0, 1.0], [1.0, 0.0]])
     >>> nearest_words(X, ["film", "tree", "movie"], "film", 1)
     ['movie']
+    >>> counts = np.array([9, 8, 1])
+    >>> nearest_words(X, ["film", "tree", "movie"], "film", 1, counts=counts)
+    ['tree']
     """
-    X = normalise_rows(check_matrix(X, "X", shape=(len(vocabulary), None)))
-    (positions,) = np.nonzero(np.asarray(vocabulary) == word)
-    if not positions.size:
-        raise KeyError(f"{word!r} is not in the vocabulary of {len(vocabulary)} words")
-    cosines = X @ X[positions[0]]
-    cosines[positions[0]] = -np.inf
-    order = np.argsort(-cosines, kind="stable")[: check_integer(k, "k", minimum=1)]
-    return [str(vocabulary[j]) for j in order]
+    places = _places(vocabulary)
+    words, n = list(places), len(places)
+    X = normalise_rows(check_matrix(X, "X", shape=(n, None)))
+    if not isinstance(word, str):
+        raise TypeError(f"word must be a str, got {word!r}: ask for one at a time")
+    if word not in places:
+        raise KeyError(f"{word!r} is not in the vocabulary of {n} words")
+    known = X.any(axis=1)
+    if counts is not None:
+        least = check_positive(min_count, "min_count", zero=True)
+        known &= check_values(counts, "counts", shape=(n,)) >= least
+    j, k = places[word], check_integer(k, "k", minimum=1)
+    if not known[j]:
+        why = "occurs too rarely" if X[j].any() else "has no embedding: its row is zero"
+        warnings.warn(f"{word!r} {why}; no word is near it", AMPWarning, stacklevel=2)
+        return []
+    known[j] = False
+    cosines = np.where(known, X @ X[j], -np.inf)
+    order = np.argsort(-cosines, kind="stable")[: min(k, known.sum())]
+    return [words[i] for i in order]
+
+
+def _places(vocabulary):
+    """Return the position of each word, a dict in their order."""
+    has_no_order = isinstance(vocabulary, str | bytes | Set | Mapping)
+    if (
+        (has_no_order and not isinstance(vocabulary, KeysView))
+        or not isinstance(vocabulary, Iterable)
+        or getattr(vocabulary, "ndim", 1) != 1
+    ):
+        raise TypeError(
+            f"vocabulary is of type {type(vocabulary).__name__}; a sequence of words, "
+            "one for each row of X, is needed: of a vectoriser, get_feature_names_out()"
+        )
+    places = {}
+    for j, word in enumerate(vocabulary):
+        if not isinstance(word, str):
+            raise TypeError(f"vocabulary[{j}] is {word!r}; expected a str")
+        if places.setdefault(str(word), j) != j:
+            raise ValueError(
+                f"{word!r} stands in the vocabulary twice, at {places[word]} and {j}: "
+                "which row of X is meant?"
+            )
+    return places
 
 
 def rate_coordinates(U, V, r_u, r_v):
@@ -147,6 +208,8 @@ def normalise_rows(X):
     array([[0.6, 0.8],
            [0. , 0. ]])
     """
+    largest = np.abs(X).max(axis=1, keepdims=True, initial=0)
+    X = X / np.where(largest > 0, largest, 1)  # squares of tiny entries would vanish
     lengths = np.linalg.norm(X, axis=1, keepdims=True)
     return X / np.where(lengths > 0, lengths, 1)
 

@@ -264,6 +264,89 @@ def test_each_mistake_fails_the_check_that_names_it(name, wrong):
     assert failures[name].read in str(report)
 
 
+def by_itself(method, change):
+    """Return a Ridge whose methods are apart, with `change` made to what one of them returns."""
+
+    def denoise(self, P, r, F):
+        return estimate(P, r, F), jacobian(P, r, F)
+
+    methods = APART | {"denoise": denoise}
+    right = methods.get(method) or getattr(Ridge, method)
+    return variant(**methods | {method: lambda self, *arguments: change(right(self, *arguments))})
+
+
+ARRAYS = {
+    "a list": list,
+    "a tuple": tuple,
+    "a matrix": np.matrix,
+    "a MaskedArray": np.ma.masked_array,
+    "None": lambda X: None,
+    "an int": lambda X: 3,
+    "an array of shape (3,)": lambda X: X[0],
+    "dtype float32": np.float32,
+    "dtype int64": lambda X: X.round().astype(int),
+    "dtype object": lambda X: X.astype(object),
+    "dtype complex128": lambda X: X + 0j,
+}
+NUMBERS = {
+    "an array of shape (1,)": lambda value: np.array([value]),
+    "an array of shape () and dtype object": lambda value: np.array(value, dtype=object),
+    "a float32": np.float32,
+    "None": lambda value: None,
+    "a complex": complex,
+    "nan": lambda value: np.nan,
+    "a bool": bool,
+    "a list": lambda value: [value, [value]],
+}
+
+
+@pytest.mark.parametrize(
+    ("method", "told", "change"),
+    [(method, told, change) for method in ("estimate", "mean_jacobian") for told, change in ARRAYS.items()]
+    + [(method, told, change) for method in ("penalty", "convexity") for told, change in NUMBERS.items()]
+    + [("denoise", "an array of shape (40, 3)", lambda pair: pair[0]), ("denoise", "None", lambda pair: None)]
+    + [("denoise", "a list", lambda pair: (list(pair[0]), pair[1]))],
+)
+def test_an_answer_of_a_wrong_kind_fails_shapes_alone_which_says_what_to_return(method, told, change):
+    (failure,) = check_denoiser(by_itself(method, change)).failures
+    found, right = failure.message.split("; return ")
+    assert failure.name == "shapes"
+    assert found.startswith(method) and told in found
+    assert right.startswith(("an array of", "a pair") if method not in ("penalty", "convexity") else "a float")
+
+
+@pytest.mark.parametrize("kind", [int, float, np.array, np.int64])
+def test_a_number_of_any_exact_kind_is_one(kind):
+    zero = {"convexity": lambda self, r: kind(0), "penalty": lambda self, X, r: kind(0)}
+    report = check_denoiser(type("Plain", (Denoiser,), {"estimate": vectorised, **zero})(), n_rows=5)
+    assert {result.name: result.passed for result in report.results}["shapes"]
+
+
+def test_what_needs_a_check_that_was_not_run_hears_of_the_one_that_failed():
+    report = check_denoiser(by_itself("estimate", list))
+    with pytest.raises(AssertionError, match="estimate returns a list"):
+        report.require("optimality", gate=["limits"])
+
+
+@pytest.mark.parametrize("strength", [1e-12, 1e-6, 1e6, 1e12])
+@pytest.mark.parametrize("kind", [Ridge, Lasso, GaussianPosterior])
+def test_right_denoisers_pass_at_every_strength(kind, strength):
+    assert check_denoiser(kind(strength)).passed
+
+
+def test_an_inherited_jacobian_costs_few_calls():
+    calls = []
+
+    def counted(self, P, r, F):
+        calls.append(len(r))
+        return estimate(P, r, F)
+
+    plain = type("Plain", (Denoiser,), {"estimate": counted, "penalty": lambda self, *rows: Ridge(1.0).penalty(*rows)})
+    report = check_denoiser(plain(), d=10)
+    assert report.passed, str(report)
+    assert len(calls) < 1000
+
+
 def test_the_bank_covers_every_check():
     assert set(CHECKS) == set(WRONG)
 

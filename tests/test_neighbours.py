@@ -1,10 +1,12 @@
 """The words nearest to a word: by cosine, whatever the lengths of the embeddings."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from samples import topics
+from sklearn.feature_extraction.text import CountVectorizer
 
-from amptutorial import AMPEmbedding
+from amptutorial import AMPEmbedding, AMPWarning
 from amptutorial.neighbours import nearest_words, normalise_rows, rate_coordinates
 
 WORDS = np.array(["film", "movie", "tree", "forest", "nothing"])
@@ -19,16 +21,80 @@ def test_neighbours_are_those_of_the_smallest_angles(rng):
 
 def test_a_word_without_embedding_is_near_to_none():
     X = np.array([[1.0, 0.0], [0.5, 0.1], [-1.0, 0.0], [1.0, 1.0], [0.0, 0.0]])
-    assert nearest_words(X, WORDS, "film", 4) == ["movie", "forest", "nothing", "tree"]
+    assert nearest_words(X, WORDS, "film", 9) == ["movie", "forest", "tree"]
     assert np.array_equal(np.linalg.norm(normalise_rows(X), axis=1).round(12), [1, 1, 1, 1, 0])
+    with pytest.warns(AMPWarning, match="'nothing' has no embedding"):
+        assert nearest_words(X, WORDS, "nothing") == []
 
 
-def test_unknown_words_and_wrong_shapes_are_refused(rng):
+@pytest.mark.parametrize("k", [1, 4, 5, 10**6])
+def test_a_word_is_not_its_own_neighbour_however_many_are_asked_for(k):
+    assert nearest_words(np.eye(5), WORDS, "tree", k) == ["film", "movie", "forest", "nothing"][:k]
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-5, 1e300])
+def test_neighbours_do_not_depend_on_the_unit(scale, rng):
+    X = rng.standard_normal((5, 3))
+    assert nearest_words(scale * X, WORDS, "tree") == nearest_words(X, WORDS, "tree")
+
+
+def test_rare_words_are_no_neighbours():
+    X, counts = np.array([[1.0, 0.0], [1.0, 0.1], [1.0, 0.2], [1.0, 0.3], [0.0, 0.0]]), [90, 4, 5, 20, 50]
+    assert nearest_words(X, WORDS, "film", counts=counts) == ["tree", "forest"]
+    assert nearest_words(X, WORDS, "film", counts=counts, min_count=6) == ["forest"]
+    with pytest.warns(AMPWarning, match="'movie' occurs too rarely"):
+        assert nearest_words(X, WORDS, "movie", counts=counts) == []
+    with pytest.raises(ValueError, match="counts must have shape"):
+        nearest_words(X, WORDS, "film", counts=counts[:3])
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        list,
+        tuple,
+        np.array,
+        iter,
+        pd.Index,
+        pd.Categorical,
+        lambda words: pd.Series(words, index=[2, 1, 0]),
+        lambda words: dict.fromkeys(words).keys(),
+        lambda words: np.array(words, dtype=object),
+    ],
+)
+def test_a_vocabulary_is_read_by_position(make):
+    X = np.array([[1, 0.1], [0, 1.0], [1, 0]])
+    assert nearest_words(X, make(["film", "tree", "movie"]), "film", 1) == ["movie"]
+
+
+@pytest.mark.parametrize(
+    ("vocabulary", "text"),
+    [
+        ("abc", "of type str"),
+        (b"abc", "of type bytes"),
+        ({"a", "b", "c"}, "of type set"),
+        ({"c": 2, "a": 0, "b": 1}, "of type dict"),  # its order is that of the first text, not that of the rows
+        (CountVectorizer(), r"of type CountVectorizer.* get_feature_names_out\(\)"),
+        (pd.DataFrame({"a": ["x"], "b": ["y"], "c": ["z"]}), "of type DataFrame"),
+        (np.array([["a"], ["b"], ["c"]]), "of type ndarray"),
+        (None, "of type NoneType"),
+        (["a", None, "c"], r"vocabulary\[1\] is None; expected a str"),
+        (np.array([b"a", b"b", b"c"]), r"vocabulary\[0\] is .*b'a'.*; expected a str"),
+        (["a", "b", "a"], "'a' stands in the vocabulary twice, at 0 and 2"),
+        (["a", "b"], r"X must have shape \(2, any\)"),
+    ],
+)
+def test_what_is_no_vocabulary_is_refused_with_a_reason(vocabulary, text):
+    with pytest.raises((TypeError, ValueError), match=text):
+        nearest_words(np.eye(3), vocabulary, "a")
+
+
+def test_unknown_words_are_refused(rng):
     X = rng.standard_normal((5, 2))
     with pytest.raises(KeyError, match="'actor' is not in the vocabulary of 5 words"):
         nearest_words(X, WORDS, "actor")
-    with pytest.raises(ValueError, match="X must have shape"):
-        nearest_words(X[:4], WORDS, "film")
+    with pytest.raises(TypeError, match="ask for one at a time"):
+        nearest_words(X, WORDS, ["film", "tree"])
 
 
 # Coordinates that follow from the rates alone

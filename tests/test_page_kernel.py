@@ -131,6 +131,56 @@ def test_a_cell_that_cannot_run_or_exits_is_an_error_like_others(source, last):
     assert not fine and outputs[-1]["error"].splitlines()[-1] == last
 
 
+@pytest.mark.parametrize(
+    ("source", "kind"),
+    [
+        ("list(range(10**6))", "plain"),
+        ("for k in range(10**5):\n    print(k)", "stdout"),
+        ("print('x' * 10**7)", "stdout"),
+        ("import sys\nprint('x' * 10**6, file=sys.stderr)", "stderr"),
+        ("for k in range(10**4):\n    display('x' * 100)", "plain"),
+        ("raise ValueError('x' * 10**6)", "error"),
+        ("class Long:\n    def _repr_html_(self):\n        return 'x' * 2 * 10**7\nLong()", "plain"),
+    ],
+)
+def test_output_that_is_too_long_for_a_page_is_cut_and_says_so(source, kind):
+    _, outputs = outputs_of(source)
+    assert {key for output in outputs for key in output} == {kind}
+    text = "".join(output[kind] for output in outputs)
+    assert len(text) < 1.01e5
+    assert text.count("too much for a page") == 1 and text.rstrip().endswith("too much for a page.]")
+
+
+def test_an_error_is_shown_after_output_that_was_cut():
+    fine, outputs = outputs_of("print('x' * 10**6)\n1 / 0")
+    assert not fine and outputs[-1]["error"].endswith("ZeroDivisionError: division by zero")
+
+
+@pytest.mark.parametrize(
+    ("line", "advice"),
+    [
+        *(
+            (line, "commands of notebooks")
+            for line in ("%matplotlib inline", "%%time", "  %time f()", "!pip install x")
+        ),
+        *((line, "commands of notebooks") for line in ("files = !ls", "a, b = %who_ls")),
+        *((line, "help(...)") for line in ("np.linalg.inv?", "np??", "?print", "print? ")),
+        *((line, "nothing can be installed") for line in ("pip install polars", "conda install x")),
+        *((line, "async functions alone") for line in ("await f()", "x = await f()", "async with f() as g:\n    pass")),
+    ],
+)
+def test_habits_from_notebooks_are_told_what_to_do(line, advice):
+    fine, [output] = outputs_of(f"x = 1\n{line}\nx")
+    assert not fine
+    *place, last = output["error"].splitlines()
+    assert place[0].strip() == 'File "cell 7", line 2' and last.startswith("SyntaxError: ") and advice in last
+
+
+@pytest.mark.parametrize("source", ["rest = (7\n% 4)\nrest", "'!ls'\n'100 %?'", "async def f():\n    await g()\n\n1"])
+def test_what_only_looks_like_a_habit_runs(source):
+    assert outputs_of(source)[0]
+
+
 def test_figures_appear_where_they_are_shown_and_at_the_end():
     source = """import json
 from page_kernel import run_cell

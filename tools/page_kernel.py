@@ -12,6 +12,7 @@ import builtins
 import importlib
 import io
 import linecache
+import re
 import sys
 import time
 import traceback
@@ -26,6 +27,9 @@ from types import ModuleType
 warnings.filterwarnings("ignore", message="JsProxy.as_object_map", category=RuntimeWarning)
 
 NAMES = vars(sys.modules["__main__"])  # of all cells
+# Characters that a cell may hand over, of each kind: much more would stop the page, and nobody reads it.
+MOST = {"text": 10**5, "error": 10**5, "html": 10**7, "svg": 10**7, "png": 10**7}
+LEFT_OUT = "[The rest is left out: it is too much for a page.]"
 WAIT = 0.1  # seconds between two handovers of text: a loop may print thousands of lines
 
 # What an object offers of itself, the richest first, and the key of its type in a bundle of types.
@@ -33,6 +37,15 @@ RICH = {
     "html": ("_repr_html_", "text/html"),
     "svg": ("_repr_svg_", "image/svg+xml"),
     "png": ("_repr_png_", "image/png"),
+}
+
+
+# What notebooks understand beside Python, and what to do about it.
+HABITS = {
+    r"\s*([\w ,]+=)?\s*[%!]": "commands of notebooks do not work in pages: leave this line out",
+    r"\s*\?|[^#\"']*\?\s*$": "question marks do not work in pages: write help(...), with the name that you ask about",
+    r"\s*(pip|conda|mamba) ": "nothing can be installed in a page: import the package, and leave this line out",
+    r"[^#]*\b(await|async)\b": "await works inside of async functions alone: leave it out here",
 }
 
 
@@ -130,6 +143,32 @@ class Printed(io.TextIOBase):
             self.emit({self.kind: text})
 
 
+class Limited:
+    """Hands over outputs until they are too long, and says then that more is left out.
+
+    Parameters
+    ----------
+    emit : callable
+        Takes an output.
+    """
+
+    def __init__(self, emit):
+        self.emit, self.left = emit, dict(MOST)
+
+    def __call__(self, output):
+        """Hand over an output, or the beginning of a text."""
+        ((kind, content),) = output.items()
+        account = kind if kind in MOST else "text"
+        left = self.left[account]
+        self.left[account] -= len(content)
+        if len(content) <= left:
+            self.emit(output)
+        elif left >= 0 and account in ("text", "error"):
+            self.emit({kind: f"{content[:left]}\n{LEFT_OUT}\n"})
+        elif left >= 0:
+            self.emit({"plain": LEFT_OUT})
+
+
 def run_cell(source, name, emit):
     r"""Run the cell `source` and show the value of its last expression, and its figures.
 
@@ -152,6 +191,7 @@ def run_cell(source, name, emit):
     >>> run_cell("print('two'); 1 + 1", "cell 1", outputs.append), outputs
     (True, [{'stdout': 'two\n'}, {'plain': '2'}])
     """
+    emit = Limited(emit)
     streams = Printed("stdout", emit), Printed("stderr", emit)
 
     def display(*values):
@@ -189,12 +229,35 @@ def execute(source, name):
     """Run `source` and return the value of its last line, if that is an expression without a semicolon."""
     # where tracebacks and `inspect` look for the lines of a cell
     linecache.cache[name] = len(source), None, source.splitlines(keepends=True), name
-    tree = ast.parse(source, name)
-    last = None
-    if tree.body and isinstance(tree.body[-1], ast.Expr) and not source.rstrip().endswith(";"):
-        last = ast.Expression(tree.body.pop().value)
-    exec(compile(tree, name, "exec"), NAMES)
-    return last and eval(compile(last, name, "eval"), NAMES)
+    first, last = compiled(source, name)
+    exec(first, NAMES)
+    return last and eval(last, NAMES)
+
+
+def compiled(source, name):
+    r"""Return the code of a cell, and that of its last line if its value is shown, or None.
+
+    Examples
+    --------
+    >>> compiled("%matplotlib inline\n1 + 1", "cell 1")
+    Traceback (most recent call last):
+        ...
+      File "cell 1", line 1
+        %matplotlib inline
+        ^
+    SyntaxError: commands of notebooks do not work in pages: leave this line out
+    """
+    try:
+        tree, last = ast.parse(source, name), None
+        if tree.body and isinstance(tree.body[-1], ast.Expr) and not source.rstrip().endswith(";"):
+            last = compile(ast.Expression(tree.body.pop().value), name, "eval")
+        return compile(tree, name, "exec"), last
+    except SyntaxError as error:
+        line = "".join(source.splitlines()[(error.lineno or 1) - 1 :][:1])
+        for habit, advice in HABITS.items():
+            if re.match(habit, line):
+                raise SyntaxError(advice, (name, error.lineno, error.offset, line)) from None
+        raise
 
 
 def shown(value):

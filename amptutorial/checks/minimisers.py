@@ -61,8 +61,11 @@ def _questions(trial, problem):
 
 
 def _indefinite(problem, c):
-    """Return a problem in which the penalty alone makes the minimum, if it can."""
-    if c == 0:
+    """Return a problem in which the penalty alone makes the minimum, if it can.
+
+    A convexity that is round-off beside F cannot.
+    """
+    if abs(c) < 1e-9 * np.linalg.norm(problem.F):
         return {}
     text = f"F with the eigenvalue {-c / 2:.2g}, convexity {c:.2g}"
     return {text: problem.indefinite(c)}
@@ -316,9 +319,15 @@ def _require_order_in_strength(trial):
 def promise_jacobian(trial):
     """mean_jacobian[k, l] is the mean of d estimate_l / d P_k.
 
-    Central differences of the estimate find the same.
+    Central differences of the estimate find the same. If it is inherited, it is made of
+    them.
     """
     problem = trial.problem
+    if trial.inherits("mean_jacobian"):
+        fine, kinks = _difference_jacobian(trial, problem)
+        tolerance = 1e-4 * (np.abs(fine).max() + 1e-12) + kinks
+        J = trial.mean_jacobian()
+        return _require_jacobian("mean_jacobian", J, fine, tolerance, len(problem.r))
     few, turned = problem.rows(slice(12)), problem.other_F()[TURNED]
     problems = {"": problem, "F turned: ": problem.with_F(turned)}
     problems |= {f"{text}: ": few.hard()[text] for text in (ILL, "zeros in P")}
@@ -445,11 +454,12 @@ def _differences(trial, problem, step):
     """Return the Jacobian by central differences, and by right less left ones."""
     (P, r, F), X = problem.copies(), trial.estimate(problem)
 
-    def changes(step):
-        moved = (Problem(P + step * axis, r, F) for axis in np.eye(len(F)))
-        return np.array([(trial.estimate(each) - X).mean(axis=0) for each in moved])
-
-    right, left = changes(step), changes(-step)
+    d = len(F)
+    steps = np.vstack([step * np.eye(d), -step * np.eye(d)])
+    # all at once: an estimate may take many lines for however few rows
+    moved = Problem(np.vstack([P + h for h in steps]), np.tile(r, 2 * d), F)
+    changes = trial.estimate(moved).reshape(2 * d, *P.shape) - X
+    right, left = np.split(changes.mean(axis=1), 2)
     return (right - left) / (2 * step), (right + left) / step
 
 

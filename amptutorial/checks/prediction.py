@@ -55,7 +55,7 @@ def promise_state_evolution(trial):
     _require_predicted_noise(run, (u.seen, v.seen), (A, B), B0)
     laws = EmpiricalRows(r_u, A), EmpiricalRows(r_v, B)
     start = start_overlap(B, B0, m) | {"beta": m / n, "n_iter": n_iter}
-    evolution = state_evolution(*laws, (u, v), **start, n_samples=4 * m, rng=rng)
+    evolution = state_evolution(*laws, (u, v), **start, n_samples=m, rng=rng)
     predicted = evolution.iterates[-1].nmse
     measured = normalised_mse(A, B, run.A, run.B)
     require(

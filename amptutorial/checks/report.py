@@ -13,7 +13,7 @@ from .minimisers import MINIMISER_CHECKS
 from .prediction import promise_state_evolution
 from .priors import PRIOR_CHECKS
 from .trials import LIBRARIES, trial_of
-from .verdict import require
+from .verdict import Malformed, require
 
 # on a page of the book tables in outputs have no padding of their own
 CELL = "text-align:left;vertical-align:top;padding:0.2em 0.8em 0.2em 0"
@@ -72,7 +72,8 @@ class CheckReport:
         >>> report.require("shapes", gate=["optimality", "limits"])
         """
         results = {result.name: result for result in self.results}
-        result = results[name]
+        # a check that was not run waits for the one that failed
+        result = results[name] if name in results or self.passed else self.failures[0]
         require(
             result.passed,
             f"{result.message}\nThe promise: {result.contract}\nRead: {result.read}",
@@ -219,7 +220,8 @@ def run_checks(title, trials, checks):
     Returns
     -------
     CheckReport
-        Without the checks that apply to no trial.
+        Without the checks that apply to no trial. Where an answer has a wrong type or
+        shape, the check that says so is the only one.
 
     Examples
     --------
@@ -233,9 +235,12 @@ def run_checks(title, trials, checks):
     pass  shapes
     pass  deterministic
     """
-    listed = list(checks)
-    in_time = sorted(listed, key=lambda check: check.last)
-    by_name = {check.name: _run_check(check, trials) for check in in_time}
+    listed, by_name = list(checks), {}
+    for check in sorted(listed, key=lambda check: check.last):
+        try:
+            by_name[check.name] = _run_check(check, trials)
+        except Malformed as failure:
+            return CheckReport(title, (_result(check, False, str(failure)),))
     results = (by_name[check.name] for check in listed)
     return CheckReport(title, tuple(result for result in results if result is not None))
 
@@ -249,6 +254,8 @@ def _run_check(check, trials):
                 continue
             applied = True
             notes.append(check.measure(trial))
+        except Malformed:
+            raise
         # the report must survive any student's code
         except Exception as error:  # noqa: BLE001
             where = f"{trial.title}: " if trial.title else ""

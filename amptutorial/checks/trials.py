@@ -14,7 +14,7 @@ import numpy as np
 
 from ..denoisers import Denoiser
 from .beliefs import Belief, Penalty
-from .verdict import require
+from .verdict import require_number, require_pair
 
 LIBRARIES = tuple(
     map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib", "platlib"))
@@ -249,9 +249,16 @@ class Trial:
         """
         return self.make()
 
+    def own(self, *methods):
+        """Return those of the methods that are other than the base class's.
+
+        Those of the base class ask `estimate`, often: they keep what that promises.
+        """
+        return [name for name in methods if is_own(self.denoiser, name)]
+
     def inherits(self, method):
         """Say whether `method`, of the denoiser that AMP asks, is the base class's."""
-        return not any(is_own(self.denoiser, name) for name in ("denoise", method))
+        return not self.own("denoise", method)
 
     @cached_property
     def first(self):
@@ -270,15 +277,11 @@ class Trial:
     def denoise(self, problem=None):
         """Return the estimate and the mean Jacobian that AMP is given."""
         pair = self.denoiser.denoise(*(problem or self.problem).copies())
-        require(
-            isinstance(pair, tuple | list) and len(pair) == 2,
-            "denoise must return (estimate, mean_jacobian), a pair",
-        )
-        return tuple(map(np.asarray, pair))
+        return tuple(map(np.asarray, require_pair(pair)))
 
     def penalty(self, X, r):
         """Return the denoiser's penalty of the rows `X`, a number."""
-        return _number(self.denoiser.penalty(X.copy(), r.copy()), "penalty")
+        return require_number(self.denoiser.penalty(X.copy(), r.copy()), "penalty")
 
     def penalties(self, X, r):
         """Return g(x_i / sqrt(r_i)) of each row of `X`, shape (N,).
@@ -321,13 +324,7 @@ class Trial:
 
     def convexity(self, r):
         """Return the denoiser's convexity at the rates `r`, a number."""
-        return _number(self.denoiser.convexity(r.copy()), "convexity")
-
-
-def _number(value, method):
-    size = np.size(value)
-    require(size == 1, f"{method} returns {size} values; expected one number")
-    return np.asarray(value).item()
+        return require_number(self.denoiser.convexity(r.copy()), "convexity")
 
 
 def trial_of(denoiser, *, belief=None, d=3, n_rows=40, rng=None):

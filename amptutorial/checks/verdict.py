@@ -22,6 +22,74 @@ def require(condition, text):
         raise AssertionError(text)
 
 
+class Malformed(AssertionError):
+    """An answer of a wrong type or shape, of which no other check could make sense."""
+
+
+def require_array(value, method, shape):
+    """Return `value` if it is an array of double precision that has this shape.
+
+    Other kinds compute otherwise: a product of matrices is none of entries, and
+    differences of single precision are round-off.
+
+    Examples
+    --------
+    >>> require_array([1.0, 2.0], "estimate", (2,))
+    Traceback (most recent call last):
+        ...
+    amptutorial.checks.verdict.Malformed: estimate returns a list; return an array of \
+shape (2,)
+    """
+    if type(value) is np.ndarray and value.shape == shape and value.dtype == float:
+        return value
+    doubles = getattr(value, "dtype", None) in (None, np.float64)
+    right = f"an array of {'' if doubles else 'float64 and of '}shape {shape}"
+    raise Malformed(f"{method} returns {_what(value)}; return {right}")
+
+
+def require_pair(value):
+    """Return `value` if it is a pair, as what `denoise` returns has to be."""
+    if isinstance(value, tuple | list) and len(value) == 2:
+        return value
+    right = "a pair, (estimate, mean_jacobian)"
+    raise Malformed(f"denoise returns {_what(value)}; return {right}")
+
+
+def require_number(value, method):
+    """Return `value` as a float if it is a number with the digits of one.
+
+    Examples
+    --------
+    >>> require_number(np.array([2.0]), "penalty")
+    Traceback (most recent call last):
+        ...
+    amptutorial.checks.verdict.Malformed: penalty returns an array of shape (1,); \
+return a float
+    """
+    number = value
+    if (
+        isinstance(value, np.ndarray)
+        and value.shape == ()
+        and value.dtype in (float, int)
+    ):
+        number = value.item()
+    is_real = isinstance(number, float | int | np.integer)  # and so is True
+    if is_real and not isinstance(number, bool) and not np.isnan(number):
+        return float(number)
+    raise Malformed(f"{method} returns {_what(value)}; return a float")
+
+
+def _what(value):
+    """Return what an answer is, in words."""
+    if type(value) is np.ndarray:
+        kind = "" if value.dtype == float else f" and dtype {value.dtype}"
+        return f"an array of shape {value.shape}{kind}"
+    if value is None or isinstance(value, float):
+        return str(value)
+    name = type(value).__name__
+    return f"a{'n' * (name[0] in 'aeiou')} {name}"
+
+
 def require_close(a, b, text, rtol=1e-6):
     """Raise unless `a` and `b` agree, relative to the largest entry of `b`.
 

@@ -41,7 +41,7 @@ def test_what_cannot_be_graded_is_named_with_its_reason(tmp_path):
     texts = {"good": "y = 2", "large": "#" * 3000, "twice": "", "latin": "# café".encode("latin-1")}
     for student, text in texts.items():
         put(tmp_path / student / "denoiser.py", text)
-    for name in ("alone.py", "twice.py", "notes.txt", ".git", "Thumbs.db", "._alone.py", "alone.py~", "~$alone.docx"):
+    for name in ("alone.py", "twice.py", "notes.txt", "nested/work.zip"):
         put(tmp_path / name)
     for name in ("empty", "linked", "pipe", "folder/denoiser.py", "__pycache__"):
         (tmp_path / name).mkdir(parents=True)
@@ -59,10 +59,46 @@ def test_what_cannot_be_graded_is_named_with_its_reason(tmp_path):
         "large": "denoiser.py, or what lies beside it, is larger than 2 kB",
         "latin": "denoiser.py is not encoded in UTF-8",
         "linked": "denoiser.py is a symbolic link",
+        "nested": "no Python file and no notebook was handed in, only work.zip",
         "notes": "notes.txt was handed in",
         "pipe": "denoiser.py is not a regular file",
         "twice": "twice was handed in more than once",
     }
+
+
+LITTER = [
+    "._ada.py",
+    "~$ada.docx",
+    ".gitkeep",
+    ".git/hook.py",
+    "THUMBS.DB",
+    "Desktop.ini",
+    "$RECYCLE.BIN/a.py",
+    "Icon\r",
+]
+LITTER += ["ada.py~", "ada.py.bak", "ada.py.orig", ".ada.py.swp", "#ada.py#", "__MACOSX/ada.py", "__pycache__/ada.pyc"]
+
+
+def test_litter_is_nowhere_a_submission(tmp_path):
+    """At the top, in a folder, in an archive; in archives also behind a backslash."""
+    names = [*LITTER, *(name.replace("/", "\\") for name in LITTER if "/" in name)]
+    put(tmp_path / "ada.py", CLASS)
+    put(tmp_path / "bob/ada.py", CLASS)
+    put(tmp_path / "li.zip", archive({"ada.py": CLASS} | dict.fromkeys(names, CLASS)))
+    for name in LITTER:
+        put(tmp_path / name, CLASS)
+        put(tmp_path / "bob" / name, CLASS)
+    found = collected(tmp_path)
+    assert {name: each.source for name, each in found.items()} == dict.fromkeys(["ada", "bob", "li"], CLASS.encode())
+
+
+@pytest.mark.parametrize("name", ["submission_{}/denoiser.py", "{}.py", "{}.zip"])
+def test_a_download_in_a_folder_of_its_own_is_named(tmp_path, name):
+    for student in ("ada", "bob"):
+        data = archive({"denoiser.py": CLASS}) if name.endswith("zip") else CLASS
+        put(tmp_path / "export" / name.format(student), data)
+    (found,) = collected(tmp_path).values()
+    assert f"if export holds a whole class, name {tmp_path / 'export'} as the folder" in found.source
 
 
 def test_files_of_any_name_are_found(tmp_path):
@@ -226,6 +262,18 @@ def test_what_looks_like_a_command_in_a_string_stays(before):
     assert not [command for command in commands if command in source]
 
 
+@pytest.mark.parametrize(
+    "line",
+    ["np.f?", "np.f? # why", "np.f??;", "pip install x", ">>> 1 + 1", ",f a b", "/f a", "x = %time 1", "await f()"]
+    + ["!ls\n!ls", "%%time", "f(1", "x = = 2"],
+)
+def test_what_a_cell_imports_stays_whatever_else_it_has(line):
+    before = f"{line}\nimport numpy as np" if line.startswith("%%") else f"import numpy as np\n{line}"
+    source = notebook_source(notebook(before, "class Mine:\n    x = np.pi").encode())
+    exec(source, names := {})
+    assert names["Mine"].x > 3
+
+
 def test_a_notebook_gives_all_that_changes_a_name():
     cells = [
         "try:\n    import absent\nexcept ImportError:\n    absent = None\n    def spare():\n        return 3",
@@ -254,6 +302,8 @@ def test_a_notebook_that_gives_nothing_is_a_reason():
     for data in (b"", b"{}", b"[]", b'{"cells": [1]}', b"[" * 100_000, b"\xff"):
         assert notebook_source(data).startswith("the notebook cannot be read")
     assert notebook_source(notebook("x = 1").encode()).startswith("the notebook has no class")
+    old = json.dumps({"nbformat": 3, "worksheets": [{"cells": [{"cell_type": "code", "input": CLASS}]}]})
+    assert notebook_source(old.encode()).startswith("the notebook has a format before 4")
     much = notebook(f"{CLASS}#{'x' * notebooks.MOST_CODE}")
     assert notebook_source(much.encode()) == "the cells of the notebook hold more than a megabyte of code"
 

@@ -23,6 +23,8 @@ DEFINITIONS = ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef
 A_CLASS, EVERYTHING = "class", "*"
 # Characters of code in a notebook: its syntax tree takes a thousand bytes for each.
 MOST_CODE = 2**20
+# Attempts at a cell that is not Python, and has no class: each leaves out a line.
+MOST_LINES = 8
 
 
 def notebook_source(data):
@@ -51,6 +53,8 @@ def notebook_source(data):
     try:
         cells = ["".join(cell["source"]) for cell in json.loads(data)["cells"] if cell["cell_type"] == "code"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
+        if b'"worksheets"' in data:
+            return "the notebook has a format before 4: open it in Jupyter, and save it again"
         return f"the notebook cannot be read: {type(error).__name__}"
     written = [WRITES.sub("", cell) for cell in cells if WRITES.match(cell)]
     if written:
@@ -67,14 +71,26 @@ def _pieces(cell):
     """Return the statements of a cell with their text, without IPython's commands.
 
     A cell that is not Python and holds a class is kept as a whole: so its author reads
-    the syntax error.
+    the syntax error. Another one loses the lines that are not: what it imports is kept.
     """
-    for text in (cell, COMMANDS.sub(lambda found: found[1] or "", cell)):
-        try:
-            return [(node, ast.unparse(node)) for node in ast.parse(text).body]
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            continue
-    return [(ast.ClassDef("", [], [], [], []), cell)] if re.search(r"^class ", cell, re.MULTILINE) else []
+    pieces, _ = _statements(cell)
+    lines = [] if pieces else COMMANDS.sub(lambda found: found[1] or "", cell).split("\n")
+    for _ in range(MOST_LINES):
+        if pieces or not any(lines):
+            break
+        pieces, wrong = _statements("\n".join(lines))
+        if re.search(r"^class ", cell, re.MULTILINE):
+            return pieces or [(ast.ClassDef("", [], [], [], []), cell)]
+        del lines[wrong - 1 : wrong]
+    return pieces
+
+
+def _statements(text):
+    """Return the statements of a text with their text, and the number of a line that is not Python."""
+    try:
+        return [(node, ast.unparse(node)) for node in ast.parse(text).body], 0
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        return [], getattr(error, "lineno", None) or 1
 
 
 def _needed(statements):

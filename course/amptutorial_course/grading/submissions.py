@@ -10,7 +10,8 @@ import os
 import re
 import stat
 import zipfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import PurePosixPath
 
@@ -21,7 +22,10 @@ MOST_FILES = 200
 MOST_DEPTH = 8
 MOST_BYTES = 20 * 2**20
 # written by systems and editors, never by a student
-LITTER = ("__MACOSX", "__pycache__", "Thumbs.db", "desktop.ini")
+LITTER = (
+    *("__macosx", "icon\r", "thumbs.db", "ehthumbs.db", "desktop.ini", "$recycle.bin", "__pycache__"),
+    *(".*", "~$*", "*~", "#*#", "*.bak", "*.orig", "*.swp", "*.tmp"),
+)
 SUFFIXES = (".py", ".ipynb")
 FORMS = "NAME.py, NAME.ipynb, NAME.zip or a folder NAME"
 
@@ -78,6 +82,11 @@ def collect_submissions(folder, classes, kilobytes):
         student = student_of(entry)
         twice = Submission(student, f"{student} was handed in more than once: keep one")
         found[student] = twice if student in found else read_submission(entry, classes, kilobytes)
+    only = found[student]
+    # systems unpack an archive into one more folder
+    if len(entries) == 1 and entry.is_dir() and isinstance(only.source, str):
+        hint = f"if {entry.name} holds a whole class, name {entry} as the folder"
+        found[student] = replace(only, source=f"{only.source} ({hint})")
     return list(found.values())
 
 
@@ -94,7 +103,7 @@ def is_litter(name):
     >>> [is_litter(name) for name in ("._ada.py", "ada.py~", "__init__.py")]
     [True, True, False]
     """
-    return name in LITTER or name.startswith((".", "~$")) or name.endswith("~")
+    return any(fnmatchcase(name.lower(), pattern) for pattern in LITTER)
 
 
 def read_submission(path, classes, kilobytes):
@@ -127,9 +136,9 @@ def read_files(path):
     Raises
     ------
     Refused
-        If it holds a link, or too much.
+        If it holds a link, too much, or nothing to be graded.
     """
-    files, left, count = {}, MOST_BYTES, 0
+    files, others, left, count = {}, [], MOST_BYTES, 0
     for name, opened in _entries(path):
         place = PurePosixPath(name.replace("\\", "/"))
         if place.is_absolute() or ".." in place.parts:
@@ -139,7 +148,10 @@ def read_files(path):
         count += 1
         if count > MOST_FILES or len(place.parts) > MOST_DEPTH:
             raise Refused(f"more than {MOST_FILES} files, or folders more than {MOST_DEPTH} deep, were handed in")
-        if opened is None or place.suffix.lower() not in SUFFIXES:
+        if opened is None:
+            continue
+        if place.suffix.lower() not in SUFFIXES:
+            others.append(str(place))
             continue
         if str(place) in files:
             raise Refused(f"{place} is in the archive twice")
@@ -148,6 +160,9 @@ def read_files(path):
         left -= len(data)
         if left < 0:
             raise Refused(f"the files are larger than {MOST_BYTES / 2**20:g} MB")
+    if not files:
+        only = f", only {', '.join(others[:5])}" if others else ""
+        raise Refused(f"no Python file and no notebook was handed in{only}")
     return files
 
 
@@ -215,7 +230,7 @@ def pick_denoiser(files, classes, kilobytes):
     Raises
     ------
     Refused
-        If there is none, or more than one.
+        If there is more than one, or it cannot be read.
 
     Examples
     --------
@@ -227,8 +242,6 @@ def pick_denoiser(files, classes, kilobytes):
     sources = {name: _source(name, data, classes) for name, data in sorted(files.items())}
     has_class = {name for name, source in sources.items() if isinstance(source, bytes) and named.search(source)}
     found = [n for n in sources if n in has_class or PurePosixPath(n).name.lower() == "denoiser.py"] or list(sources)
-    if not found:
-        raise Refused("no Python file and no notebook was handed in")
     if len(found) > 1:
         raise Refused(f"which file is denoiser.py: {', '.join(found[:5])}? Hand in one of them")
     (name,) = found
