@@ -141,10 +141,10 @@ class AMPEmbedding(Names):
     Gaussian prior for each side prefers them, up to a rotation. Cosines of rows depend
     on the choice. In each coordinate the largest entry of the scaled U is positive.
 
-    Where there are more than 8,192 rows or columns, sums over them are estimated from
-    samples that grow with the counts (`amptutorial.sampling`). The cost then grows with
-    rows, columns and counts, and not with all pairs; rows and columns of the rates add
-    up to those of the counts within about one per cent.
+    Where M has more than 2^26 (67 million) entries, sums over its rows and columns are
+    estimated from samples that grow with the counts (`amptutorial.sampling`). The cost
+    then grows with rows, columns and counts, and not with all pairs; rows and columns
+    of the rates add up to those of the counts within about one per cent.
 
     `n_components` above the number of rows or columns is an error, so that
     scikit-learn's `check_estimator`, whose data have two to five features, is passed by

@@ -215,7 +215,7 @@ def _started(table, seen, held_out, model, seed, report, name, d):
     rows, columns = starting_sides(r_u, r_v, denoiser, V, variance)
 
     moving, judging = Sampler(rng, MOVING), Sampler(rng)
-    sampled = moving.samples(max(table.shape))
+    sampled = moving.samples(*table.shape)
 
     def step(rows, columns, ahead, best):
         bursts = seen.bursts(channel, rows, columns, m)

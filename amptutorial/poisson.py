@@ -307,8 +307,8 @@ class AllColumns:
 class Exact:
     """Says, in the place of a `Sampler`, that sums run over all columns."""
 
-    def samples(self, n):
-        """Return False: whatever the number of columns."""
+    def samples(self, m, n):
+        """Return False: whatever the number of rows and columns."""
         return False
 
     def __call__(self, U, weights, W, r_v):
@@ -383,7 +383,7 @@ def fit_margins(rows, columns, U, W, r_v, sampler=exact):
     FloatingPointError
         As `margin_biases`.
     """
-    if not sampler.samples(max(len(U), len(W))):
+    if not sampler.samples(len(U), len(W)):
         tilted = _Tilted(U, W, r_v)
         if tilted.small:
             return _fit_at_once(rows, columns, tilted)[:2]
@@ -411,13 +411,15 @@ def _fit_at_once(rows, columns, tilted, *more):
     return _finite(r_u), _finite(columns / total), sums
 
 
-class Fitting:
+class Fitting(AllColumns):
     """A sampler of all columns, whose pass over the exponentials fits margins too.
+
+    It serves one half-step, in one process.
 
     Parameters
     ----------
-    rows, columns, r_v : arrays (m,), (n,), (n,)
-        As for `fit_margins`.
+    rows, columns, biases : arrays (m,), (n,), (n,)
+        As `rows`, `columns` and `r_v` for `fit_margins`.
 
     Attributes
     ----------
@@ -425,32 +427,24 @@ class Fitting:
         What `fit_margins` returns; None before `tilted_means` have been asked for.
     """
 
-    def __init__(self, rows, columns, r_v):
-        self.rows, self.columns, self.r_v, self.fitted = rows, columns, r_v, None
-
-    def __call__(self, U, weights, W, r_v):
-        """Return what sums of rows `U` run over."""
-        return _Fitting(W, r_v, self)
-
-
-class _Fitting(AllColumns):
-    """`AllColumns` that tell a `Fitting` what margins ask for; in one process only."""
-
     sample = property(lambda self: AllColumns(self.W, self.r_v))
 
-    def __init__(self, W, r_v, fitting):
+    def __init__(self, rows, columns, biases):
+        self.rows, self.columns, self.biases = rows, columns, biases
+        self.fitted = None
+
+    def __call__(self, U, weights, W, r_v):
+        """Return itself: what sums of rows `U` run over."""
         super().__init__(W, r_v)
-        self.fitting = fitting
+        return self
 
     def tilted_means(self, U, own=None):
         """Return the `tilted_means` of rows `U`."""
-        fitting = self.fitting
-        tilted, own = (_Tilted(U, self.W, r) for r in (self.r_v, fitting.r_v))
+        tilted, own = (_Tilted(U, self.W, r) for r in (self.r_v, self.biases))
         if not (tilted.small and own.small):
             return super().tilted_means(U)
         more = tilted.shares, tilted.shares[:, None] * tilted.W
-        *fitted, sums = _fit_at_once(fitting.rows, fitting.columns, own, *more)
-        fitting.fitted = fitted
+        *self.fitted, sums = _fit_at_once(self.rows, self.columns, own, *more)
         return _as_means(sums, tilted.log_unit)
 
 
@@ -621,7 +615,7 @@ def biases_of_margins(rows, columns, U, W, r_v, n_sweeps=100, tol=1e-6, sampler=
     off : float
         As a fraction of all counts; zero where that is within `tol`.
     """
-    sampled = sampler.samples(max(len(U), len(W)))
+    sampled = sampler.samples(len(U), len(W))
     tol, memory = (max(tol, SAMPLED_TOL), 1) if sampled else (tol, MEMORY)
     sweeps, least = [], np.inf
     for sweep in range(n_sweeps + 1):

@@ -28,7 +28,7 @@ from .spectrum import shrink
 
 REACH = 1.0  # the most that one step may change any M_ij
 SETTLED = 1e-3  # a row whose step changes no M_ij by more has converged
-SETTLED_AT_ONCE = 2**24  # entries of the Hessians of rows that settle together
+SETTLED_AT_ONCE = 2**22  # entries of the Hessians of rows that settle together
 COUNTS = Counts()
 # the fields of a `Side` with one entry for each row
 BY_ROW = "X", "r", "bias", "step", "length", "reach"

@@ -34,8 +34,9 @@ from ._validation import check_finite
 from .poisson import AllColumns, products_of_pairs
 from .score import blocks
 
-ALL_UP_TO = 8192  # columns: where there are no more, sums run over all of them
-FEWEST = 2000  # columns in a sample
+ALL_UP_TO = 2**26  # entries of M: where there are no more, sums run over all columns
+FEWEST = 2000  # columns in the sample of a row with at least `COMMON` counts
+COMMON = 50  # rows with fewer counts have smaller samples, down to a quarter
 PER_COUNT = 4  # columns in the sample of a row, for each of its counts
 LONGEST = 6.0  # cap on the exponent of the proposal weights
 UNTILTED = 0.3  # of a column's weight in the draw, whatever its length
@@ -45,7 +46,7 @@ ROWS_AT_ONCE = 2**12  # bounds the memory for their own columns
 
 
 class Sampler:
-    """Draws what sums run over: a `ColumnSample` where there are many columns.
+    """Draws what sums run over: a `ColumnSample` where M has many entries.
 
     Parameters
     ----------
@@ -58,16 +59,16 @@ class Sampler:
     >>> sampler = Sampler(np.random.default_rng(0))
     >>> sampler(np.ones((2, 1)), np.ones(2), np.eye(1), np.ones(1)).sampled
     False
-    >>> sampler(np.ones((2, 1)), np.ones(2), np.ones((9000, 1)), np.ones(9000)).sampled
+    >>> sampler.samples(4_000, 100_000)
     True
     """
 
     def __init__(self, rng, times=1):
         self.rng, self.times = rng, times
 
-    def samples(self, n):
-        """Return whether sums over n columns are sampled."""
-        return n > ALL_UP_TO
+    def samples(self, m, n):
+        """Return whether sums of m rows over n columns are sampled."""
+        return m * n > ALL_UP_TO
 
     def __call__(self, U, weights, W, r_v):
         """Return what sums of rows `U` (m, d) run over, which count with these weights.
@@ -77,7 +78,7 @@ class Sampler:
         FloatingPointError
             If sums are to be sampled, and the squares of `U` overflow.
         """
-        if not self.samples(len(W)):
+        if not self.samples(len(U), len(W)):
             return AllColumns(W, r_v)
         share = (weights / weights.sum())[:, None]
         with np.errstate(over="ignore", invalid="ignore"):
@@ -253,7 +254,7 @@ def _zeros(U):
 
 
 def sample_sizes(U, totals, W, r_v):
-    """Return how many columns the sample of each row has: `FEWEST`, doubled as needed.
+    """Return how many columns the sample of each row has.
 
     Parameters
     ----------
@@ -266,21 +267,24 @@ def sample_sizes(U, totals, W, r_v):
     -------
     array of int (m,)
         At least `PER_COUNT` for each count, times exp(2 s^2), where s^2 is the variance
-        of u . w_j over the columns with weights r_v_j.
+        of u . w_j over the columns with weights r_v_j; and at least `FEWEST`, or as
+        large a part of it as the counts are of `COMMON`. A quarter of `FEWEST`, doubled
+        as needed.
 
     Examples
     --------
     >>> W, r_v = np.array([[1.0], [-1.0]]), np.ones(2)
-    >>> sample_sizes(np.zeros((2, 1)), np.array([5.0, 900.0]), W, r_v)
-    array([2000, 4000])
+    >>> sample_sizes(np.zeros((3, 1)), np.array([5.0, 50.0, 900.0]), W, r_v)
+    array([ 500, 2000, 4000])
     """
     share = r_v / r_v.sum()
     centred = W - share @ W
     covariance = (centred * share[:, None]).T @ centred
     variance = np.einsum("ik,ik->i", U @ covariance, U)
     wanted = PER_COUNT * totals * np.exp(2 * np.minimum(variance, 10))
-    doublings = np.ceil(np.log2(np.maximum(wanted / FEWEST, 1)))
-    return (FEWEST * 2**doublings).astype(int)
+    wanted = np.maximum(wanted, FEWEST * np.minimum(totals / COMMON, 1))
+    doublings = np.ceil(np.log2(np.maximum(4 * wanted / FEWEST, 1)))
+    return (FEWEST // 4 * 2**doublings).astype(int)
 
 
 def _scaled_axes(second_moment):

@@ -20,7 +20,7 @@ from .algorithm import (
 )
 from .lasso import bench_lasso
 from .sampling import bench_sampling
-from .scale import bench_cost, bench_million, bench_quadratic
+from .scale import bench_cost, bench_million, bench_quadratic, bench_wide
 
 BENCHMARKS = [
     bench_sampling,
@@ -37,7 +37,7 @@ BENCHMARKS = [
 
 def main():
     """Print each row as soon as it is measured."""
-    named = {"scale": [bench_quadratic, bench_cost], "million": [bench_million]}
+    named = {"scale": [bench_quadratic, bench_wide, bench_cost], "million": [bench_million]}
     chosen = named.get(" ".join(sys.argv[1:]), BENCHMARKS)
     if sys.argv[1:] == ["shards"]:  # which needs Dask
         chosen = import_module("benchmarks.shards").BENCHMARKS

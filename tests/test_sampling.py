@@ -32,7 +32,7 @@ def table(rng):
 @pytest.fixture
 def few(monkeypatch):
     """Let small tables be sampled, with small samples."""
-    for name, value in {"ALL_UP_TO": 100, "FEWEST": 300}.items():
+    for name, value in {"ALL_UP_TO": 100, "FEWEST": 300, "COMMON": 1}.items():
         monkeypatch.setattr(sampling, name, value)
 
 
@@ -188,8 +188,9 @@ def test_own_columns_leave_sums_unbiased_and_take_noise_away(few, rng, monkeypat
 
 def test_rows_with_many_counts_and_long_rows_have_larger_samples(table):
     U, W, r_v = table
-    sizes = sample_sizes(np.zeros((3, D)), np.array([1.0, 500.0, 500.1]), W, r_v)
-    assert list(sizes) == [2000, 2000, 4000]
+    totals = [1.0, 12.5, 12.6, 25.1, 500.0, 500.1]
+    sizes = sample_sizes(np.zeros((6, D)), np.array(totals), W, r_v)
+    assert list(sizes) == [500, 500, 1000, 2000, 2000, 4000]
     variance = np.cov((W @ [1.0, 0, 0]), aweights=r_v, bias=True)
     length = np.sqrt(np.log(4 * 2000 / (4 * 100)) / 2 / variance)  # exp(2 s^2) makes 100 counts count as 2000
     sizes = sample_sizes(np.array([[0.999], [1.001]]) * length * [1.0, 0, 0], np.full(2, 100.0), W, r_v)
@@ -224,7 +225,7 @@ def test_samples_beyond_half_of_the_columns_are_all_of_them_and_larger_ones_can_
 
 def test_without_a_generator_or_with_few_columns_sums_are_exact(table, rng, monkeypatch):
     U, W, r_v = table
-    monkeypatch.setattr(sampling, "ALL_UP_TO", N)
+    monkeypatch.setattr(sampling, "ALL_UP_TO", len(U) * N)
     for sampler in (exact, Sampler(rng)):
         sample = sampler(U, np.ones(len(U)), W, r_v)
         assert type(sample) is AllColumns and sample.W is W and sample.r_v is r_v and not sample.sampled
@@ -272,8 +273,9 @@ def test_without_rows_there_is_nothing_to_sum(table, few, rng):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::amptutorial._validation.AMPWarning")
-def test_what_is_transformed_first_changes_neither_the_model_nor_what_comes_next(rng):
+def test_what_is_transformed_first_changes_neither_the_model_nor_what_comes_next(rng, monkeypatch):
     """33,000 columns with two counts each, of two topics, and rows that need larger samples than the fit drew."""
+    monkeypatch.setattr(sampling, "ALL_UP_TO", 10**7)
     m, n = 400, 33_000
     i, j = rng.integers(m, size=2 * n), np.tile(np.arange(n), 2)
     i = np.where(rng.random(2 * n) < 0.8, i // 2 * 2 + j % 2, i)
