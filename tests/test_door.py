@@ -30,6 +30,7 @@ from amptutorial.bayes_optimal import GaussianMixture, MatchedEvolution, SeenRow
 
 DOORS = {f"amptutorial.{name}" for name in ("estimator", "spectrum", "planning")}
 CORE = sorted(name for name in closure(DOORS) - {PACKAGE} if "._" not in name)  # they, and all that they import
+WITH_GAPS = {"drop_empty", "hold_out", "split_pairs", "split_counts"}  # NaN is a pair that is not observed, or hidden
 EXAMPLES = 25  # of each function and property
 # scikit-learn's own door, and what has no norm
 REFUSED_FORMS = {"AMPEmbedding": "matrix"} | dict.fromkeys(("QuadraticLoss", "minimise", "squared_norm"), "operator")
@@ -470,7 +471,7 @@ def checked_outcome(case, arguments):
     elif isinstance(outcome, Exception):
         named = re.search(rf"\b({'|'.join(arguments)})\b", str(outcome))
         assert named or case == "AMPEmbedding", f"names no argument: {outcome!r}"
-    else:
+    elif case not in WITH_GAPS:
         assert not any(np.isnan(x).any() for x in numbers_of(outcome)), f"NaN without a warning: {outcome}"
     return outcome
 
@@ -505,6 +506,7 @@ def test_the_same_values_in_another_form_give_the_same_answer(case, data):
         return
     tolerance = 1e-2 if "float32" in how.values() else 1e-6
     for x, y in zip(numbers_of(outcome), numbers_of(expected), strict=True):
+        x, y = np.nan_to_num(x, nan=-1), np.nan_to_num(y, nan=-1)
         assert x.shape == y.shape and np.allclose(x, y, rtol=tolerance, atol=tolerance * np.abs(y).max(initial=0))
 
 
