@@ -219,24 +219,24 @@ class AMPEmbedding(Names):
         self._check_size(table.shape, margins[0].sum(), shape)
         m, rng = len(row_index), self._generator()
         report = Report(self.verbose, self.callback)
-        run, self.path_ = best_run(table, self, rng, report)
-        best, self._channel, (rows, columns) = run.best, run.channel, run.sides()
-        report.bar.set_description("AMPEmbedding, with all counts", False)
-        if best.k:
-            rows, columns = refined(table, run.channel, rows, columns, rng)
-        rows, columns = balanced_sides(rows, columns)
-        settling = Sampler(rng, SETTLING)
-        bursts = table.bursts(self._channel, rows, columns, m)
-        sample = sample_of(columns, rows, m, settling)
-        r_v = margin_biases(bursts.margins()[1], columns.X, sample)
-        self._columns = replace(columns, X=columns.X.astype(np.float64), bias=r_v)
-        self._sample = sample_of(rows, self._columns, m, settling)
-        given = self._columns, m, self._channel, self._sample
-        rows = table.settled(rows, *given)
-        self._rows = replace(rows, X=rows.X.astype(np.float64))
-        W = scaled_rows(self._columns, m)
-        r_u, r_v = self._biases(table, margins, W, best, Sampler(rng))
-        report.bar.close()
+        with report.bar:
+            run, self.path_ = best_run(table, self, rng, report)
+            best, self._channel, (rows, columns) = run.best, run.channel, run.sides()
+            report.bar.set_description("AMPEmbedding, with all counts", False)
+            if best.k:
+                rows, columns = refined(table, run.channel, rows, columns, rng)
+            rows, columns = balanced_sides(rows, columns)
+            settling = Sampler(rng, SETTLING)
+            bursts = table.bursts(self._channel, rows, columns, m)
+            sample = sample_of(columns, rows, m, settling)
+            r_v = margin_biases(bursts.margins()[1], columns.X, sample)
+            self._columns = replace(columns, X=columns.X.astype(np.float64), bias=r_v)
+            self._sample = sample_of(rows, self._columns, m, settling)
+            given = self._columns, m, self._channel, self._sample
+            rows = table.settled(rows, *given)
+            self._rows = replace(rows, X=rows.X.astype(np.float64))
+            W = scaled_rows(self._columns, m)
+            r_u, r_v = self._biases(table, margins, W, best, Sampler(rng))
 
         self.heldout_gain_, self.heldout_error_ = best.gain, best.error
         self.n_iter_, self.channel_ = best.k, run.name

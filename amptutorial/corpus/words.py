@@ -175,7 +175,7 @@ def number_words(texts, tokenize=None):
     number.default_factory = number.__len__
 
     def runs_of_letters():
-        for text in tqdm(texts, desc="Reading words", leave=False):
+        for text in tqdm(texts, desc="Reading words", leave=False, delay=1):
             runs = tokenize(text) if tokenize else clean(text).split()
             lengths.append(len(runs))
             yield runs
