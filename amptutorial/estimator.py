@@ -360,13 +360,10 @@ class AMPEmbedding(Names):
             counts, over the pairs that were observed.
         """
         check_is_fitted(self)
-        if rows is not None and not isinstance(rows, slice | Integral):
-            table = named(rows)[0]
-            if sp.issparse(table) or np.ndim(table) != 1:
-                Z = self._check_counts(rows, reset=False)
-                U = self._embedded(Z)
-                r_u = self._row_biases(Z, U)
-                return self._rates(U, r_u)
+        if _is_table(named(rows)[0]):
+            Z = self._check_counts(rows, reset=False)
+            U = self._embedded(Z)
+            return self._rates(U, self._row_biases(Z, U))
         rows = _selection(rows)
         return self._rates(self.embedding_[rows], self.row_bias_[rows])
 
@@ -625,7 +622,13 @@ def _selection(rows):
     """Return an index of rows that keeps their axis; None stands for all of them."""
     if rows is None:
         return slice(None)
+    if _is_table(rows):
+        raise ValueError("rows must be a slice or a vector of row numbers")
     return [rows] if isinstance(rows, Integral) else rows
+
+
+def _is_table(rows):
+    return sp.issparse(rows) or np.ndim(rows) > 1
 
 
 def _spread(values, index, size):

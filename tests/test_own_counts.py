@@ -241,6 +241,9 @@ def test_new_rows_have_rates_and_those_of_fitted_ones_are_theirs(fitted):
     assert np.allclose(rates.sum(axis=1), Z[:7].sum(axis=1))
     assert np.array_equal(model.predict_rates(pd.DataFrame(Z[:7])), model.predict_rates(Z[:7].tolist()))
     assert model.predict_rates([0, 2]).shape == (2, 100)
+    for table in (Z[:7], sp.csr_array(Z[:7])):
+        with pytest.raises(ValueError, match="rows must be a slice or a vector of row numbers"):
+            model.standard_errors(table)
     with pytest.raises(ValueError, match="features"):
         model.predict_rates(Z[:7, :5])
 
