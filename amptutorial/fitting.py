@@ -71,7 +71,9 @@ class Report:
 
     def __init__(self, verbose, callback):
         shown = {"delay": DELAY, "leave": False, "unit": " iterations"}
-        self.bar = tqdm(desc="AMPEmbedding", disable=not verbose, **shown)
+        if not verbose:  # else TQDM_DISABLE decides
+            shown["disable"] = True
+        self.bar = tqdm(desc="AMPEmbedding", **shown)
         self.callback = check_callback(callback, "callback")
         self.stopped = False
         self.begin()

@@ -22,7 +22,7 @@ from amptutorial.paper.reproduce import load_results
 
 ROOT = Path(__file__).parents[1]
 BOOK = ROOT / "book"
-CHAPTERS = sorted(BOOK.glob("*.ipynb"))
+CHAPTERS = sorted(BOOK.glob("[0-9]*.ipynb"))
 SECTIONS = ["Where it breaks", "Try it", "Exercises", "What to remember", "Test yourself"]
 LEDGER = yaml.safe_load((BOOK / "ledger.yml").read_text())
 

@@ -11,6 +11,7 @@ from amptutorial.bias import drop_empty, estimate_bias
 from amptutorial.denoisers import GaussianPosterior
 from amptutorial.heldout import held_out_pairs, heldout_gain, split_counts
 from amptutorial.paper import rates, topic_models
+from amptutorial.paper.meaning import METHODS as OF_MEANING
 from amptutorial.paper.minimisers import lbfgs_path, sampled_factors
 from amptutorial.paper.rates import (
     Exponential,
@@ -21,7 +22,8 @@ from amptutorial.paper.rates import (
     mixture_of_topics,
     root_mean_square,
 )
-from amptutorial.paper.rivals import METHODS, WithoutOnsager, capped, correspondence_analysis, positive_pmi
+from amptutorial.paper.rivals import METHODS as COMPARED
+from amptutorial.paper.rivals import WithoutOnsager, capped, correspondence_analysis, positive_pmi
 from amptutorial.paper.topic_models import variational_factors
 from amptutorial.poisson import refit_biases
 from amptutorial.score import FisherScore
@@ -158,6 +160,7 @@ def needs_library(name):
         pytest.importorskip("gensim")
 
 
+METHODS = COMPARED | OF_MEANING
 SECONDS = {"nmf", "skip_gram", "lda", "lbfgs", "amp_given_prior"}  # each takes some
 SAME = {"amp_counts", "lbfgs_counts", "lbfgs_one_ridge"}  # as others, with fewer choices
 every_method = pytest.mark.parametrize(

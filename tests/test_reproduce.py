@@ -10,6 +10,7 @@ import pytest
 
 from amptutorial.paper import reproduce as module
 from amptutorial.paper.comparison import CASES
+from amptutorial.paper.meaning import TABLES
 from amptutorial.paper.reproduce import REPRODUCTIONS, RESULTS, Reproduction, checksum, load_results, main, reproduce
 
 NO_REVIEWS = pytest.mark.skipif(
@@ -45,6 +46,7 @@ def test_a_stored_instance_is_computed_again(name):
 def test_the_comparison_has_as_many_instances_as_cases():
     """The number stands apart, for reading results does not import the comparison."""
     assert REPRODUCTIONS["text"].n_instances == len(CASES)
+    assert REPRODUCTIONS["inflections"].n_instances == len(TABLES)
 
 
 def test_stored_results_are_read_without_scikit_learn():
@@ -57,7 +59,7 @@ def test_stored_results_are_complete_and_small(name):
     record, size = load_results(name), (RESULTS / f"{name}.json").stat().st_size
     (n_records,) = {len(values) for values in record["instances"].values()}
     # a run of these returns several records: see `test_comparison`
-    assert n_records == REPRODUCTIONS[name].n_instances or name == "text"
+    assert n_records == REPRODUCTIONS[name].n_instances or name in ("text", "inflections")
     numbers = {key: values for key, values in record["instances"].items() if values.dtype.kind in "fi"}
     if name == "text":  # words in context have no labels, and no probe
         probe = numbers.pop("probe")

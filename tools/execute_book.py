@@ -28,7 +28,7 @@ from normalise import normalise
 
 ROOT = Path(__file__).parents[1]
 BOOK = ROOT / "book"
-# chapters and appendices
+# chapters, guides and appendices
 PAGES = sorted(page for pattern in ("*.ipynb", "more/*.ipynb") for page in BOOK.glob(pattern))
 NOTEBOOKS = [*PAGES, *sorted(ROOT.glob("course/assignments/*/brief.ipynb"))]
 RUN = ROOT / "_build/run"

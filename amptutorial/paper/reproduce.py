@@ -60,14 +60,15 @@ class Reproduction:
 
 
 def _compare(function, index):
-    """Call a function of `amptutorial.paper.comparison`.
+    """Call a function of `amptutorial.paper.comparison`, or of `meaning`.
 
     It is imported here: loading scikit-learn, of which those who read stored results
     need nothing, takes seconds and 100 MB in a reader's browser.
     """
-    from . import comparison
+    from . import comparison, meaning
 
-    return getattr(comparison, function)(index)
+    module = meaning if hasattr(meaning, function) else comparison
+    return getattr(module, function)(index)
 
 
 REPRODUCTIONS = {
@@ -90,6 +91,12 @@ REPRODUCTIONS = {
         12,  # comparison.CASES: a test compares
         seeds="case k of amptutorial.paper.comparison.CASES draws everything from "
         "numpy.random.default_rng([its index, m])",
+    ),
+    "inflections": Reproduction(
+        partial(_compare, "inflections_instance"),
+        2,  # meaning.TABLES
+        seeds="each method draws from numpy.random.default_rng(k) in table k of "
+        "amptutorial.paper.meaning.TABLES",
     ),
     "spectrum": Reproduction(partial(_compare, "spectrum_instance"), 3),
     "reviews": Reproduction(

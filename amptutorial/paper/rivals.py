@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 from sklearn.decomposition import TruncatedSVD
+from sklearn.feature_extraction.text import TfidfTransformer
 
 from .._validation import AMPWarning
 from ..amp import biased_low_rank_amp
@@ -44,6 +45,11 @@ SCALES = (0.05, 0.07, 0.1, 0.14, 0.2, 0.28, 0.4, 0.56, 0.8, 1.1, 1.6, 2.3, 3.2)
 POWERS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 2.5)
 # of PMI: what it is lessened by; the power of the frequencies of columns
 SHIFTS, SMOOTHING = (0.0, 0.35, 0.7, 1.1, 1.6, 2.3), (0.5, 0.75, 1.0, 1.25)
+# of LSA: what it decomposes
+WEIGHTS = {
+    "log": lambda counts: counts.log1p(),
+    "tf-idf": lambda counts: TfidfTransformer().fit_transform(counts),
+}
 CAPS = (2.0, 4.0, 8.0, 16.0, 32.0, np.inf)  # of the entries of the score
 # of M under a prior that is not learned
 DEVIATIONS = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0, 11.0, 16.0)
@@ -159,18 +165,36 @@ def svd_pmi(kept, d, rng):
     seed = int(rng.integers(2**31))
 
     def decompose(table, shift, smoothing):
-        m, n = table.shape
-        decomposition = TruncatedSVD(d, algorithm="arpack", random_state=seed)
-        pmi = positive_pmi(table, shift, smoothing)
-        if not pmi.data.any():  # nothing exceeds the shift
-            return np.zeros((m, d)), np.ones(d), np.zeros((n, d))
-        left = decomposition.fit_transform(pmi)
-        sigma = decomposition.singular_values_
-        sigma = np.maximum(sigma, 1e-9 * sigma[0])  # a PMI may have a rank below d
-        return left / sigma, sigma, decomposition.components_.T
+        return _truncated(positive_pmi(table, shift, smoothing), d, seed)
 
     settings = {"shift": SHIFTS, "smoothing": SMOOTHING, "power": POWERS}
     return _scaled(decompose, kept, rng, settings)
+
+
+def lsa(kept, d, rng):
+    """Fit latent semantic analysis: a truncated SVD of weighted counts.
+
+    Chosen are the weights, log(1 + count) or tf-idf, the power of the singular values,
+    and the scale of M.
+    """
+    seed = int(rng.integers(2**31))
+
+    def decompose(table, weights):
+        return _truncated(WEIGHTS[weights](table), d, seed)
+
+    return _scaled(decompose, kept, rng, {"weights": tuple(WEIGHTS), "power": POWERS})
+
+
+def _truncated(table, d, seed):
+    """Return the truncated SVD of a table: U (m, d), sigma (d,), V (n, d)."""
+    m, n = table.shape
+    if not table.data.any():  # no PMI exceeds the shift
+        return np.zeros((m, d)), np.ones(d), np.zeros((n, d))
+    decomposition = TruncatedSVD(d, algorithm="arpack", random_state=seed)
+    left = decomposition.fit_transform(table)
+    sigma = decomposition.singular_values_
+    sigma = np.maximum(sigma, 1e-9 * sigma[0])  # a PMI may have a rank below d
+    return left / sigma, sigma, decomposition.components_.T
 
 
 def correspondence_analysis(kept, d, rng):
