@@ -57,8 +57,8 @@ class AMPEmbedding(Names):
     ----------
     n_components : int or "auto"
         Embedding dimension d, at most min(m, n). "auto" tries 1, 2, 3, 5, 10, 20, ...
-        until one does not predict hidden pairs better than the one before by more than
-        the standard error of the difference. The fit is that of the one before.
+        until two in a row do not predict hidden pairs better than the best one before
+        by more than the standard error of the difference. The fit is that of the best.
     denoiser : {"posterior", "ridge", "lasso"}, Denoiser, or a pair of Denoiser
         "posterior": the posterior mean under a Gaussian prior whose covariance is
         learned. "ridge" and "lasso": minimisers for priors with which M_ij has the
@@ -240,10 +240,12 @@ class AMPEmbedding(Names):
 
         self.heldout_gain_, self.heldout_error_ = best.gain, best.error
         self.n_iter_, self.channel_ = best.k, run.name
+        counted = table.observed[0].margins() if table.gaps else margins
         self._counts = tuple(
             _spread(*each)
-            for each in zip(margins, (row_index, column_index), shape, strict=True)
+            for each in zip(counted, (row_index, column_index), shape, strict=True)
         )
+        self._totals = margins[1]
         self._row_index, self._column_index = row_index, column_index
         self._gaps = table.observed[1] if table.gaps else None
         self._mean_row = table.rare(self._channel).total() / m
@@ -288,7 +290,14 @@ class AMPEmbedding(Names):
             counts, more components than structure) the two may differ by more.
         """
         check_is_fitted(self)
-        return self._embedded(self._check_counts(X, reset=False))
+        Z = self._check_counts(X, reset=False)
+        unknown = np.sum((Z[:, self._column_index] > 0).sum(axis=1) == 0)
+        if unknown:
+            _warn(
+                f"{unknown} rows have no counts in the fitted columns: their "
+                "embeddings are zero"
+            )
+        return self._embedded(Z)
 
     def _embedded(self, Z):
         """Return the embeddings (m_new, d) of new rows of counts that were checked."""
@@ -327,10 +336,12 @@ class AMPEmbedding(Names):
         Raises
         ------
         ValueError
-            For invalid counts, or another number of rows.
+            For invalid counts, or rows of another number or of other names.
         """
         check_is_fitted(self)
-        Z = sp.csc_array(check_counts(named(X)[0], gaps=True, name="X"), dtype=float)
+        table, names, _ = named(X)
+        self._check_names("rows", names, self.row_names_)
+        Z = sp.csc_array(check_counts(table, gaps=True, name="X"), dtype=float)
         if Z.shape[0] != len(self.embedding_):
             raise ValueError(
                 f"X has {Z.shape[0]} rows, but the model was fitted to "
@@ -414,7 +425,7 @@ class AMPEmbedding(Names):
         Z, known = self._check_counts(X, reset=False), self._column_index
         Z = Z[drop_empty(Z)[1]]
         kept, hidden = hidden_tenth(Z, np.random.default_rng(0))
-        totals = self._counts[1][known]
+        totals = self._totals
         none = np.zeros((len(totals), 1))
         rows = observed_biases(kept[:, known], np.zeros((Z.shape[0], 1)), none, totals)
         rows *= totals.sum()
@@ -541,20 +552,33 @@ class AMPEmbedding(Names):
         # they are float64, and cannot wrap
         given = {"accept_sparse": ("csr", "csc", "coo", "bsr"), "dtype": np.float64}
         given["ensure_all_finite"] = "allow-nan"
-        Z = validate_data(self, Z, reset=reset, **given)
+        try:
+            Z = validate_data(self, Z, reset=reset, **given)
+        except ValueError as error:
+            if "convert string" not in str(error):
+                raise
+            raise ValueError(
+                "X holds strings, and counts are expected. Texts: count their words "
+                "first (CountVectorizer, corpus_from_texts). A long table of events: "
+                "pandas.crosstab(frame.user, frame.item). A column of names: set_index"
+            ) from None
         if reset:
             self.row_names_, self.column_names_ = rows, columns
-        elif not (columns is None or self.column_names_ is None) and not np.array_equal(
-            columns, self.column_names_
-        ):
-            raise ValueError(
-                "X has columns of other names, or in another order, than the fitted "
-                "table"
-            )
+        else:
+            self._check_names("columns", columns, self.column_names_)
         Z = sp.csr_array(Z)
         Z.sum_duplicates()  # events may cancel: -1 is none once they are added
         check_non_negative(Z, "AMPEmbedding (counts are at least zero)")
+        if not reset and (Z.data % 1 > 0).any():
+            _warn("X holds fractions, and counts are expected")
         return sp.csr_array(check_counts(Z, gaps=True, name="X"))
+
+    def _check_names(self, side, names, known):
+        if not (names is None or known is None) and not np.array_equal(names, known):
+            raise ValueError(
+                f"X has {side} of other names, or in another order, than the fitted "
+                "table"
+            )
 
     def _check_size(self, kept, total, shape):
         if total < 1:
@@ -622,7 +646,8 @@ def _selection(rows):
     """Return an index of rows that keeps their axis; None stands for all of them."""
     if rows is None:
         return slice(None)
-    if _is_table(rows):
+    names = not isinstance(rows, slice) and np.asarray(rows).dtype.kind in "OSU"
+    if names or _is_table(rows):
         raise ValueError("rows must be a slice or a vector of row numbers")
     return [rows] if isinstance(rows, Integral) else rows
 

@@ -30,6 +30,7 @@ AUTOMATIC = ("counts", "damped")
 SIZES = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 300, 500, 1000)  # tried by "auto"
 COMPARED_AFTER = 3  # iterations: a channel that is far behind then is given up
 FAR = 3  # paired standard errors
+GIVEN_UP = 2  # numbers of components that are no better than one before
 DELAY = 5  # seconds, before there is a bar
 REFINEMENTS = 5  # iterations with all counts, from the best estimate on
 # sample-size multipliers of the phases: while an estimate moves, errors average out
@@ -166,10 +167,11 @@ def best_run(table, model, rng, report):
         runs = _raced(table, runs, model.n_iter, held_out)
         run = max(runs, key=lambda run: run.best.gain)
         path.append(report.progress(run))
-        if best and not _lead(held_out, run, best) > 1:
-            break
-        best, names = run, [run.name for run in runs]
-        if report.stopped or not run.best.k:
+        if not best or _lead(held_out, run, best) > 1:
+            best, behind, names = run, 0, [run.name for run in runs]
+        else:
+            behind += 1
+        if report.stopped or not best.best.k or behind == GIVEN_UP:
             break
     return best, path
 

@@ -77,10 +77,13 @@ def nearest_words(X, vocabulary, word, k=5, *, counts=None, min_count=5):
     known = X.any(axis=1)
     if counts is not None:
         least = check_positive(min_count, "min_count", zero=True)
-        known &= check_values(counts, "counts", shape=(n,)) >= least
+        counts = check_values(counts, "counts", shape=(n,))
+        known &= counts >= least
     j, k = places[word], check_integer(k, "k", minimum=1)
     if not known[j]:
-        why = "occurs too rarely" if X[j].any() else "has no embedding: its row is zero"
+        why = "has no embedding: its row is zero"
+        if X[j].any():
+            why = f"occurs {counts[j]:g} times, less than min_count={least:g}"
         warnings.warn(f"{word!r} {why}; no word is near it", AMPWarning, stacklevel=2)
         return []
     known[j] = False

@@ -211,7 +211,8 @@ def test_rows_and_columns_without_counts_are_zero(counts):
     with_new_words = holes.copy()
     with_new_words[:, 0] = 3
     assert np.array_equal(estimator.transform(with_new_words), estimator.transform(holes))
-    assert not estimator.transform(np.zeros((2, 200))).any()
+    with pytest.warns(AMPWarning, match="2 rows have no counts in the fitted columns"):
+        assert not estimator.transform(np.zeros((2, 200))).any()
 
 
 def test_holes_do_not_change_the_rest(counts, fitted):
