@@ -3,7 +3,10 @@
 A word and its inflected form mean nearly the same, and no method is told so.
 """
 
+import re
+
 import numpy as np
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 from ..corpus import cooccurrence, corpus_from_texts, docstring_texts
 from ..corpus.words import lemma
@@ -58,7 +61,9 @@ def counted(index):
     Words are the columns, and the rows are docstrings (0); or words are the rows, and
     the columns are the words among the five before (1).
     """
-    texts, options = docstring_texts(), {"min_df": 10, "lemmatize": False}
+    # letters and a public list, so that finer rules of what is a word do not matter
+    texts = [" ".join(re.findall("[a-z]+", text.lower())) for text in docstring_texts()]
+    options = {"min_df": 10, "lemmatize": False, "stop_words": ENGLISH_STOP_WORDS}
     corpus = corpus_from_texts(texts, **options)
     pairs = inflected(corpus.vocabulary, corpus.counts.sum(axis=0))
     Z, words = corpus.counts, corpus.vocabulary
