@@ -196,8 +196,8 @@ def test_the_number_of_components_is_found(d):
     model = AMPEmbedding("auto", random_state=0).fit(Z)
     same = AMPEmbedding(d, random_state=0).fit(Z)
     assert len(model.components_) == d and np.array_equal(model.embedding_, same.embedding_)
-    assert [step.n_components for step in model.path_] == {1: [1, 2], 3: [1, 2, 3, 5]}[d]
-    chosen = model.path_[-2]
+    assert [step.n_components for step in model.path_] == {1: [1, 2, 3], 3: [1, 2, 3, 5, 10]}[d]
+    chosen = model.path_[-3]
     assert (chosen.gain, chosen.error) == (model.heldout_gain_, model.heldout_error_) == same.path_[0][3:5]
 
 
@@ -254,6 +254,9 @@ def test_fitted_columns_are_embedded_again(fitted):
     V = model.transform_columns(new)
     assert np.abs(model.embedding_ @ (V[:, :-1] - model.components_[:, :20])).max() / np.sqrt(len(Z)) < 0.05
     assert not V[:, -1].any()
+    named = pd.DataFrame(Z, index=[f"row {k}" for k in range(len(Z))])
+    with pytest.raises(ValueError, match="rows of other names, or in another order"):
+        AMPEmbedding(3, random_state=0).fit(named).transform_columns(named.iloc[::-1, :3])
     with pytest.raises(ValueError, match="X has 3 rows, but the model was fitted to 300"):
         model.transform_columns(new[:3])
 
@@ -399,3 +402,36 @@ def test_the_method_takes_what_was_fitted(fitted):
     model = fitted[2]
     rows, columns, shares = model.principal_coordinates()
     assert rows.shape == (300, 3) and columns.shape == (100, 3) and shares.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        ["red wine", "white wine"],
+        pd.Series(["red wine", "white wine"]),
+        pd.DataFrame({"user": ["ada", "bob"], "item": ["wine", "car"], "n": [1, 2]}),
+    ],
+    ids=["texts", "a series", "a long table"],
+)
+def test_what_is_no_table_of_counts_is_refused_with_what_makes_one(table):
+    with pytest.raises(ValueError, match="CountVectorizer|2D array"):
+        AMPEmbedding(1).fit(table)
+
+
+def test_weights_of_new_rows_and_unknown_rows_are_named(fitted):
+    Z, _, model = fitted
+    with pytest.warns(AMPWarning, match="X holds fractions"):
+        model.transform(Z[:5] / 3)
+    with pytest.warns(AMPWarning, match="1 rows have no counts in the fitted columns"):
+        assert not model.transform(np.vstack([Z[:2], 0 * Z[:1]]))[2].any()
+    with pytest.raises(ValueError, match="vector of row numbers"):
+        model.predict_rates(["ada"])
+
+
+@quiet
+def test_counts_in_frames_are_those_that_were_seen():
+    Z, _, rng = strong(60, 40, 1)
+    holes = with_gaps(Z, 0.3, rng)
+    rows, columns = AMPEmbedding(1, random_state=0).fit(holes).frames()
+    assert np.allclose(rows["counts"], np.nansum(holes, axis=1))
+    assert np.allclose(columns["counts"], np.nansum(holes, axis=0))
