@@ -9,6 +9,7 @@ By hidden pairs a fit chooses its iterate (`Chosen`), and knows when to stop
 (`Patience`).
 """
 
+from copy import copy
 from dataclasses import dataclass
 from math import sqrt
 
@@ -477,6 +478,11 @@ class Chosen:
     def __init__(self, held_out, tol):
         self.patience = Patience(held_out.entropy(), tol)
         self.r_v = held_out.columns
+
+    def __copy__(self):
+        other = object.__new__(Chosen)
+        vars(other).update(vars(self), patience=copy(self.patience))
+        return other
 
     def fitting(self, held_out):
         """Return the `Fitting` of the margins by which the next iterate is judged."""

@@ -37,7 +37,7 @@ PYTHONS = ("python", ".venv/bin/python")  # without a Makefile, and after make s
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
 # Which extras the files of a folder may import from. One that imports from others tells its reader what to install.
 MAY_IMPORT = {
-    "amptutorial": (),
+    "amptutorial": ("frames",),
     "benchmarks": (),
     "book": ("run",),
     "course": ("run", "test", "course"),

@@ -44,6 +44,7 @@ def few_columns(monkeypatch):
     monkeypatch.setattr(sampling, "ALL_UP_TO", 30)
     monkeypatch.setattr(sampling, "FEWEST", 16)  # half of them at first
     monkeypatch.setattr(sampling, "PER_COUNT", 0.2)
+    monkeypatch.setattr(sampling, "COMMON", 1e-3)  # rare rows have no smaller ones
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ iterates by the hidden pairs, a tenth of all, which it holds.
 """
 
 import pickle
-from copy import deepcopy
+from copy import copy, deepcopy
 from dataclasses import replace
 from functools import cached_property
 from operator import itemgetter, methodcaller
@@ -97,6 +97,7 @@ def sharded_embedding(counts, model, *, client, checkpoints=None):
         table.keep(Checkpoint(checkpoints, parts, "other counts or another model"))
     best = model._fit(table, *map(np.arange, table.shape), table.shape)
     model.n_features_in_ = table.shape[1]
+    model.row_names_ = model.column_names_ = None
     model._warn_of_doubts(best)
     return model
 
@@ -245,12 +246,14 @@ class ShardedTable(Blocks):
         stage, done = self.stage, 0
         self.stage += 1
         if stage < len(self.saved):
-            done, state, rng.bit_generator.state = self.saved[stage]
+            done, saved, rng.bit_generator.state = self.saved[stage]
+            state = tuple(map(copy, saved))  # which goes on, and what is kept does not
         for k in range(done, number):
             state, last = step(*state)
             if self.store:
                 done = number if last else k + 1
-                self.saved[stage:] = [(done, state, rng.bit_generator.state)]
+                kept = tuple(map(copy, state))
+                self.saved[stage:] = [(done, kept, rng.bit_generator.state)]
                 self.store.save(self.saved)
             if last:
                 break

@@ -16,8 +16,9 @@ from .worker import protocol
 
 # for Python and its libraries, before any line of the submission; not counted
 START_SECONDS = 120
-# three checks and the prediction ask `penalty`: where it crashes, the others still run
-RESTARTS = 3
+# four checks and the prediction ask `penalty`, one of them in two trials: where it
+# crashes, the others still run
+RESTARTS = 5
 
 
 class StudentError(Exception):
