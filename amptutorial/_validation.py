@@ -260,7 +260,7 @@ def check_counts(Z, *, integers=False, gaps=False, name="Z"):
             f"{name} must be a matrix with at least one row and one column, got shape "
             f"{Z.shape}"
         )
-    Z = _pairs_once(Z, name) if sp.issparse(Z) else Z
+    Z = pairs_once(Z, name) if sp.issparse(Z) else Z
     values = Z.data if sp.issparse(Z) else Z
     if gaps and np.isinf(values).any():
         raise ValueError(f"{name} holds infinite values: counts are finite")
@@ -276,7 +276,7 @@ def check_counts(Z, *, integers=False, gaps=False, name="Z"):
     return Z
 
 
-def _pairs_once(Z, name):
+def pairs_once(Z, name):
     """Return the sparse `Z` as a CSR array that stores each pair once, in order."""
     dtype = _usable(Z.dtype, name)
     if getattr(Z, "has_canonical_format", Z.format in ("lil", "dok", "dia")):

@@ -233,7 +233,8 @@ def drop_empty(Z):
     (array([[1, 2]]), array([1]), array([0, 2]))
     """
     Z = check_counts(Z, gaps=True)
-    rows, columns = (np.flatnonzero(margin > 0) for margin in margins(Z))
+    sums = margins(without_gaps(Z)[0])
+    rows, columns = (np.flatnonzero(margin > 0) for margin in sums)
     if not rows.size:
         raise ValueError("Z has no counts at all")
     return Z[rows][:, columns], rows, columns

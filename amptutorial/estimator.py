@@ -16,6 +16,7 @@ from ._validation import (
     check_counts,
     check_integer,
     check_positive,
+    pairs_once,
     refuse_masked,
 )
 from .bias import drop_empty
@@ -290,8 +291,8 @@ class AMPEmbedding(Names):
             counts, more components than structure) the two may differ by more.
         """
         check_is_fitted(self)
-        Z = self._check_counts(X, reset=False)
-        unknown = np.sum((Z[:, self._column_index] > 0).sum(axis=1) == 0)
+        Z = self._check_counts(X, reset=False)[:, self._column_index]
+        unknown = np.sum((Z > 0).sum(axis=1) == 0)
         if unknown:
             _warn(
                 f"{unknown} rows have no counts in the fitted columns: their "
@@ -300,13 +301,13 @@ class AMPEmbedding(Names):
         return self._embedded(Z)
 
     def _embedded(self, Z):
-        """Return the embeddings (m_new, d) of new rows of counts that were checked."""
-        m = len(self.embedding_) / self._unit**4  # of the rows with counts
-        given = self._rows.denoiser, self._mean_row, self._columns, m
-        return self._settled(Table(Z[:, self._column_index]), *given, self._sample)
+        """Return embeddings (m_new, d) of new rows of counts in the fitted columns."""
+        given = self._rows.denoiser, self._mean_row, self._columns
+        return self._settled(Table(Z), *given, self._sample)
 
-    def _settled(self, table, denoiser, mean, other, m, sample):
+    def _settled(self, table, denoiser, mean, other, sample):
         """Return embeddings of what is new given the fitted other side."""
+        m = len(self._row_index)
         totals = table.rare(self._channel).totals
         some = np.flatnonzero(totals)
         X = np.zeros((len(totals), len(self.components_)))
@@ -347,13 +348,11 @@ class AMPEmbedding(Names):
                 f"X has {Z.shape[0]} rows, but the model was fitted to "
                 f"{len(self.embedding_)}: new columns are counted in the fitted rows"
             )
-        m = len(self._row_index)
-        table, mean = Table(Z[self._row_index].T.tocsr()), float(m)
-        X, ones = np.zeros((Z.shape[1], len(self.components_))), np.ones(Z.shape[1])
+        m, table = len(self._row_index), Table(Z[self._row_index].T.tocsr())
+        V, ones = np.zeros((Z.shape[1], len(self.components_))), np.ones(Z.shape[1])
         sampler = Sampler(np.random.default_rng(0), SETTLING)
-        sample = sample_of(new_side(X, ones, None), self._rows, m, sampler)
-        given = self._columns.denoiser, mean, self._rows, m, sample
-        return self._settled(table, *given).T
+        sample = sample_of(new_side(V, ones, None), self._rows, m, sampler)
+        return self._settled(table, self._columns.denoiser, m, self._rows, sample).T
 
     def predict_rates(self, rows=None):
         """Return the expected counts of fitted rows, or of new ones.
@@ -372,7 +371,7 @@ class AMPEmbedding(Names):
         """
         check_is_fitted(self)
         if _is_table(named(rows)[0]):
-            Z = self._check_counts(rows, reset=False)
+            Z = self._check_counts(rows, reset=False)[:, self._column_index]
             U = self._embedded(Z)
             return self._rates(U, self._row_biases(Z, U))
         rows = _selection(rows)
@@ -382,7 +381,7 @@ class AMPEmbedding(Names):
         """Return the biases of new rows with which the rates add up to their counts."""
         known = self._column_index
         W = self.components_.T[known] / np.sqrt(len(self.embedding_))
-        return observed_biases(Z[:, known], U, W, self.column_bias_[known])
+        return observed_biases(Z, U, W, self.column_bias_[known])
 
     def _rates(self, U, r_u):
         rates = U @ self.components_
@@ -424,13 +423,12 @@ class AMPEmbedding(Names):
             return self.heldout_gain_
         Z, known = self._check_counts(X, reset=False), self._column_index
         Z = Z[drop_empty(Z)[1]]
-        kept, hidden = hidden_tenth(Z, np.random.default_rng(0))
-        totals = self._totals
-        none = np.zeros((len(totals), 1))
-        rows = observed_biases(kept[:, known], np.zeros((Z.shape[0], 1)), none, totals)
-        rows *= totals.sum()
+        parts = hidden_tenth(Z, np.random.default_rng(0))
+        kept, hidden = (part[:, known] for part in parts)
+        totals, nothing = self._totals, [np.zeros((size, 1)) for size in kept.shape]
+        rows = observed_biases(kept, *nothing, totals) * totals.sum()
         totals = totals * (rows.sum() / totals.sum())
-        pairs = HeldOut.of(rows, totals, hidden[:, known])
+        pairs = HeldOut.of(rows, totals, hidden)
         if not len(pairs.z):
             raise ValueError("X has too few counts: none of the hidden pairs has one")
         U, V = self._embedded(kept), self.components_.T[known]
@@ -566,8 +564,8 @@ class AMPEmbedding(Names):
             self.row_names_, self.column_names_ = rows, columns
         else:
             self._check_names("columns", columns, self.column_names_)
-        Z = sp.csr_array(Z)
-        Z.sum_duplicates()  # events may cancel: -1 is none once they are added
+        # events may cancel: -1 is none once they are added
+        Z = pairs_once(Z, "X") if sp.issparse(Z) else sp.csr_array(Z)
         check_non_negative(Z, "AMPEmbedding (counts are at least zero)")
         if not reset and (Z.data % 1 > 0).any():
             _warn("X holds fractions, and counts are expected")

@@ -348,8 +348,20 @@ def margin_biases(totals, U, sample):
     """
     with np.errstate(over="ignore", invalid="ignore"):
         log_sums = sample.for_rows(U, totals).log_partition(U)
-        biases = totals * np.exp(-log_sums)
-    return _finite(biases)
+    return _of_sums(totals, log_sums)
+
+
+def _of_sums(totals, log_sums):
+    """Return the biases that make rates of these log sums add up to totals."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _finite(totals * np.exp(-log_sums))
+
+
+def _normalised(r_u, r_v):
+    """Return biases with the same products and mean(r_u) = 1."""
+    scale = r_u.mean()
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _finite(r_u / scale), _finite(r_v * scale)
 
 
 def _finite(biases):
@@ -475,13 +487,16 @@ def observed_biases(Z, U, W, r_v):
     """
     Z, gaps = without_gaps(Z)
     log_sums, totals = log_partition(U, W, r_v), Z.sum(axis=1)
-    if gaps is not None:  # subtract what is not observed
+    if gaps is not None:
         i, j = gaps.nonzero()
-        hidden = r_v[j] * np.exp(products_of_pairs(U, W, i, j) - log_sums[i])
-        share = 1 - np.bincount(i, hidden, len(U))
-        log_sums += np.log(np.maximum(share, 1e-12))
-    with np.errstate(over="ignore", invalid="ignore"):
-        return _finite(totals * np.exp(-log_sums))
+        log_sums = _less(log_sums, i, r_v[j], products_of_pairs(U, W, i, j))
+    return _of_sums(totals, log_sums)
+
+
+def _less(log_sums, i, r_v, M):
+    """Return log sums over what was observed, given the r_v_j and M_ij of gaps."""
+    hidden = np.bincount(i, r_v * np.exp(M - log_sums[i]), len(log_sums))
+    return log_sums + np.log(np.maximum(1 - hidden, 1e-12))
 
 
 def biases_with_gaps(Z, U, W, n_sweeps=1000, tol=1e-6):
@@ -495,16 +510,18 @@ def biases_with_gaps(Z, U, W, n_sweeps=1000, tol=1e-6):
     n_sweeps, tol
         As for `refit_biases`.
     """
-    transposed, columns = Z.T.tocsr(), without_gaps(Z)[0].sum(axis=0)
     _, r_v = margins(Z)
+    Z, gaps = without_gaps(Z)
+    (rows, columns), (i, j) = margins(Z), gaps.nonzero()
+    M = products_of_pairs(U, W, i, j)
     for _ in range(n_sweeps):
-        r_u = observed_biases(Z, U, W, r_v)
-        before, r_v = r_v, observed_biases(transposed, W, U, r_u)
+        r_u = _of_sums(rows, _less(log_partition(U, W, r_v), i, r_v[j], M))
+        before = r_v
+        r_v = _of_sums(columns, _less(log_partition(W, U, r_u), j, r_u[i], M))
         off = columns @ np.abs(before / np.where(r_v > 0, r_v, 1) - 1) / columns.sum()
         if off <= tol:
             break
-    scale = r_u.mean()
-    return r_u / scale, r_v * scale, float(off) if off > tol else 0.0
+    return *_normalised(r_u, r_v), float(off) if off > tol else 0.0
 
 
 def refit_biases(Z, U, V, *, n_sweeps=100, tol=1e-6, sampler=exact):
@@ -556,13 +573,14 @@ def refit_biases(Z, U, V, *, n_sweeps=100, tol=1e-6, sampler=exact):
     >>> refit_biases(np.array([[1, 2], [3, 6]]), np.zeros((2, 1)), np.zeros((2, 1)))
     (array([0.5, 1.5]), array([2., 4.]))
     """
+    Z = check_counts(Z, gaps=True)
     rows, columns = margins(Z)
     U, V = check_embedding(U, V, len(rows), len(columns))
     n_sweeps = check_integer(n_sweeps, "n_sweeps", minimum=1)
     tol = check_positive(tol, "tol", zero=True)
-    W, Z = V / np.sqrt(len(U)), sp.csr_array(check_counts(Z, gaps=True))
-    if np.isnan(Z.data).any():
-        r_u, r_v, off = biases_with_gaps(Z, U, W, n_sweeps, tol)
+    W = V / np.sqrt(len(U))
+    if without_gaps(Z)[1] is not None:
+        r_u, r_v, off = biases_with_gaps(sp.csr_array(Z), U, W, n_sweeps, tol)
     else:
         given = rows, columns, U, W, columns
         r_u, r_v, off = biases_of_margins(*given, n_sweeps, tol, sampler)
@@ -630,6 +648,4 @@ def biases_of_margins(rows, columns, U, W, r_v, n_sweeps=100, tol=1e-6, sampler=
         least = min(least, off)
         sweeps = [*sweeps, (r_v, fitted)][-memory:]
         r_v = _extrapolated(sweeps, columns)
-    with np.errstate(over="ignore", invalid="ignore"):
-        r_u, r_v = _finite(r_u / r_u.mean()), _finite(r_v * r_u.mean())
-    return r_u, r_v, float(off) if off > tol else 0.0
+    return *_normalised(r_u, r_v), float(off) if off > tol else 0.0

@@ -16,7 +16,7 @@ from .bias import drop_empty, estimate_bias, margins, without_gaps
 from .channels import WithGaps
 from .heldout import HeldOut, split_counts, split_pairs
 from .poisson import observed_biases, products_of_pairs
-from .reexpansion import directions_of_score, settle_rows
+from .reexpansion import directions_of_score, scaled_rows, settle_rows
 from .score import FisherScore
 
 VALIDATION = 0.1  # the fraction of the pairs that decides when to stop
@@ -148,8 +148,7 @@ class Table:
         seen = same_pairs(
             self.Z, np.where(np.isnan(self.Z.data), np.nan, bursts.Z.data)
         )
-        W = columns.X / np.sqrt(m)
-        bias = observed_biases(seen, rows.X, W, columns.bias)
+        bias = observed_biases(seen, rows.X, scaled_rows(columns, m), columns.bias)
         return self.bursts(channel, replace(rows, bias=bias), columns, m)
 
     def sums(self, U, sums):

@@ -435,3 +435,16 @@ def test_counts_in_frames_are_those_that_were_seen():
     rows, columns = AMPEmbedding(1, random_state=0).fit(holes).frames()
     assert np.allclose(rows["counts"], np.nansum(holes, axis=1))
     assert np.allclose(columns["counts"], np.nansum(holes, axis=0))
+
+
+@quiet
+@pytest.mark.parametrize("call", ["fit", "transform", "score", "predict_rates"])
+def test_tables_that_are_not_in_order_stay_as_they_are(call):
+    """Pairs stored twice and in any order are added up in a copy."""
+    Z, _, rng = strong(60, 40, 1)
+    model = AMPEmbedding(1, random_state=0).fit(Z)
+    indices = np.tile([7, 3, 3, 0], 60)
+    given = sp.csr_array((rng.poisson(3.0, 240).astype(float), indices, np.arange(0, 241, 4)), shape=(60, 40))
+    before = [part.copy() for part in (given.data, given.indices, given.indptr)]
+    getattr(AMPEmbedding(1, random_state=0) if call == "fit" else model, call)(given)
+    assert all(map(np.array_equal, before, (given.data, given.indices, given.indptr)))

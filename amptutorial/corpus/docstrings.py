@@ -12,6 +12,8 @@ import re
 import warnings
 from pathlib import Path
 
+from .words import APOSTROPHES
+
 # Tests; other people's code that travels inside a package; what newer versions of
 # Python no longer have
 _LEFT_OUT = {"tests", "externals", "_lib", "distutils"}
@@ -30,7 +32,7 @@ _LINES = re.compile(
 _UNREADABLE = (SyntaxError, ValueError, TypeError, RecursionError, MemoryError, OSError)
 # formulas, literals, the names of roles
 _MARKUP = re.compile(r":math:`[^`]*`|``[^`]*``|:\w+:")
-_QUOTES = str.maketrans(dict.fromkeys("'\u2018\u2019\u2032`\u00b4", " "))
+_QUOTES = str.maketrans(dict.fromkeys(APOSTROPHES, " "))
 _CODE = re.compile(
     r"[_=\\^{}<>|@#$%/]|\w[.(]\w"  # in n_samples, axis=0, <class>, scipy.sparse, fit(X)
     r"|^\W*\w{1,2}\W*$"  # letters that stand for variables

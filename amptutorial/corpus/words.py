@@ -23,7 +23,7 @@ _ESCAPED = re.compile(r"&(?:amp;)*(?:#[0-9]{8,})?")
 # "<3" and "a < b" are no tags; a tag stops before the next "<", so that no text is
 # scanned twice
 _TAG = re.compile(r"<[a-zA-Z/!?][^<>]*>")
-_APOSTROPHES = "'\u2018\u2019\u2032`\u00b4"
+APOSTROPHES = "'\u2018\u2019\u2032`\u00b4"
 _NO_CONTRACTION = re.compile(r"'(?!(?<=n')t\b)")
 # Unicode orders up to thirty marks on a letter; time would be quadratic in more
 _MARKS = re.compile(r"([^\w\s']{30})[^\w\s']+")
@@ -66,7 +66,7 @@ def _letter(character):
         # readers of Thai and Korean type.
         plain = unicodedata.normalize("NFKC", character).lower()
         return plain if plain.isascii() and plain.isalpha() else character
-    return "'" if character in _APOSTROPHES else " "
+    return "'" if character in APOSTROPHES else " "
 
 
 def clean(text):

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
@@ -59,16 +60,13 @@ class Reproduction:
     digits: int = 8
 
 
-def _compare(function, index):
-    """Call a function of `amptutorial.paper.comparison`, or of `meaning`.
+def _later(module, function, index):
+    """Call a function of a module of `amptutorial.paper`.
 
     It is imported here: loading scikit-learn, of which those who read stored results
     need nothing, takes seconds and 100 MB in a reader's browser.
     """
-    from . import comparison, meaning
-
-    module = meaning if hasattr(meaning, function) else comparison
-    return getattr(module, function)(index)
+    return getattr(import_module(f".{module}", __package__), function)(index)
 
 
 REPRODUCTIONS = {
@@ -87,20 +85,20 @@ REPRODUCTIONS = {
     ),
     # what the paper does not show
     "text": Reproduction(
-        partial(_compare, "text_instance"),
+        partial(_later, "comparison", "text_instance"),
         12,  # comparison.CASES: a test compares
         seeds="case k of amptutorial.paper.comparison.CASES draws everything from "
         "numpy.random.default_rng([its index, m])",
     ),
     "inflections": Reproduction(
-        partial(_compare, "inflections_instance"),
+        partial(_later, "meaning", "inflections_instance"),
         2,  # meaning.TABLES
         seeds="each method draws from numpy.random.default_rng(k) in table k of "
         "amptutorial.paper.meaning.TABLES",
     ),
-    "spectrum": Reproduction(partial(_compare, "spectrum_instance"), 3),
+    "spectrum": Reproduction(partial(_later, "comparison", "spectrum_instance"), 3),
     "reviews": Reproduction(
-        partial(_compare, "reviews_instance"),
+        partial(_later, "comparison", "reviews_instance"),
         1,
         seeds="instance k chooses the reviews, splits counts and fits with the seed k",
     ),
