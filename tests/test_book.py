@@ -19,6 +19,7 @@ from quiz import split_answers
 from render_pages import STATUSES
 
 from amptutorial.paper.reproduce import load_results
+from studies.readability import HIDDEN, measure, sentences
 
 ROOT = Path(__file__).parents[1]
 BOOK = ROOT / "book"
@@ -147,6 +148,48 @@ def a_chapter_states_proves_includes_and_asserts(path):
     assert sum(bool(re.search(r"^ *assert ", source, re.MULTILINE)) for source in code) >= 3
 
 
+def a_chapter_is_one_sitting(path):
+    page = measure(path)
+    assert page.words <= 2500, page.words
+    assert page.lines <= 150, page.lines
+    assert page.pixels < 560, page.pixels  # something to look at, or to move, on the first screen
+
+
+def few_sentences_begin_with_so(path):
+    said = sentences(measure(path).prose)
+    assert sum(sentence.startswith("So ") for sentence in said) <= len(said) / 10
+
+
+def the_paper_is_spoken_of_in_its_own_chapter(path):
+    labels = [entry["label"] for entry in LEDGER]
+    assert path.stem.startswith("15_") or not [label for label in labels if f"`{label}`" in prose_of(path)]
+    assert path.stem.startswith("15_") or "{ref}`erratum" not in prose_of(path).lower()
+
+
+FOLDS = "Proof|Derivation|Hint|Answer|Details"
+
+
+def folds_have_few_names_and_do_not_stand_in_a_row(path):
+    prose = prose_of(path)
+    for quiz, _ in quizzes_of(prose):
+        prose = prose.replace(quiz, "")
+    for title in re.findall(r"\{dropdown\} (.*)", prose):
+        assert re.match(FOLDS, title), title
+    before = False
+    for number, cell in enumerate(read(path).cells, 1):
+        assert "code_prompt_show" not in cell.metadata.get("mystnb", {}), number
+        folded = cell.cell_type == "code" and bool(HIDDEN & set(cell.metadata.get("tags", ())))
+        assert not (folded and before), f"cells {number - 1} and {number} are both folded"
+        before = folded
+
+
+def what_is_printed_fits_a_phone(path):
+    for number, cell in enumerate(read(path).cells, 1):
+        if cell.cell_type == "code" and not HIDDEN & set(cell.metadata.get("tags", ())):
+            said = "".join(output.get("text", "") for output in cell.outputs)
+            assert max(map(len, said.splitlines()), default=0) <= 38, f"cell {number}: {said}"
+
+
 def every_exercise_has_stars_and_a_solution(path):
     prose = prose_of(path)
     exercises = re.findall(r"\{exercise\} (★{1,3}) .*\n:label: (\S+)", prose)
@@ -179,6 +222,8 @@ def test_a_chapter_has_what_every_chapter_has(path):
     questions = (
         a_chapter_keeps_the_order_of_its_parts, a_chapter_states_proves_includes_and_asserts, quizzes_are_few_and_vary,
         every_exercise_has_stars_and_a_solution, every_chapter_stores_an_experiment_with_its_pictures,
+        a_chapter_is_one_sitting, few_sentences_begin_with_so, the_paper_is_spoken_of_in_its_own_chapter,
+        folds_have_few_names_and_do_not_stand_in_a_row, what_is_printed_fits_a_phone,
     )  # fmt: skip
     ask(questions, path)
 
@@ -285,7 +330,6 @@ def test_the_ledger_says_by_how_much_the_figures_miss():
 def what_an_entry_names_exists(entry):
     file, anchor = entry["chapter"].split("#")
     assert f"({anchor})=" in text_of(BOOK / file)
-    assert not file.endswith(".ipynb") or f"`{entry['label']}`" in text_of(BOOK / file)
     for name in entry["code"]:
         assert pkgutil.resolve_name(name)
     for test in entry["tests"]:
