@@ -275,7 +275,7 @@ def iterate_zero(B0, m, denoiser):
 def amp_iterates(Y, r_u, r_v, last, damping=0.0):
     """Yield the iterates of Algorithm 1 that follow the `last` one, without end.
 
-    The numbers are its lines, as chapter 8 of the book corrects them.
+    The numbers are its lines, as chapter 7 of the book has them.
     """
     (m, n), Yt = Y.shape, Y.T
     A, B, Gamma_a, Gamma_b = last.A, last.B, last.Gamma_a_next, last.Gamma_b

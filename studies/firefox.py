@@ -2,7 +2,7 @@
 
     pip install marionette_driver
     python -m studies.firefox                            # two short pages, a minute
-    python -m studies.firefox book/16_the_proofs         # others
+    python -m studies.firefox book/13_the_proofs         # others
 
 Debian calls Firefox firefox-esr. The site is that of `make site OFFLINE=1`.
 """
@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from chromium import ENDED, FOUND, PRESS, ROOT, served, stored_prints
 
 SITE = ROOT / "_build/html"
-PAGES = ("book/more/05_spectrum", "book/more/07_onsager")
+PAGES = ("book/more/spectrum", "book/06_why_the_onsager_term")
 FIREFOX = next(filter(None, map(shutil.which, ("firefox-esr", "firefox"))), None)
 LONGEST = 600  # seconds that a page may take
 

@@ -1,7 +1,7 @@
 """Run all cells of the pages in a browser, as a reader does, and say how it went.
 
     python -m studies.live_report                        # every page that has cells
-    python -m studies.live_report book/16_the_proofs     # some of them
+    python -m studies.live_report book/13_the_proofs     # some of them
 
 The site is that of `make site OFFLINE=1`. The report is printed and kept in _build/live.txt; the seconds of each page
 that ran to its end are kept in tools/live_seconds.json, from where the next build takes them to tell readers.

@@ -495,7 +495,7 @@ def test_of_equal_pages_the_search_shows_chapters_before_what_belongs_to_them(op
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["book/intro", "book/more/07_onsager"])
+@pytest.mark.parametrize("name", ["book/intro", "book/more/spectrum"])
 def test_the_list_of_appendices_is_folded_except_on_a_page_of_theirs(opened, name):
     fold = opened(f"{name}.html").locator(".bd-links details:has(> summary.caption)")
     expect(fold.locator("summary").first).to_have_text("Appendices")

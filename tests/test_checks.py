@@ -477,7 +477,7 @@ def test_the_report_is_a_table_with_links_in_a_notebook():
     table = check_denoiser(variant(estimate=lambda self, P, r, F: P + (P < 0) * 1e-3))._repr_html_()
     assert table.count("<tr>") == 1 + len(check_denoiser(Ridge(1.0)).results)
     assert "<strong>FAIL</strong>" in table
-    assert '<a href="https://amptutorial.github.io/amptutorial/book/06_denoisers.html#denoisers-rows">6</a>' in table
+    assert '<a href="https://amptutorial.github.io/amptutorial/book/05_denoisers.html#denoisers-rows">5</a>' in table
     assert "P &lt; 0" not in table
 
 

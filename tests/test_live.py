@@ -20,7 +20,7 @@ from live_cells import MEGABYTES, ON_DEMAND
 from playwright.sync_api import expect
 from test_browser import BRIEF, DESK, address, browser, dress, site  # noqa: F401
 
-SMALL, WATCHED = "book/more/07_onsager", "book/more/05_spectrum"
+SMALL, WATCHED = "book/06_why_the_onsager_term", "book/more/spectrum"
 MOST_MEGABYTES = 700  # in memory, of a page with little data
 SLOW = 600_000  # milliseconds that Python may take to load where much else runs
 

@@ -27,7 +27,7 @@ def flat(counts, d=1):
 
 
 def limit_error(c):
-    """Return the error of the posterior mean of Gaussian rows, one dimension, c counts a pair (chapter 10)."""
+    """Return the error of the posterior mean of Gaussian rows, one dimension, c counts a pair (chapter 9)."""
     kappa = c**2 / BETA
     return 1 - (kappa - 1) / (c / BETA * (1 + c)) * (kappa - 1) / (kappa + c)
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from draw_prediction import IN_README, README, TABLE, compare, gaussian, predict, predict_svd, signs
 
-CHAPTERS = ("01_documents_to_embeddings", "07_why_the_onsager_term")
+CHAPTERS = ("01_documents_to_embeddings", "06_why_the_onsager_term")
 
 
 def test_readme_and_chapters_show_the_stored_table():

@@ -125,7 +125,7 @@ def draw_counts(setting, rng):
 
 
 def weighted_svd(Y, r_u, r_v, setting, rng):
-    """Return the factors of the weighted score that chapter 5 names, of the lengths that state evolution predicts."""
+    """Return the factors of the weighted score that chapter 4 names, of the lengths that state evolution predicts."""
     S_a, S_b = (np.mean(r_u), np.sum(r_v) / M)
     weights = r_u / (1 + S_b * r_u), r_v / (1 + S_a * r_v)
     left, right = (np.sqrt(w)[:, None] for w in weights)
@@ -210,7 +210,7 @@ def table():
     said = (
         "On strong associations, as in text, the linear score fails: AMP on a score expanded anew gains "
         f"{amp:.2f} nats per hidden count of the docstrings, an SVD of the score {rival:.2f} (difference "
-        f"± {error:.2f}). L-BFGS on the same likelihood comes close to AMP (chapter 15)."
+        f"± {error:.2f}). L-BFGS on the same likelihood comes close to AMP (chapter 14)."
     )
     return "".join(f"| {' | '.join(row)} |\n" for row in rows) + f"\n{LEGEND}\n\n{said}\n"
 

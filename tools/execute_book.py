@@ -40,7 +40,7 @@ SHOWN = 20  # lines of a difference
 
 
 def name_of(path):
-    """Return how the book calls a notebook: ``book/more/01_documents``."""
+    """Return how the book calls a notebook: ``book/more/spectrum``."""
     return path.relative_to(ROOT).with_suffix("").as_posix() if path.is_relative_to(ROOT) else path.stem
 
 

@@ -81,7 +81,7 @@ def check(read, applies=lambda trial: True, *, last=False, method=""):
 
     Examples
     --------
-    >>> @check("06_denoisers.html#denoisers-own")
+    >>> @check("05_denoisers.html#denoisers-own")
     ... def promise_name(trial):
     ...     '''The class has a name of more than one letter.'''
     ...     require(len(type(trial.denoiser).__name__) > 1, "its name is a letter")
@@ -107,7 +107,7 @@ def _docstring(function):
     return " ".join(text.split())
 
 
-@check("06_denoisers.html#denoisers-rows")
+@check("05_denoisers.html#denoisers-rows")
 def promise_shapes(trial):
     """The estimate is an array (N, d), the mean Jacobian (d, d), the penalty a number.
 
@@ -134,7 +134,7 @@ def promise_shapes(trial):
     _ = trial.first  # for `promise_deterministic`, when all else has been asked
 
 
-@check("06_denoisers.html#denoisers-own")
+@check("05_denoisers.html#denoisers-own")
 def promise_no_mutation(trial):
     """P, r and F are left as they were."""
     P, r, F = trial.problem.copies()
@@ -175,7 +175,7 @@ def _require_unchanged(method, name, before, after):
     )
 
 
-@check("06_denoisers.html#denoisers-own", last=True)
+@check("05_denoisers.html#denoisers-own", last=True)
 def promise_deterministic(trial):
     """The same input gives the same output, after any other questions."""
     advice = (
@@ -277,7 +277,7 @@ def _layouts(problem):
     )
 
 
-@check("06_denoisers.html#denoisers-rows")
+@check("05_denoisers.html#denoisers-rows")
 def promise_row_independence(trial):
     """Each row of the estimate depends on its own row of P and on its own r only."""
     N = len(trial.problem.r)
@@ -326,7 +326,7 @@ def _require_few_among_many(trial):
             )
 
 
-@check("06_denoisers.html#denoisers-own")
+@check("05_denoisers.html#denoisers-own")
 def promise_hard_inputs(trial):
     """Estimate and Jacobian stay finite for every legal input, however extreme.
 
@@ -342,7 +342,7 @@ def promise_hard_inputs(trial):
             )
 
 
-@check("06_denoisers.html#denoisers-frequency")
+@check("05_denoisers.html#denoisers-frequency")
 def promise_frequency_scaling(trial):
     """estimate(p, r, F) = sqrt(r) estimate(sqrt(r) p, 1, r F).
 
@@ -370,7 +370,7 @@ def _require_frequency_scaling(trial, row):
     )
 
 
-@check("06_denoisers.html#denoisers-own")
+@check("05_denoisers.html#denoisers-own")
 def promise_speed(trial):
     """All rows are computed at once.
 

@@ -32,7 +32,7 @@ def _terms(trial, problem, X):
     return np.array([quadratic, -(P * X).sum(axis=1), trial.penalties(X, r)])
 
 
-@check("06_denoisers.html#denoisers-rows", _has_penalty)
+@check("05_denoisers.html#denoisers-rows", _has_penalty)
 def promise_optimality(trial):
     """The estimate minimises x F x^T / 2 - p x^T + g(x / sqrt(r)).
 
@@ -138,7 +138,7 @@ def _neighbours(trial, problem, X):
             yield (U if trial.belief is None else trial.belief.project(U)) * root
 
 
-@check("06_denoisers.html#denoisers-own", _has_penalty)
+@check("05_denoisers.html#denoisers-own", _has_penalty)
 def promise_penalty(trial):
     """penalty(X, r) is the sum over the rows of g(x_i / sqrt(r_i)).
 
@@ -255,7 +255,7 @@ def _require_no_larger_convexity(trial):
     )
 
 
-@check("06_denoisers.html#denoisers-ridge", _has_limits)
+@check("05_denoisers.html#denoisers-ridge", _has_limits)
 def promise_limits(trial):
     """The estimate becomes what it must as a parameter goes to an end of its range."""
     for limit in trial.limits:
@@ -315,7 +315,7 @@ def _require_order_in_strength(trial):
     )
 
 
-@check("06_denoisers.html#def-denoisers-jacobian", method="mean_jacobian")
+@check("05_denoisers.html#def-denoisers-jacobian", method="mean_jacobian")
 def promise_jacobian(trial):
     """mean_jacobian[k, l] is the mean of d estimate_l / d P_k.
 
@@ -463,7 +463,7 @@ def _differences(trial, problem, step):
     return (right - left) / (2 * step), (right + left) / step
 
 
-@check("06_denoisers.html#denoisers-jacobian", method="mean_jacobian")
+@check("05_denoisers.html#denoisers-jacobian", method="mean_jacobian")
 def promise_jacobian_symmetric(trial):
     """The Jacobian is symmetric and has no negative eigenvalue.
 
@@ -492,7 +492,7 @@ def promise_jacobian_symmetric(trial):
         require_one_prior(trial)
 
 
-@check("more/06_denoisers.html#prop-denoisers-lipschitz")
+@check("more/05_denoisers.html#prop-denoisers-lipschitz")
 def promise_lipschitz(trial):
     """The estimate is a Lipschitz function of p: it has no jumps.
 

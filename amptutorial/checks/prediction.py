@@ -33,7 +33,7 @@ class _Recorder(Denoiser):
         return self.denoiser.convexity(r)
 
 
-@check("10_state_evolution.html#thm-se-noise")
+@check("09_state_evolution.html#thm-se-noise")
 def promise_state_evolution(trial):
     """In AMP at m = 4n, the denoiser is given p = x M + N(0, Q), as predicted.
 

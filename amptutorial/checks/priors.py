@@ -58,7 +58,7 @@ def require_one_prior(trial):
     )
 
 
-@check("06_denoisers.html#thm-denoisers-tweedie", has_prior)
+@check("05_denoisers.html#thm-denoisers-tweedie", has_prior)
 def promise_tweedie(trial):
     """The estimate is the gradient by p of the log partition function of the prior.
 

@@ -306,7 +306,7 @@ class Assignment:
 
 def _prediction_result(passed, message):
     contract = "PREDICTION is the number that state evolution predicts for the experiment at the end of the brief."
-    read = SITE + "10_state_evolution.html#se-algorithm"
+    read = SITE + "09_state_evolution.html#se-algorithm"
     return CheckResult("prediction", passed, message, contract, read)
 
 

@@ -213,7 +213,7 @@ def _learned(denoiser, lessons):
     return denoiser
 
 
-@check("15_real_text.html#text-fair", _has_tables)
+@check("14_real_text.html#text-fair", _has_tables)
 def promise_heldout(trial):
     """With it, AMPEmbedding predicts held-out counts better by a twentieth.
 
