@@ -19,7 +19,7 @@ from quiz import split_answers
 from render_pages import STATUSES
 
 from amptutorial.paper.reproduce import load_results
-from studies.readability import HIDDEN, measure, sentences
+from studies.readability import HIDDEN
 
 ROOT = Path(__file__).parents[1]
 BOOK = ROOT / "book"
@@ -148,18 +148,6 @@ def a_chapter_states_proves_includes_and_asserts(path):
     assert sum(bool(re.search(r"^ *assert ", source, re.MULTILINE)) for source in code) >= 3
 
 
-def a_chapter_is_one_sitting(path):
-    page = measure(path)
-    assert page.words <= 2500, page.words
-    assert page.lines <= 150, page.lines
-    assert page.pixels < 560, page.pixels  # something to look at, or to move, on the first screen
-
-
-def few_sentences_begin_with_so(path):
-    said = sentences(measure(path).prose)
-    assert sum(sentence.startswith("So ") for sentence in said) <= len(said) / 10
-
-
 def the_paper_is_spoken_of_in_its_own_chapter(path):
     labels = [entry["label"] for entry in LEDGER]
     assert path.stem.startswith("15_") or not [label for label in labels if f"`{label}`" in prose_of(path)]
@@ -222,7 +210,7 @@ def test_a_chapter_has_what_every_chapter_has(path):
     questions = (
         a_chapter_keeps_the_order_of_its_parts, a_chapter_states_proves_includes_and_asserts, quizzes_are_few_and_vary,
         every_exercise_has_stars_and_a_solution, every_chapter_stores_an_experiment_with_its_pictures,
-        a_chapter_is_one_sitting, few_sentences_begin_with_so, the_paper_is_spoken_of_in_its_own_chapter,
+        the_paper_is_spoken_of_in_its_own_chapter,
         folds_have_few_names_and_do_not_stand_in_a_row, what_is_printed_fits_a_phone,
     )  # fmt: skip
     ask(questions, path)

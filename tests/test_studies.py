@@ -12,11 +12,13 @@ from studies.readability import measure, open_text, sentences
 @pytest.mark.parametrize("path", sorted(BOOK.glob("[0-9]*.ipynb")), ids=lambda path: path.stem)
 def test_a_chapter_is_one_sitting_of_the_stated_minutes_and_opens_with_something_to_look_at(path):
     page = measure(path)
-    assert page.words <= 3000 and page.lines <= 200
-    assert page.median <= 7 and page.longest_of_most <= 14
-    assert page.pixels <= 900
+    assert page.words <= 2500 and page.lines <= 150
+    assert page.median <= 8 and page.longest_of_most <= 16
+    assert page.pixels < 560  # on the first screen
     assert len(page.long_sentences) <= 2, page.long_sentences
-    assert page.questions <= 1
+    assert page.questions <= 2
+    said = sentences(page.prose)
+    assert sum(sentence.startswith("So ") for sentence in said) <= len(said) / 10
     assert int(re.search(r"\*Time:\* about (\d+) minutes", page.prose)[1]) == page.minutes
 
 
