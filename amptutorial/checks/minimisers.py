@@ -492,7 +492,7 @@ def promise_jacobian_symmetric(trial):
         require_one_prior(trial)
 
 
-@check("more/05_denoisers.html#prop-denoisers-lipschitz")
+@check("05_denoisers.html#prop-denoisers-lipschitz")
 def promise_lipschitz(trial):
     """The estimate is a Lipschitz function of p: it has no jumps.
 

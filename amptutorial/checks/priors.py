@@ -111,7 +111,7 @@ def _gradient(log_partition, problem, steps):
     return np.stack(columns, axis=1) / (2 * steps[:, None])
 
 
-@check("17_the_posterior_mean.html#posterior-nishimori", has_prior)
+@check("05_denoisers.html#denoisers-nishimori", has_prior)
 def promise_nishimori(trial):
     """Over rows drawn from the prior, the estimate uses all that p says about x.
 
