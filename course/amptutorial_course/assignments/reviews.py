@@ -154,7 +154,7 @@ def _has_tables(trial):
     return _has_own_belief(trial) and trial.belief.seed is not None
 
 
-@check("17_the_posterior_mean.html#posterior-learn", _has_own_belief)
+@check("18_learned_priors.html#learned-prior", _has_own_belief)
 def promise_refit(trial):
     """Learning by refit leaves the denoiser itself as it was.
 
