@@ -400,8 +400,8 @@ def test_running_the_book_takes_little():
     """All notebooks in the bounds that CONTRIBUTING.md states, as they were stored last."""
     seconds = json.loads(SECONDS.read_text())
     assert set(seconds) == set(map(name_of, NOTEBOOKS))
-    assert sum(seconds.values()) < 640
-    assert {name for name, value in seconds.items() if value > (21 if "/more/" in name else 30)} == set()
+    assert sum(seconds.values()) < 480
+    assert {name for name, value in seconds.items() if value > (15 if "/more/" in name else 25)} == set()
 
 
 def test_the_times_of_the_chapters_are_told_rightly():
