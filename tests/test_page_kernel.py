@@ -213,7 +213,7 @@ for module in (amptutorial, page_kernel, pooch, simplemma, tqdm):
     assert module.__file__.startswith({str(tmp_path)!r}), module
 assert version("simplemma") and (simplemma.lemmatize("matrices", lang="en") == "matrix")
 from amptutorial.paper.reproduce import load_results
-load_results("race")"""
+load_results("l2")"""
     subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path)
     assert (tmp_path / "course/assignments/01_ridge/denoiser.py").is_file()
     assert (tmp_path / "page.zip").stat().st_size < 2e6

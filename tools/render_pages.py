@@ -161,8 +161,8 @@ def module_page(name):
 def page_of(module):
     """Return the page of the reference on which a module stands: its own, or that of a folder that says what it offers.
 
-    >>> page_of("amptutorial.amp"), page_of("amptutorial.corpus.words"), page_of("amptutorial.paper.race")
-    ('amp', 'corpus', 'paper.race')
+    >>> page_of("amptutorial.amp"), page_of("amptutorial.corpus.words"), page_of("amptutorial.paper.rates")
+    ('amp', 'corpus', 'paper.rates')
     """
     folder, *rest = module.split(".")[1:]
     is_folder = file_of(f"{PACKAGE}.{folder}").name == "__init__.py"

@@ -12,13 +12,11 @@ from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.preprocessing import scale
 
-from ..baselines import singular_values
-from ..bias import drop_empty, estimate_bias
+from ..bias import estimate_bias
 from ..corpus import (
     Corpus,
     cooccurrence,
@@ -31,7 +29,6 @@ from ..estimator import AMPEmbedding
 from ..heldout import held_out_pairs, heldout_gain, hold_out, split_counts, split_pairs
 from ..model import PoissonEmbedding
 from ..neighbours import nearest_words
-from ..score import FisherScore
 from .rivals import ABLATIONS, METHODS
 
 HELD_OUT = 0.2  # the fraction that judges the methods
@@ -40,7 +37,6 @@ SPLITS = {"pairs": split_pairs, "counts": split_counts}
 WORDS = ("awful", "horror", "detective", "song", "soldier", "cartoon")
 DOC_WORDS = ("matrix", "plot", "sparse", "kernel", "random", "gradient")
 LIBRARY_WORDS = ("thread", "socket", "string", "exception", "window", "test")
-N_SINGULAR = 60
 
 
 def probe_accuracy(features, labels, *, rng):
@@ -59,47 +55,6 @@ def probe_accuracy(features, labels, *, rng):
     folds = StratifiedKFold(5, shuffle=True, random_state=int(rng.integers(2**31)))
     regression = LogisticRegression(max_iter=1000)
     return float(cross_val_score(regression, features, labels, cv=folds).mean())
-
-
-def score_moments(Z):
-    """Return variance and kurtosis of all entries of Y~, without forming them.
-
-    They are 1 and 3 for Gaussian noise. No row and no column of the counts `Z`, an
-    array or sparse array (m, n), may be empty.
-
-    Examples
-    --------
-    >>> [round(moment, 6) for moment in score_moments(np.array([[8, 2], [2, 8]]))]
-    [1.8, 1.0]
-    """
-    Z = sp.coo_array(Z)
-    r_u, r_v = estimate_bias(Z)
-    rate = r_u[Z.coords[0]] * r_v[Z.coords[1]]
-    here, zero = (Z.data - rate) / np.sqrt(rate), -np.sqrt(rate)
-
-    def moment(p):
-        if_all_were_zero = (-1) ** p * (r_u ** (p / 2)).sum() * (r_v ** (p / 2)).sum()
-        return (if_all_were_zero + (here**p - zero**p).sum()) / np.prod(Z.shape)
-
-    mean, second, third, fourth = (moment(p) for p in (1, 2, 3, 4))
-    variance = second - mean**2
-    central = fourth - 4 * mean * third + 6 * mean**2 * second - 3 * mean**4
-    return float(variance), float(central / variance**2)
-
-
-def largest_singular_values(Z, k):
-    """Return the `k` largest singular values of Y~, largest first.
-
-    Rows and columns without counts are left out.
-
-    Examples
-    --------
-    >>> largest_singular_values(np.array([[8, 2, 0], [2, 8, 0]]), 1).round(6)
-    array([2.683282])
-    """
-    Z, _, _ = drop_empty(Z)
-    Y = FisherScore(Z, *estimate_bias(Z))
-    return singular_values(Y, k, rng=np.random.default_rng(0))
 
 
 def without_embedding(Z, *, rng):
@@ -311,35 +266,8 @@ def text_instance(index):
     return CASES[index].run()
 
 
-def spectrum_instance(index):
-    """Return what 7,000 movie reviews show by themselves, and their control.
-
-    Returns
-    -------
-    dict
-        ``singular``, the largest singular values of Y~, and ``variance`` and
-        ``kurtosis`` of its entries; ``control_singular``, ``control_variance`` and
-        ``control_kurtosis``, the same of the control, `without_embedding`;
-        ``all_words_probe``, the accuracy of the sentiment with every word as a feature,
-        from all counts (embeddings have seen four fifths of them); ``m``, ``n``,
-        ``nonzeros``, ``counts``.
-    """
-    corpus = load_movie_reviews(random_state=index)
-    Z = corpus.counts
-    m, n = Z.shape
-    rng = np.random.default_rng([index, m])
-    control = without_embedding(Z, rng=rng)
-    tf_idf = TfidfTransformer(sublinear_tf=True).fit_transform(Z)
-    results = {"all_words_probe": probe_accuracy(tf_idf, corpus.labels, rng=rng)}
-    for prefix, counts in (("", Z), ("control_", control)):
-        results[f"{prefix}singular"] = largest_singular_values(counts, N_SINGULAR)
-        moments = score_moments(drop_empty(counts)[0])
-        results[f"{prefix}variance"], results[f"{prefix}kurtosis"] = moments
-    return results | {"m": m, "n": n, "nonzeros": Z.nnz, "counts": int(Z.sum())}
-
-
 def reviews_instance(index):
-    """Return what chapter 1 shows of 7,000 movie reviews: a gain, and nearest words.
+    """Return what the book shows of 7,000 movie reviews: a gain, and nearest words.
 
     `AMPEmbedding` is fitted to four fifths of their counts. `index` is the seed of the
     choice of the reviews, of the split of their counts, and of the fit.

@@ -31,7 +31,6 @@ from .experiments import (
     real_instance,
     singular_instance,
 )
-from .race import race_instance
 
 RESULTS = Path(__file__).parent / "results"  # installed with the package
 
@@ -49,15 +48,12 @@ class Reproduction:
         Of the paper.
     seeds : str
         What an instance draws from, in words; k is its index.
-    digits : int
-        Significant digits that are stored.
     """
 
     run: Callable
     n_instances: int
     figures: tuple = ()
     seeds: str = "instance k draws everything from numpy.random.default_rng([k, m])"
-    digits: int = 8
 
 
 def _later(module, function, index):
@@ -69,6 +65,7 @@ def _later(module, function, index):
     return getattr(import_module(f".{module}", __package__), function)(index)
 
 
+DIGITS = 8  # significant ones that are stored
 REPRODUCTIONS = {
     "l2": Reproduction(l2_instance, 20, ("fig:20runs-loss", "fig:mse", "fig:example")),
     "l1": Reproduction(
@@ -96,18 +93,10 @@ REPRODUCTIONS = {
         seeds="each method draws from numpy.random.default_rng(k) in table k of "
         "amptutorial.paper.meaning.TABLES",
     ),
-    "spectrum": Reproduction(partial(_later, "comparison", "spectrum_instance"), 3),
     "reviews": Reproduction(
         partial(_later, "comparison", "reviews_instance"),
         1,
         seeds="instance k chooses the reviews, splits counts and fits with the seed k",
-    ),
-    # losses that differ in the eleventh digit are what the race is about
-    "race": Reproduction(
-        race_instance,
-        1,
-        seeds="instance k draws everything from numpy.random.default_rng(k)",
-        digits=17,
     ),
 }
 
@@ -160,7 +149,7 @@ def reproduce(name, *, folder=None, n_jobs=2):
         "seconds": round(seconds),
         "processes": n_jobs,
         "instances": [
-            {key: _rounded(value, plan.digits) for key, value in instance.items()}
+            {key: _rounded(value) for key, value in instance.items()}
             for instance in chain.from_iterable(results)
         ],
     }
@@ -241,13 +230,13 @@ def _path(name, folder):
     return Path(folder or RESULTS) / f"{name}.json"
 
 
-def _rounded(value, digits):
-    """Return numbers as JSON holds them, to `digits` digits; strings stay."""
+def _rounded(value):
+    """Return numbers as JSON holds them, to `DIGITS` digits; strings stay."""
     if isinstance(value, str):
         return value
     if np.ndim(value):
-        return [_rounded(v, digits) for v in value]
-    number = float(f"{value:.{digits}g}")
+        return [_rounded(v) for v in value]
+    number = float(f"{value:.{DIGITS}g}")
     return int(number) if number.is_integer() else number
 
 
