@@ -94,13 +94,6 @@ def test_a_changed_number_is_found_out(counting, tmp_path):
         load_results("count", tmp_path)
 
 
-def test_as_many_digits_are_stored_as_an_experiment_asks_for(tmp_path, monkeypatch):
-    monkeypatch.setitem(REPRODUCTIONS, "count", Reproduction(count, 3, digits=17))
-    reproduce("count", folder=tmp_path, n_jobs=1)
-    stored = load_results("count", tmp_path)["instances"]["curve"]
-    assert np.array_equal(stored, [count(k)["curve"] for k in range(3)])
-
-
 def test_what_is_missing_is_named(tmp_path, capsys):
     with pytest.raises(FileNotFoundError, match="python -m amptutorial reproduce l2 computes it"):
         load_results("l2", tmp_path)
