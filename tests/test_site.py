@@ -12,7 +12,7 @@ import yaml
 from PIL import Image
 from playwright.sync_api import expect
 from render_pages import data_flow
-from test_browser import CHAPTER, address, browser, opened, parse, site
+from test_browser import CHAPTER, REDIRECTS, address, browser, opened, parse, site
 
 import amptutorial
 
@@ -45,9 +45,6 @@ def test_the_reference_links_every_name_at_the_door(site):
     links = re.findall(r'href="([^"]*)#(amptutorial[\w.]*)"', table)
     assert sorted(name.rpartition(".")[2] for _, name in links) == sorted(amptutorial.__all__)
     assert all(not page or name in parse(site / "book" / page).names for page, name in links)
-
-
-REDIRECTS = yaml.safe_load((ROOT / "_config.yml").read_text())["sphinx"]["config"]["redirects"]
 
 
 def pages(site):
