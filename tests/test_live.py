@@ -20,7 +20,7 @@ from live_cells import MEGABYTES, ON_DEMAND
 from playwright.sync_api import expect
 from test_browser import BRIEF, DESK, address, browser, dress, site  # noqa: F401
 
-SMALL, WATCHED = "book/06_why_the_onsager_term", "book/more/spectrum"
+SMALL = "book/more/spectrum"
 MOST_MEGABYTES = 700  # in memory, of a page with little data
 SLOW = 600_000  # milliseconds that Python may take to load where much else runs
 
@@ -96,7 +96,7 @@ def test_nothing_is_loaded_before_the_first_press(opened):
 def test_where_python_cannot_be_reached_the_page_says_so(opened):
     page, _ = opened
     page.route("**/pyodide/**", lambda route: route.abort())
-    _, tools, state, output = parts(page, 5)
+    _, tools, state, output = parts(page, 3)
     before = output.inner_text() if output.count() else ""
     press(tools, "Run")
     said(page, r"^Python could not be loaded from .*The stored outputs stay as they are\.$")
@@ -120,7 +120,7 @@ def test_a_page_run_whole_prints_what_is_stored(opened):
 
 @pytest.mark.slow
 def test_a_page_that_no_debugger_watches_prints_what_is_stored_in_little_memory(live_site):
-    run = run_page(live_site, WATCHED)
+    run = run_page(live_site, SMALL)
     assert not run.failed, run.said
     assert run.printing > 0 and run.equal == run.printing
     assert (run.megabytes or 0) < MOST_MEGABYTES
