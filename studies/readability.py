@@ -91,10 +91,10 @@ class Page:
 
     @property
     def questions(self):
-        """The most questions in one section; the opening, the exercises and the quiz may ask."""
-        sections = re.split(r"^## ", self.prose, flags=re.MULTILINE)[1:]
+        """The most questions in one section, the exercises and the quiz aside."""
+        sections = re.split(r"^## ", self.prose, flags=re.MULTILINE)
         asked = [part for part in sections if not part.startswith(("Exercises", "What to remember", "Test yourself"))]
-        return max((sum(s.endswith("?") for s in sentences(part)) for part in asked), default=0)
+        return max(sum(s.endswith("?") for s in sentences(part)) for part in asked)
 
 
 def count_words(text):

@@ -13,7 +13,7 @@ from studies.readability import measure, open_text, sentences
 def test_a_chapter_is_one_sitting_of_the_stated_minutes_and_opens_with_something_to_look_at(path):
     page = measure(path)
     assert page.words <= 2500 and page.lines <= 150
-    assert page.median <= 9 and page.longest_of_most <= 17
+    assert page.median <= 7 and page.longest_of_most <= 14
     assert page.pixels < 560  # on the first screen
     assert len(page.long_sentences) <= 2, page.long_sentences
     assert page.questions <= 2

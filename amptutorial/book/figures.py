@@ -1,4 +1,4 @@
-"""How the book draws: one style, and the figures that more than one place needs.
+"""How the book draws: one style for all figures.
 
 Matplotlib comes with ``pip install amptutorial[run]``.
 """
@@ -7,9 +7,6 @@ import sys
 from typing import NamedTuple
 
 import matplotlib.pyplot as plt
-import numpy as np
-
-from ..neighbours import normalise_rows
 
 # After the palette of Okabe and Ito, which colour-blind readers can distinguish;
 # darkened until text in it stands out on white
@@ -56,68 +53,3 @@ def use_style():
 
         undated = {"Date": None, "Creator": None}
         set_matplotlib_formats("svg", dpi=2 * INCH, metadata=undated)
-
-
-def word_map(ax, X, vocabulary, groups):
-    """Draw the words of `groups` in a plane, by the directions of their embeddings.
-
-    The plane is the one that shows these directions best.
-
-    Parameters
-    ----------
-    ax : matplotlib.axes.Axes
-    X : array (n, d)
-    vocabulary : array of str (n,)
-    groups : dict of str to list of str
-        Words by topic; each topic gets a colour and a marker.
-
-    Returns
-    -------
-    array (number of words, 2)
-        The coordinates drawn, in the order of the groups.
-    """
-    index = {word: j for j, word in enumerate(vocabulary)}
-    words = [word for group in groups.values() for word in group]
-    directions = normalise_rows(X[[index[word] for word in words]])
-    directions -= directions.mean(axis=0)
-    left, sigma, _ = np.linalg.svd(directions, full_matrices=False)
-    plane = left[:, :2] * sigma[:2]
-    labels = spread_labels(plane)
-    ends = np.cumsum([len(group) for group in groups.values()])[:-1]
-    for topic, colour, marker, own in zip(
-        groups, COLOURS, MARKERS, np.split(np.arange(len(words)), ends), strict=False
-    ):
-        ax.scatter(*plane[own].T, color=colour, marker=marker, s=36, label=topic)
-        line = {"arrowstyle": "-", "color": colour, "linewidth": 0.5}
-        written = {"color": colour, "fontsize": 12, "va": "center", "arrowprops": line}
-        for k in own:
-            ax.annotate(words[k], plane[k], xytext=labels[k], **written)
-    ax.margins(0.12)
-    ax.set(xticks=[], yticks=[], xlabel="first direction", ylabel="second direction")
-    return plane
-
-
-def spread_labels(points, width=0.27, height=0.06):
-    """Return places right of the `points` (N, 2) for labels that do not overlap.
-
-    The size of a label is relative to the extent of the points.
-
-    Examples
-    --------
-    >>> spread_labels(np.array([[0.0, 0.0], [0.0, 0.0], [1.0, 1.0]])).round(2)
-    array([[ 0.02,  0.  ],
-           [ 0.02, -0.06],
-           [ 1.02,  1.  ]])
-    """
-    extent = np.ptp(points, axis=0)
-    width, height = width * extent[0], height * extent[1]
-    labels = points + [0.02 * extent[0], 0]
-    order = np.argsort(-points[:, 1], kind="stable")
-    # from the top: a label moves down until it is free
-    for rank, k in enumerate(order):
-        above = labels[order[:rank]]
-        near = above[np.abs(above[:, 0] - labels[k, 0]) < width]
-        for y in -np.sort(-near[:, 1]):
-            if abs(y - labels[k, 1]) < height:
-                labels[k, 1] = y - height
-    return labels
