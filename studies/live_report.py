@@ -28,11 +28,10 @@ def main(names):
     """Run the pages, report, and return the exit status."""
     if CHROMIUM is None:
         sys.exit("Chromium or Chrome is needed to run pages, and neither is installed")
-    known = json.loads(SECONDS.read_text())
-    pages = sorted(
-        str(path.relative_to(SITE / "_static/live/cells")) for path in SITE.glob("_static/live/cells/**/*.json")
-    )
-    names = names or [page.removesuffix(".json") for page in pages]
+    cells = SITE / "_static/live/cells"
+    pages = sorted(str(path.relative_to(cells).with_suffix("")) for path in cells.rglob("*.json"))
+    known = {name: seconds for name, seconds in json.loads(SECONDS.read_text()).items() if name in pages}
+    names = names or pages
     rows = [f"{'page':<38} {'cells':>5} {'equal':>7} {'seconds':>7} {'first':>6} {'MB':>5}"]
     print(*rows, flush=True)
     failed = 0
