@@ -19,6 +19,7 @@ from quiz import split_answers
 from render_pages import STATUSES
 
 from amptutorial.paper.reproduce import load_results
+from studies.numbers import QUIZ, sources
 from studies.readability import HIDDEN
 
 ROOT = Path(__file__).parents[1]
@@ -117,8 +118,7 @@ def images_in_prose_have_alternative_text(path):
 
 def quizzes_of(text):
     """Return the quizzes: the whole of each, and its lines."""
-    found = re.finditer(r"^(:{4,})\{admonition\} \w+\n:class: quiz\n(.*?)^\1$", text, flags=re.MULTILINE | re.DOTALL)
-    return [(quiz[0], quiz[2].strip("\n").splitlines()) for quiz in found]
+    return [(quiz[0], quiz[2].strip("\n").splitlines()) for quiz in QUIZ.finditer(text)]
 
 
 def a_chapter_keeps_the_order_of_its_parts(path):
@@ -216,43 +216,9 @@ def test_a_chapter_has_what_every_chapter_has(path):
     ask(questions, path)
 
 
-MATHEMATICS = r"\$\$.*?\$\$|\$[^$]*\$|```\{(?:math|literalinclude)\}.*?```|(?<!`)`(?!`)[^`]*`"
-LINKS = r"\]\([^)]*\)|<https?:[^>]*>|\{\w[\w:]*\}|^:\w+:.*$|^\(.*\)=$|^#.*$"
-
-
-def numbers_in_prose(path):
-    """Return decimals, percentages and numbers of three digits or more, outside mathematics and code.
-
-    Captions and alternative texts count, and quizzes do not: they may ask about cases of their own.
-    """
-    text = prose_of(path)
-    for cell in read(path).cells:
-        figure = cell.metadata.get("mystnb", {})
-        text += f"\n{figure.get('figure', {}).get('caption')}\n{figure.get('image', {}).get('alt')}"
-    for quiz, _ in quizzes_of(text):
-        text = text.replace(quiz, "")
-    text = re.sub(MATHEMATICS, " ", text, flags=re.DOTALL)
-    text = re.sub(LINKS, " ", text, flags=re.MULTILINE)
-    text = re.sub(r"(?<=\d),(?=\d{3})", "", text)
-    return set(re.findall(r"\d+(?:\.\d+)? ?%|\d+\.\d+|\d{3,}", text))
-
-
-def is_one_of(values, number):
-    """Return whether `number`, as written, is one of the `values`, rounded to its digits; 7 % is 0.07 too."""
-    digits = number.rstrip(" %")
-    decimals = len(digits.partition(".")[2])
-    scales = (1, 100) if number.endswith("%") else (1,)
-    return any(f"{scale * value:.{decimals}f}" == digits for value in values for scale in scales)
-
-
 def numbers_in_prose_are_computed_or_set_in_the_chapter(path):
     """No proof that a cell computes the number in that sense, but none stands there that no cell knows."""
-    cells = code_cells(read(path))
-    said = [each.get("text") or each.get("data", {}).get("text/plain", "") for cell in cells for each in cell.outputs]
-    known = "\n".join([*(cell.source for cell in cells), *said])
-    known = re.sub(r"(?<=\d)[,_](?=\d{3})", "", known)
-    values = [float(value) for value in re.findall(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?", known)]
-    assert {number for number in numbers_in_prose(path) if not is_one_of(values, number)} == set()
+    assert [stated for stated, source in sources(path) if source is None] == []
 
 
 def test_the_table_of_contents_lists_every_notebook():
