@@ -26,7 +26,7 @@ ICON = re.compile(r'(?:\.fa-[\w-]+:before,?)+\{content:"[^"]*"\}')
 WEBFONT = re.compile(r'url\([^)]*?([^/)]+)\.woff2\) format\("woff2"\),url\(([^)]+\.ttf)\) format\("truetype"\)')
 
 UNUSED = (
-    *("scripts/fontawesome.js", "sphinx-thebe.", "design-tabs.js", 'rel="preload"'),
+    *("scripts/fontawesome.js", "sphinx-thebe.", "design-tabs.js", "togglebutton.", "let toggle", 'rel="preload"'),
     *("THEBE_JS_URL", "text/x-thebe-config", "kernelName"),
 )
 # The first of a bundle: others call these as soon as they are read, for the page itself has been read by then.

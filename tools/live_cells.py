@@ -143,8 +143,23 @@ def add_buttons(app, pagename, templatename, context, doctree):
         app.add_js_file("live/cells.js", type="module", **{"data-page": pagename})
 
 
+def add_button_of_page(app, pagename, templatename, context, doctree):
+    """Let the head of a page that is a notebook begin with the button that runs all of it."""
+    if doctree is not None and Path(app.env.doc2path(pagename)).suffix == ".ipynb":
+        button = {
+            "type": "javascript",
+            "javascript": "",  # the script of the cells listens
+            "tooltip": f"Python in this page: {MEGABYTES} MB, about 10 s, nothing to install",
+            "icon": "fas fa-play",
+            "text": "Run this page",
+            "classes": "live-run-page",
+        }
+        context["header_buttons"].insert(0, button)
+
+
 def setup(app):
     """Put buttons on the pages, and their files beside them."""
     app.connect("html-page-context", add_buttons)
+    app.connect("html-page-context", add_button_of_page, priority=900)  # after the theme, which makes the others
     app.connect("build-finished", write_files)
     return {"parallel_read_safe": True}

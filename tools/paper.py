@@ -2,7 +2,7 @@
 
 What a page hides behind a click is printed if a reader wants it (proofs, hints) and left out if not (checks, code
 that only draws). Solutions and the answers of quizzes go to the end of their chapter. Experiments become the picture
-with which they begin, in the words of its caption.
+with which they begin, in the words of its caption. Slides and the pages of modules stay on the web.
 """
 
 import subprocess
@@ -18,6 +18,7 @@ from sphinx.transforms.post_transforms.images import ImageConverter
 ROOT = Path(__file__).parents[1]
 PDF = ROOT / "dist/book.pdf"
 LETTERS = "abcdefghij"
+WEB_ONLY = ("book/api/", "book/slides/")
 LONG = 30  # rows: Sphinx lets longer tables run over pages, and no longer fits their columns by itself
 SHARE_OF_A_FIGURE, SHARE_OF_A_DRAWING = "65%", "85%"  # of a line: their letters then have the size of the text's
 WIDE = 5  # columns of a long table that is turned
@@ -227,6 +228,8 @@ class Typeset(SphinxPostTransform):
     def aim(self, reference):
         """Point a link to a formula or an exercise of another page at the label that it has in LaTeX."""
         docname, _, target = reference.get("refuri", "").removeprefix("%").partition("#")
+        if docname.startswith(WEB_ONLY):
+            reference["refuri"] = f"{self.config.html_baseurl}/{docname}.html{'#' * bool(target)}{target}"
         if target.startswith("equation-"):
             reference["refuri"] = f"%equation#{docname}:{target.removeprefix('equation-')}"
         elif target in self.env.sphinx_exercise_registry:
@@ -279,6 +282,13 @@ class Drawings(ImageConverter):
         return True
 
 
+def leave_out(app, document):
+    """Take from the contents of paper what is on the web only; after those who collect the contents."""
+    if app.builder.name == "latex":
+        for toctree in document.findall(addnodes.toctree):
+            toctree["includefiles"] = [name for name in toctree["includefiles"] if not name.startswith(WEB_ONLY)]
+
+
 def prepare(app):
     """Set what differs between a page and paper."""
     if app.builder.name == "latex":  # where myst-nb would print the words of a drawing: SVG it takes for unknown
@@ -300,6 +310,7 @@ def setup(app):
     """Register everything."""
     app.connect("config-inited", set_version)
     app.connect("builder-inited", prepare, priority=100)
+    app.connect("doctree-read", leave_out, priority=999)
     for transform in (StillPictures, Unfold, Typeset, Drawings):
         app.add_post_transform(transform)
     return {"parallel_read_safe": True}

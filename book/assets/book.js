@@ -2,8 +2,24 @@
 
 /* A quiz is written as nested boxes. Its answers become buttons; what a button has to say appears in one live region,
    so that a screen reader reads it out. Formulas in a button would take the focus from it and be left out of its name:
-   they are inert, and the name is the source. An answer that was tried keeps its mark, and the first answers count. */
+   they are inert, and the name is the source. An answer that was tried keeps its mark, and the first answers count.
+   What was answered outlives a reload, as long as the question is the same. */
 const score = { tried: 0, right: 0 };
+
+/* What a browser keeps of this page under a name; some keep nothing. */
+function recall(name) {
+  try {
+    return JSON.parse(localStorage.getItem(`${location.pathname} ${name}`)) ?? [];
+  } catch {
+    return [];
+  }
+}
+
+function keep(name, value) {
+  try {
+    localStorage.setItem(`${location.pathname} ${name}`, JSON.stringify(value));
+  } catch { /* nothing is kept */ }
+}
 
 function startQuiz(quiz, number) {
   const question = quiz.querySelector(".quiz-question");
@@ -13,17 +29,20 @@ function startQuiz(quiz, number) {
   const verdict = document.createElement("div");
   verdict.className = "quiz-verdict";
   verdict.setAttribute("aria-live", "polite");
+  const name = question.textContent.trim();
+  const buttons = [];
+  const pressed = [];
   for (const choice of quiz.querySelectorAll(".quiz-choice")) {
     const [answer, reason] = choice.children;
     const right = reason.classList.contains("quiz-right");
     const text = document.createElement("span");
     text.inert = true;
     text.append(...answer.firstElementChild.childNodes);
-    const name = text.cloneNode(true);
-    name.querySelectorAll("[data-tex]").forEach((formula) => formula.replaceChildren(formula.dataset.tex));
+    const spoken = text.cloneNode(true);
+    spoken.querySelectorAll("[data-tex]").forEach((formula) => formula.replaceChildren(formula.dataset.tex));
     const button = document.createElement("button");
     button.type = "button";
-    button.setAttribute("aria-label", name.textContent.replace(/\\[()]/g, ""));
+    button.setAttribute("aria-label", spoken.textContent.replace(/\\[()]/g, ""));
     button.append(text);
     button.setAttribute("aria-pressed", "false");
     button.addEventListener("click", () => {
@@ -39,18 +58,23 @@ function startQuiz(quiz, number) {
       verdict.dataset.right = button.dataset.right = right;
       document.querySelector(".quiz-score").textContent = `Right at the first try: ${score.right} of ${score.tried}.`;
       verdict.replaceChildren(word, ...reason.cloneNode(true).childNodes);
+      pressed.push(buttons.indexOf(button));
+      keep(name, pressed);
     });
     reason.hidden = true;
     answer.replaceWith(button);
+    buttons.push(button);
   }
   quiz.append(verdict);
+  return () => recall(name).forEach((place) => buttons[place]?.click());
 }
 
 function startQuizzes(quizzes) {
-  quizzes.forEach(startQuiz);
+  const answers = quizzes.map(startQuiz);
   const total = document.createElement("p");
   total.className = "quiz-score";
   quizzes.at(-1)?.after(total);
+  answers.forEach((answer) => answer());
 }
 
 /* On paper nothing can be unfolded. */

@@ -6,6 +6,8 @@ const cells = [...document.querySelectorAll("div.cell:has(.cell_input pre)")].ma
 const bar = makeBar();
 let runner; // the module that runs cells, once somebody asked for it
 
+document.querySelector(".live-run-page").addEventListener("click", () => run(cells.at(-1), true));
+
 /* Experiments ask whether Python runs, and have it draw what the page does not store. */
 window.ampLive = { running: false, call: () => Promise.reject(new Error("Python does not run in this page yet")) };
 
@@ -34,7 +36,8 @@ function equip(element, place) {
   cell.run = makeButton("Run", "Run this cell (Shift+Enter)", () => run(cell, false));
   cell.above = makeButton("Run all above", "Run what has not run above, then this cell", () => run(cell, true));
   cell.reset = makeButton("Reset", "Bring back the text of this cell", () => reset(cell));
-  cell.stop = makeButton("Stop", "End Python in this page", () => stop(cell));
+  cell.stop = makeButton("Stop and forget", "End Python in this page: all variables are lost", () => stop(cell));
+  cell.stop.classList.add("live-stop");
   cell.state = make("span", { className: "live-state" });
   cell.above.hidden = place === 0;
   cell.reset.hidden = cell.stop.hidden = true;
@@ -48,10 +51,36 @@ function equip(element, place) {
     // a browser would keep the colours of what was replaced, in either theme
     code.querySelectorAll("[style]").forEach((part) => part.removeAttribute("style"));
     code.querySelectorAll("font").forEach((part) => part.removeAttribute("color"));
-    cell.reset.hidden = editedText(cell) === null;
+    keep(cell);
   });
   code.addEventListener("keydown", (event) => press(cell, event));
+  const note = element.querySelector(".amp-note");
+  note?.prepend(makeButton("Make it live", "Run this experiment and what it needs, in the page", () => run(cell, true)), " ");
+  recall(cell);
   return cell;
+}
+
+/* An edited text outlives a reload of the page, unless the book's own text has changed since, or nothing may be kept. */
+function placeOf({ number }) {
+  return `cell ${number} of ${page}`;
+}
+
+function keep(cell) {
+  const text = editedText(cell);
+  cell.reset.hidden = text === null;
+  try {
+    if (text === null) localStorage.removeItem(placeOf(cell));
+    else localStorage.setItem(placeOf(cell), JSON.stringify({ text, of: cell.stored.text }));
+  } catch { /* this browser keeps nothing */ }
+}
+
+function recall(cell) {
+  try {
+    const kept = JSON.parse(localStorage.getItem(placeOf(cell)));
+    if (kept?.of !== cell.stored.text) return;
+    cell.code.textContent = kept.text;
+    cell.reset.hidden = false;
+  } catch { /* this browser keeps nothing */ }
 }
 
 /* One button of a cell is a stop for the tabulator; the arrows lead to the others. */
@@ -110,7 +139,7 @@ function editedText({ code, stored }) {
 
 function reset(cell) {
   cell.code.innerHTML = cell.stored.html;
-  cell.reset.hidden = true;
+  keep(cell);
   cell.run.focus();
   bar.say(`Cell ${cell.number} has its own text again.`);
 }
@@ -137,9 +166,11 @@ function makeBar() {
   const progress = make("progress", { hidden: true });
   progress.setAttribute("aria-label", "Loading Python");
   const bytes = make("span", { className: "live-bytes" });
-  const button = makeButton("Stop", "End Python in this page", () => stop());
-  button.setAttribute("aria-label", "Stop Python");
-  const element = make("section", { className: "live-bar", hidden: true, tabIndex: -1 }, said, progress, bytes, button);
+  const button = makeButton("Stop and forget", "End Python in this page: all variables are lost", () => stop());
+  const close = makeButton("×", "Close this bar", () => { element.hidden = true; });
+  close.setAttribute("aria-label", "Close this bar");
+  const parts = [said, progress, bytes, button, close];
+  const element = make("section", { className: "live-bar", hidden: true, tabIndex: -1 }, ...parts);
   element.setAttribute("aria-label", "Python in this page");
   button.hidden = true;
   document.querySelector("article").append(element);
