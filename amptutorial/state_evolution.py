@@ -280,7 +280,7 @@ def _evolve(side_a, side_b, *, beta, M0, Q0, n_iter):
         # The loss is |Y - X_hat|^2 / 2 + phi, X_hat = A_k B_(k+1)^T / sqrt(m). And
         # Y^T A_k / sqrt(m) is the last denoiser's input P_b plus its Onsager term
         # B_k Gamma_b: the limit of <Y, X_hat> / n is b.fit + tr(C Gamma_b), with
-        # C = E(B_k^T B_(k+1)). Chapter 15 of the book.
+        # C = E(B_k^T B_(k+1)): appendix More on state evolution.
         squares = beta * signal / 2 + np.vdot(a.Q, b.Q) / 2
         product = b.fit + np.vdot(C, Gamma_b)
         excess_loss = squares - product + beta * a.penalty + b.penalty

@@ -4,10 +4,10 @@ import base64
 import io
 import json
 import re
-from pathlib import Path
 from xml.etree import ElementTree
 
 import ipywidgets
+import numpy as np
 import pytest
 from contrast import luminance
 from matplotlib.figure import Figure
@@ -15,7 +15,7 @@ from PIL import Image
 
 from amptutorial.book import widgets
 from amptutorial.book.figures import COLOURS, METHOD_LOOKS, STYLE
-from amptutorial.book.widgets import explore
+from amptutorial.book.widgets import WordField, explore
 
 
 @pytest.fixture
@@ -99,20 +99,25 @@ def test_in_the_page_all_sliders_ask_for_what_they_choose(draw, drawn, monkeypat
     assert figure.find("figcaption").text == "At 1 < 4, red, seed 2."
 
 
-def test_the_page_says_what_a_kernel_adds_and_where_there_is_one():
+def test_the_page_says_what_a_kernel_adds():
     def draw(figure, height=1, seed=0, line_width=1):
         """Draw nothing."""
         return ""
 
     for live, more in (
         ({}, ""),
-        ({"seed": [0]}, "adds a slider for seed, and "),
-        ({"seed": [0], "line_width": [1]}, "adds sliders for seed and line width, and "),
+        ({"seed": [0]}, "it has a slider for seed too, and "),
+        ({"seed": [0], "line_width": [1]}, "it has sliders for seed and line width too, and "),
     ):
         page = explore(draw, stored={"height": [1, 2]}, live=live).page()
-        assert "keeps 2 stored pictures" in page and f"</a>, {more}lets you change the drawing" in page
-    anchor = re.search(r'href="howto\.html#([^"]+)"', page)[1]
-    assert f"({anchor})=" in (Path(__file__).parents[1] / "book/howto.md").read_text()
+        assert f"2 stored pictures. Live, {more}its code can be changed." in page
+
+
+def test_a_field_for_words_keeps_all_neighbours():
+    field = WordField(np.array(["a<b", "c", "d"]), np.array([[1, 2], [2, 0], [1, 0]]), "c")
+    (box,) = parse(field.page())
+    assert box.get("data-words").split(" ") == ["a<b", "c", "d"] and box.get("data-near") == "1,2 2,0 1,0"
+    assert field._repr_mimebundle_()["text/plain"] == box.find("p").text == "c: d a<b"
 
 
 def test_sliders_are_labelled_as_the_values_are_read():

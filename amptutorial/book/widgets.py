@@ -264,10 +264,48 @@ def note(n_pictures, live):
     """Return a line for readers without a kernel, as HTML: what a kernel would add."""
     names = " and ".join(map(readable, live))
     sliders = "sliders" if len(live) > 1 else "a slider"
-    more = f"adds {sliders} for {escape(names)}, and " if live else ""
-    where = '<a href="howto.html#howto-run">on Binder or on your own computer</a>'
+    more = f"it has {sliders} for {escape(names)} too, and " if live else ""
     return (
-        f'<p class="amp-note">This page keeps {n_pictures} stored pictures. Running'
-        f" this chapter's cells, in the page or {where}, {more}lets you change the"
-        " drawing.</p>"
+        f'<p class="amp-note">{n_pictures} stored pictures. Live, {more}its code can be'
+        " changed.</p>"
     )
+
+
+class WordField:
+    """A field for any word, which names the words near it: a page needs no Python.
+
+    Parameters
+    ----------
+    words : array of str, shape (n,)
+        The vocabulary.
+    near : array of int, shape (n, k)
+        For each word the places of those near it, the nearest first.
+    start : str
+        The word with which the field begins.
+
+    Examples
+    --------
+    >>> field = WordField(["fft", "dft", "tree"], [[1], [0], [0]], "dft")
+    >>> print(field.words())
+    dft: fft
+    """
+
+    def __init__(self, words, near, start):
+        self.vocabulary, self.near, self.start = list(map(str, words)), near, start
+
+    def words(self):
+        """Return the neighbours of the first word, as text."""
+        row = self.near[self.vocabulary.index(self.start)]
+        return f"{self.start}: {' '.join(self.vocabulary[k] for k in row)}"
+
+    def page(self):
+        """Return the field as HTML; the script of the page makes it one."""
+        near = " ".join(",".join(map(str, row)) for row in self.near)
+        vocabulary = escape(" ".join(self.vocabulary))
+        return (
+            f'<div class="amp-words" data-words="{vocabulary}" data-near="{near}">'
+            f"<p>{escape(self.words())}</p></div>"
+        )
+
+    def _repr_mimebundle_(self, **kwargs):
+        return {"text/html": self.page(), "text/plain": self.words()}
