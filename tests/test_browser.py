@@ -496,16 +496,6 @@ def test_of_equal_pages_the_search_shows_chapters_before_what_belongs_to_them(op
     assert box["x"] + box["width"] <= inner
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["book/intro", "book/more/spectrum"])
-def test_the_list_of_appendices_is_folded_except_on_a_page_of_theirs(opened, name):
-    fold = opened(f"{name}.html").locator(".bd-links details:has(> summary.caption)")
-    expect(fold.locator("summary").first).to_have_text("Appendices")
-    expect(fold.locator("a").first).to_be_visible(visible="more" in name)
-    fold.locator("summary").first.press("Enter")
-    expect(fold.locator("a").first).to_be_visible(visible="more" not in name)
-
-
 def test_the_first_picture_has_words_of_the_size_of_its_text_on_a_phone(opened):
     page = opened("book/intro.html", viewport=PHONE)
     expect(page.locator("#hero svg text").first).to_be_visible()

@@ -30,6 +30,10 @@ what computes it, which tests verify it, and whether it stands as printed. *Stat
 A test `bias::margins_and_normalisation` is the function `test_margins_and_normalisation` in `tests/test_bias.py`.
 Numbers and labels belong to the text that the {ref}`errata <errata>` name: (17) in 3.3 is equation 17, in Section 3.3.
 
+```{raw} html
+<div class="ledger-controls"></div>
+```
+
 """
 
 TABLE_HEAD = """| statement | status | taught in | computed by | verified by |

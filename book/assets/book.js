@@ -191,22 +191,6 @@ function mendRoles() {
   bar?.setAttribute("aria-label", "The book");
 }
 
-/* The appendices would push what follows them out of sight: their list is folded, except on a page of theirs. */
-function foldAppendices() {
-  const caption = [...document.querySelectorAll(".bd-links .caption")].find((part) => part.textContent === "Appendices");
-  if (!caption) {
-    return;
-  }
-  const fold = document.createElement("details");
-  const summary = document.createElement("summary");
-  const list = caption.nextElementSibling;
-  summary.className = "caption";
-  summary.append(...caption.childNodes);
-  fold.open = list.querySelector(".current") !== null;
-  caption.replaceWith(fold);
-  fold.append(summary, list);
-}
-
 /* The index of the search is larger than all other scripts, and few ask for it. */
 function readIndex() {
   const script = document.createElement("script");
@@ -216,7 +200,6 @@ function readIndex() {
 
 /* The page is read, for the script is deferred. */
 mendRoles();
-foldAppendices();
 startQuizzes([...document.querySelectorAll(".quiz")]);
 startExperiments(document);
 document.getElementById("pst-search-dialog")?.addEventListener("focusin", readIndex, { once: true });

@@ -41,9 +41,7 @@ function update() {
   count.textContent = `${rows.filter((row) => !row.hidden).length} of ${rows.length} statements`;
 }
 
-const controls = document.createElement("div");
-controls.className = "ledger-controls";
+const controls = document.querySelector(".ledger-controls"); // the page keeps their room
 controls.append(labelled("Find", wanted), labelled("Status", status), labelled("Order", order), count);
 controls.addEventListener("input", update);
-(table.closest(".pst-scrollable-table-container") ?? table).before(controls);
 update();
