@@ -47,10 +47,12 @@ def stated_numbers(notebook):
     return found
 
 
-def known_lines(notebook):
-    """Return (cell, kind, line) for every line that is printed, and then for every line of code."""
+def known_lines(notebook, folder):
+    """Return (cell, kind, line) for every line that is printed or included, and then for every line of code."""
     printed, written = [], []
     for place, cell in enumerate(notebook.cells):
+        for name in re.findall(r"\{include\} (\S+)", cell.source):
+            printed += [(place, "includes", line) for line in (folder / name).read_text().splitlines()]
         if cell.cell_type == "code":
             said = [each.get("text") or each.get("data", {}).get("text/plain", "") for each in cell.outputs]
             printed += [(place, "prints", line) for line in "\n".join(said).splitlines()]
@@ -76,7 +78,7 @@ def sources(path):
     """Return pairs of each `Stated` number of a page and its source; see `source_of`."""
     notebook = nbformat.read(path, as_version=4)
     lines = []
-    for place, kind, line in known_lines(notebook):
+    for place, kind, line in known_lines(notebook, path.parent):
         bare = re.sub(r"(?<=\d)[,_](?=\d{3})", "", line)
         lines.append((place, kind, line.strip(), [float(value) for value in re.findall(VALUE, bare)]))
     return [(stated, source_of(stated, lines)) for stated in stated_numbers(notebook)]
