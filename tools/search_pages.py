@@ -1,7 +1,7 @@
 """Sphinx extension: the search shows the page that teaches a word before those that mention it, and excerpts of text.
 
-Sphinx knows of a word only whether a page has it, and whether its title has. Here the page on which a word is densest
-counts as one that has it in its title, unless another page does.
+Sphinx knows of a word only whether a page has it, and whether a title on it has. Here the title of a page counts, and
+the page whose prose has a word most densely counts as if its title had it.
 """
 
 import json
@@ -10,12 +10,12 @@ from collections import Counter, defaultdict
 from math import sqrt
 from pathlib import Path
 
+from docutils import nodes
 from sphinx.errors import ExtensionError
 
 BEGIN, END = "Search.setIndex(", ")"
 NUMBER = re.compile(r"<[^>]*>")
-TAUGHT = re.compile(r"book/(\w+|more/\w+)$")
-REFERENCE = re.compile(r"book/(glossary|ledger|errata|bibliography|notation|intro|api|lecturers)$")
+TEACHES = re.compile(r"book/(\d\d_\w+|your_counts|at_scale|howto|instructors)$")
 # What Sphinx takes for text of a page, and what is none; of several words it counts the best only.
 TOOLS = '".headerlink", "script", "style"'
 NO_TEXT = ', ".bd-header-article", "#jb-print-docs-body", ".cell_input", "summary", ".amp-words", "mjx-container"'
@@ -57,12 +57,19 @@ def improve(index, texts, stem):
                 places.remove([page, anchor])
                 index["alltitles"].setdefault(index["titles"][page], []).append([page, anchor])
     index["indexentries"] = {}  # a word of the glossary would come before the page that teaches it
-    entitled = {numbers[page] for page in texts}
+    entitled = defaultdict(list)
+    for page, title in enumerate(index["titles"]):
+        for word in {stem(word) for word in re.findall(r"\w+", title)}:
+            entitled[word].append(page)
     for word, page in densest(texts, stem).items():
-        pages = index["titleterms"].get(word, [])
-        pages = pages if isinstance(pages, list) else [pages]
-        if word in index["terms"] and not entitled.intersection(pages):
-            index["titleterms"][word] = [*pages, numbers[page]]
+        if word in index["terms"] and numbers[page] not in entitled[word]:
+            entitled[word].append(numbers[page])
+    index["titleterms"] = entitled
+
+
+def prose(document):
+    """Return the text of a page without its code."""
+    return " ".join(node.astext() for node in document.findall(nodes.paragraph))
 
 
 def write(app, error):
@@ -77,8 +84,7 @@ def write(app, error):
     script.write_text(text.replace(TOOLS, TOOLS + NO_TEXT).replace(BEST, SUM), encoding="utf-8")
     path = folder / "searchindex.js"
     index = json.loads(path.read_text(encoding="utf-8").removeprefix(BEGIN).removesuffix(END))
-    taught = [page for page in index["docnames"] if TAUGHT.match(page) and not REFERENCE.match(page)]
-    texts = {page: app.env.get_doctree(page).astext() for page in taught}
+    texts = {page: prose(app.env.get_doctree(page)) for page in index["docnames"] if TEACHES.match(page)}
     improve(index, texts, lambda word: app.builder.indexer.lang.stem(word.lower()))
     path.write_text(f"{BEGIN}{json.dumps(index, separators=(',', ':'))}{END}", encoding="utf-8")
 
