@@ -334,6 +334,7 @@ def test_right_denoisers_pass_at_every_strength(kind, strength):
     assert check_denoiser(kind(strength)).passed
 
 
+@pytest.mark.slow
 def test_an_inherited_jacobian_costs_few_calls():
     calls = []
 

@@ -211,7 +211,7 @@ def test_the_wheel_holds_the_package_alone(tmp_path):
     info = f"amptutorial-{PROJECT['version']}.dist-info/"
     names = {name for name in zipfile.ZipFile(wheel).namelist() if not name.startswith(info)}
     package = ROOT / "amptutorial"
-    expected = [*package.rglob("*.py"), *package.glob("paper/results/*.json")]
+    expected = [*package.rglob("*.py"), *package.glob("paper/results/*.json"), *package.glob("corpus/*.counts")]
     assert names == {path.relative_to(ROOT).as_posix() for path in expected}
 
 

@@ -10,14 +10,9 @@ from itertools import groupby
 from pathlib import Path
 from zipfile import ZipFile
 
-import numpy as np
 import pytest
 from live_cells import write_archive
 from page_kernel import OnDemand, Printed, evaluate, run_cell
-
-from amptutorial import load_docstrings
-from amptutorial.corpus.loaders import to_arrays
-from amptutorial.corpus.store import save
 
 ROOT = Path(__file__).parents[1]
 
@@ -219,18 +214,3 @@ load_results("l2")"""
     assert (tmp_path / "page.zip").stat().st_size < 2e6
     for name in ("platformdirs", "pooch", "simplemma", "tqdm"):
         assert [path for path in (tmp_path / "lib").glob(f"{name}-*/**/*") if "licen" in path.name.lower()], name
-
-
-def test_counts_beside_a_page_are_taken_whatever_is_installed(tmp_path, monkeypatch):
-    monkeypatch.setenv("AMPTUTORIAL_CACHE", str(tmp_path))
-    corpus = load_docstrings(["pooch"], min_df=2, max_df=1.0)
-    file = tmp_path / "given.counts"
-    save(file, to_arrays(corpus))
-    monkeypatch.setenv("AMPTUTORIAL_DOCSTRINGS", str(file))
-    given = load_docstrings()
-    assert np.array_equal(given.counts.toarray(), corpus.counts.toarray())
-    assert np.array_equal(given.vocabulary, corpus.vocabulary) and np.array_equal(given.names, corpus.names)
-    assert load_docstrings(["pooch"], min_df=3, max_df=1.0).counts.shape != given.counts.shape
-    file.write_bytes(file.read_bytes()[:-1])
-    with pytest.raises(ValueError, match="its checksum is wrong"):
-        load_docstrings()

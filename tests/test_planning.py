@@ -57,6 +57,7 @@ def test_where_there_is_no_closed_form_rows_are_sampled(rng):
         counts_needed(0.3, *flat(1.0), Lasso(0.5), beta=BETA)
 
 
+@pytest.mark.slow
 def test_where_the_error_jumps_the_counts_are_on_the_side_that_reaches_it():
     """One row in twenty is present: once anything is found, nearly all is."""
     sparse = SeenRows(GaussianMixture([0.95, 0.05], [0, 0], [0, 20]), [2.0])

@@ -5,6 +5,8 @@ import os
 import re
 import unicodedata
 from collections import Counter
+from importlib.metadata import version
+from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
@@ -20,6 +22,8 @@ from amptutorial.corpus import Corpus, corpus_from_texts, load_docstrings, loade
 from amptutorial.corpus.docstrings import docstrings, prose
 from amptutorial.corpus.twins import distinct
 from amptutorial.corpus.words import clean, lemma, words
+
+ROOT = Path(__file__).parents[1]
 
 pytestmark = pytest.mark.usefixtures("offline")
 
@@ -426,8 +430,19 @@ def test_missing_packages_are_named(package):
 
 
 @pytest.mark.slow
-def test_default_docstrings_make_a_corpus_to_learn_from():
-    pytest.importorskip("matplotlib")
+def test_the_counts_that_come_with_the_package_are_those_of_the_pinned_versions():
+    pinned = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().split() if "==" in line)
+    names = ("numpy", "scipy", "scikit-learn", "matplotlib")
+    if any(version(name) != pinned[name] for name in names):
+        pytest.skip("other versions have other docstrings")
+    given, counted = load_docstrings(), load_docstrings(loaders.PACKAGES)
+    assert (given.counts != counted.counts).nnz == 0
+    for key in ("vocabulary", "names"):
+        assert np.array_equal(getattr(given, key), getattr(counted, key))
+
+
+def test_default_docstrings_make_a_corpus_to_learn_from_whatever_is_installed(monkeypatch):
+    monkeypatch.setattr(loaders, "docstrings", lambda name: pytest.fail("the source is read"))
     result = load_docstrings()
     df = (result.counts > 0).sum(axis=0)
     vocabulary, names = set(result.vocabulary.tolist()), result.names.tolist()

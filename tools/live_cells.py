@@ -60,6 +60,7 @@ def archive_members():
     for root, pattern in (
         (ROOT, "amptutorial/**/*.py"),
         (ROOT, "amptutorial/paper/results/*.json"),
+        (ROOT, "amptutorial/corpus/*.counts"),
         (ROOT / "course", "amptutorial_course/**/*.py"),
     ):
         for file in root.glob(pattern):
@@ -90,15 +91,6 @@ def write_archive(path):
             archive.writestr(ZipInfo(name), Path(file).read_bytes(), ZIP_DEFLATED)
 
 
-def write_counts(path):
-    """Write the counts of `load_docstrings`, which on a page would read docstrings of other versions."""
-    from amptutorial.corpus import load_docstrings
-    from amptutorial.corpus.loaders import to_arrays
-    from amptutorial.corpus.store import save
-
-    save(path, to_arrays(load_docstrings()))
-
-
 def copy_runtime(folder):
     """Copy Pyodide and its wheels; return whether all of them were there."""
     wheels = [WHEELS / name for name in wheels_of(LIBRARIES)] if RUNTIME.is_dir() else []
@@ -119,7 +111,6 @@ def write_files(app, error):
     if os.environ.get("OFFLINE") == "1":
         runtime = "../offline/pyodide/" if copy_runtime(static / "offline/pyodide") else None
     write_archive(static / "live/amptutorial.zip")
-    write_counts(static / "live/docstrings.counts")
     seconds = json.loads(SECONDS.read_text())
     for name, notebook in notebooks(app.env).items():
         settings = {

@@ -1,7 +1,8 @@
 """Sphinx extension: what search engines and other sites are told of each page, and which version it is of.
 
-The description of a page is its first paragraph without mathematics. `book/root` has the files that are copied as they
-are: the first page, which leads on, what is shown for a page that is missing, and what robots may read.
+Descriptions stand in book/descriptions.yml; a page without one has its first paragraph without mathematics. `book/root`
+has the files that are copied as they are: the first page, which leads on, what is shown for a page that is missing, and
+what robots may read.
 """
 
 from html import escape
@@ -9,12 +10,14 @@ from pathlib import Path
 from textwrap import shorten
 from urllib.parse import urljoin
 
+import yaml
 from docutils import nodes
 from render_pages import source_of
 
 from amptutorial import __version__
 
 LENGTH = 200  # letters of a description that search engines show
+DESCRIPTIONS = yaml.safe_load((Path(__file__).parents[1] / "book/descriptions.yml").read_text(encoding="utf-8"))
 PICTURE = "_static/social.png"
 
 
@@ -51,7 +54,8 @@ def add_tags(app, name, template, context, page):
     if page is not None:
         root = app.config.html_baseurl.rstrip("/") + "/"
         title = " – ".join(dict.fromkeys([app.env.titles[name].astext(), app.config.html_title]))
-        lines += tags(urljoin(root, f"{name}.html"), title, describe(page), root)
+        description = DESCRIPTIONS.get(name.removeprefix("book/")) or describe(page)
+        lines += tags(urljoin(root, f"{name}.html"), title, description, root)
     context["metatags"] = "\n".join([context.get("metatags", ""), *lines])
 
 

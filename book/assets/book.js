@@ -77,9 +77,9 @@ function startQuizzes(quizzes) {
   answers.forEach((answer) => answer());
 }
 
-/* On paper nothing can be unfolded. */
+/* On paper nothing can be unfolded. Code that is closed stays so: what it draws is there. */
 window.addEventListener("beforeprint", () => {
-  document.querySelectorAll("details").forEach((folded) => { folded.open = true; });
+  document.querySelectorAll("details:not(.hide)").forEach((folded) => { folded.open = true; });
 });
 
 /* An experiment. On a page without Python all its pictures are there, the last slider turning fastest, and the sliders

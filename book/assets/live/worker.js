@@ -68,22 +68,15 @@ function installNow(runtime, wanted) {
 const tasks = {
   async start({ runtime, packages, onDemand, folder }, tell) {
     countBytes(tell);
-    const own = Promise.all(["amptutorial.zip", "docstrings.counts"].map(bytesOf));
+    const own = bytesOf("amptutorial.zip");
     own.catch(() => {}); // it is awaited below
     const { loadPyodide } = await import(`${runtime}pyodide.mjs`);
     python = await loadPyodide({
       indexURL: runtime,
-      env: {
-        HOME,
-        MPLBACKEND: "module://page_figures",
-        TQDM_DISABLE: "1",
-        AMPTUTORIAL_DOCSTRINGS: `${HOME}/docstrings.counts`,
-      },
+      env: { HOME, MPLBACKEND: "module://page_figures", TQDM_DISABLE: "1" },
     });
     await install(runtime, packages, Object.values(onDemand));
-    const [archive, counts] = await own;
-    python.unpackArchive(archive, "zip", { extractDir: HOME });
-    python.FS.writeFile(`${HOME}/docstrings.counts`, new Uint8Array(counts));
+    python.unpackArchive(await own, "zip", { extractDir: HOME });
     python.FS.mkdirTree(`${HOME}/${folder}`);
     python.FS.chdir(`${HOME}/${folder}`);
     python.pyimport("sys").path.insert(0, `${HOME}/lib`);
