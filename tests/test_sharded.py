@@ -7,6 +7,7 @@ from pathlib import Path
 
 import dask
 import dask.array as da
+import nbformat
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -14,7 +15,7 @@ from distributed import Client
 from sharded_denoisers import KillsOnce, ScalesOfRows, WithFunction
 from sharded_samples import assert_same, at_once, cluster, sample_counts, sample_start
 
-from amptutorial import FisherScore, GaussianPosterior, Lasso, Ridge, biased_low_rank_amp, estimate_bias
+from amptutorial import FisherScore, GaussianPosterior, Lasso, Ridge, biased_low_rank_amp, estimate_bias, random_start
 from amptutorial.amp import IndefinitePrecisionWarning
 from amptutorial.cluster import amp as module
 from amptutorial.cluster import blocks
@@ -265,10 +266,12 @@ def test_a_worker_that_is_lost_loses_nothing(counts, shards, B0, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Port 8787 is already in use")
-def test_the_example_in_the_readme_runs(counts, rng, tmp_path, monkeypatch):
+def test_the_example_in_the_guide_runs(counts, rng, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    text = (Path(__file__).parents[1] / "README.md").read_text()
+    guide = nbformat.read(Path(__file__).parents[1] / "book/at_scale.ipynb", as_version=4)
+    text = "\n".join(cell.source for cell in guide.cells)
     (example,) = (block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "sharded" in block)
-    names = {"__name__": "__main__", "counts": counts, "rng": rng}
-    exec(compile(example, "README.md", "exec"), names)
-    assert names["run"].A.shape == (61, 10) and (tmp_path / "run" / CHECKPOINT).exists()
+    B0 = random_start(counts.shape[1], 10, rng)
+    names = {"__name__": "__main__", "counts": counts, "B0": B0, "GaussianPosterior": GaussianPosterior}
+    exec(compile(example, "At scale", "exec"), names)
+    assert names["run"].A.shape == (61, 10)

@@ -117,7 +117,8 @@ function start(hero) {
     const { mean, bar } = measured.at(-1), { A, b } = tables[0];
     svg.innerHTML = picture(predicted, measured);
     said.textContent = "Line: predicted, before any table is drawn. Points: measured, the mean of " +
-      `${TABLES} tables of ${A.length} documents and ${b.length} words that your browser has just drawn. Band: two ` +
+      `${TABLES} tables of ${A.length} documents and ${b.length} words that your browser has just drawn, with normal noise ` +
+      "in the place of that of the counts (chapter 3 says why it may). Band: two " +
       `standard errors. After ${ITERATIONS} iterations: predicted ${predicted.at(-1).toFixed(2)}, measured ` +
       `${mean.toFixed(2)} ± ${bar.toFixed(2)}. Knowing nothing has the error 1 (dashed).`;
   }
