@@ -188,7 +188,7 @@ def test_a_reader_edits_runs_errs_and_stops(opened, address):  # noqa: F811
     press(tools, "Run")
     expect(output).to_have_text("begins")
     assert page.evaluate("new Promise(done => setTimeout(() => done(6 * 7), 0))") == 42, "the page is frozen"
-    press(tools, "Stop")
+    press(tools, "Stop and forget")
     said(page, "^Stopped. All variables are lost")
     expect(tools.get_by_role("button", name="Run", exact=True)).to_be_focused()
     assert not page.evaluate("window.ampLive.running")
@@ -199,6 +199,13 @@ def test_a_reader_edits_runs_errs_and_stops(opened, address):  # noqa: F811
     assert page.evaluate("window.ampLive.call('1 + 1')") == "2"
     code.press("Escape")
     expect(tools.get_by_role("button", name="Run", exact=True)).to_be_focused()
+    page.get_by_role("button", name="Close this bar").press("Enter")
+    expect(page.locator(".live-bar")).to_be_hidden()
+    page.reload()
+    expect(parts(page, 2)[0]).to_have_text("print(kept)")  # what was written is kept, and can be taken back
+    press(parts(page, 2)[1], "Reset")
+    page.reload()
+    expect(parts(page, 2)[0]).not_to_have_text("print(kept)")
     assert not [url for url in asked if not url.startswith((f"{address}/", "data:", "blob:"))]
 
 
@@ -206,7 +213,6 @@ def test_a_reader_edits_runs_errs_and_stops(opened, address):  # noqa: F811
 def published(tmp_path, monkeypatch):
     """Return the folder of what buttons fetch, written as for the published pages."""
     monkeypatch.delenv("OFFLINE", raising=False)
-    monkeypatch.setattr(live_cells, "write_counts", lambda path: None)  # those of the site will do
     env = SimpleNamespace(found_docs=[BRIEF], doc2path=lambda name: live_cells.ROOT / f"{name}.ipynb")
     builder = SimpleNamespace(name="html")
     (tmp_path / "_static/live").mkdir(parents=True)

@@ -25,18 +25,17 @@ DRAWN = "nbval-ignore-output"  # the tag of cells whose draws depend on the proc
 
 Run = namedtuple("Run", "page cells printing equal seconds first megabytes said failed")
 
-# Press "Run all above" at the last cell, and wait until no cell waits or runs.
+# Press "Run this page", and wait until no cell waits or runs.
 PRESS = """() => {
     document.querySelectorAll("details").forEach(fold => { fold.open = true; });
     const tools = [...document.querySelectorAll(".live-tools")];
-    const last = [...tools.at(-1).querySelectorAll("button:not([hidden])")].at(-1);
     window.pressed = performance.now();
     const watch = () => {
         const states = tools.map(tool => tool.querySelector(".live-state").textContent);
         window.first ??= states.some(state => /^ran/.test(state)) ? performance.now() : undefined;
     };
     new MutationObserver(watch).observe(document.body, { childList: true, characterData: true, subtree: true });
-    last.click();
+    document.querySelector(".live-run-page").click();
 }"""
 ENDED = (
     r"() => / (has|have) run\.$| failed| stay as they are\.$/.test(document.querySelector('.live-said').textContent)"
