@@ -129,10 +129,13 @@ def test_every_place_names_this_version():
     names = "README.md", "book/intro.md", "book/howto.md", "CHANGELOG.md"
     pages = {name: (ROOT / name).read_text() for name in names}
     binder = r"https://mybinder\.org/v2/gh/amptutorial/amptutorial/([^?]+)"
-    tags = re.findall(r"%pip install .*amptutorial@(\S+)", pages["book/howto.md"])  # what Colab is told
-    for page in ("README.md", "book/intro.md"):
-        tags += set(re.findall(binder, pages[page]))
-    assert tags == [f"v{PROJECT['version']}"] * 3
+    tags = [tag for page in ("README.md", "book/intro.md") for tag in set(re.findall(binder, pages[page]))]
+    notebooks = [*ROOT.glob("book/**/*.ipynb"), *ROOT.glob("course/assignments/*/brief.ipynb")]
+    for notebook in notebooks:  # on Colab they begin by installing this version
+        first = next(cell for cell in json.loads(notebook.read_text())["cells"] if cell["cell_type"] == "code")
+        assert first["metadata"]["tags"] == ["remove-cell"]
+        tags += re.findall(r'amptutorial/amptutorial@([^"]+)"', "".join(first["source"]))
+    assert tags == [f"v{PROJECT['version']}"] * (2 + len(notebooks))
     assert re.search(rf"^## {re.escape(PROJECT['version'])}\b", pages["CHANGELOG.md"], re.MULTILINE)
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert (citation["version"], citation["license"]) == (PROJECT["version"], PROJECT["license"])
