@@ -56,12 +56,11 @@ SETTLE = """async () => {
 UNSET = """() => [...document.querySelectorAll(".math")]
     .filter(formula => !formula.querySelector("mjx-container"))
     .map(formula => formula.textContent.trim())"""
-# The places of the folds of a text, the fold at its foot and folds in others aside.
+# The number of lines that the folds of a text take, the fold at its foot and folds in others aside.
 LINES_OF_FOLDS = """() => {
     const outer = fold => fold.checkVisibility() && !fold.parentElement.closest("details, .chapter-foot");
     const folds = [...document.querySelectorAll("article details")].filter(outer);
-    const lines = folds.filter(fold => !fold.matches(".tag_hide-input > details.hide"));
-    return new Set(lines.map(fold => Math.round(fold.getBoundingClientRect().top))).size;
+    return folds.filter(fold => !fold.matches(".solution, .tag_hide-input > details.hide")).length;
 }"""
 BAD_PICTURES = """() => [...document.images]
     .filter(image => !image.naturalWidth || (!image.alt.trim() && image.closest("article")))
@@ -266,7 +265,7 @@ def quizzes_answer_the_keyboard(visit):
 
 
 def folds_are_few(visit):
-    """A line may hold several closed folds; the code of a drawing is named beside it."""
+    """A closed solution stands in the line of its hint, and the code of a drawing beside the drawing."""
     assert not is_chapter(visit.name) or visit.page.evaluate(LINES_OF_FOLDS) <= 15
 
 
@@ -643,7 +642,7 @@ FADING = """() => {
     dispatchEvent(new Event("beforeprint"));
     const missing = part =>
         !part.checkVisibility() || getComputedStyle(part).opacity < 1 || part.getAnimations().length;
-    const parts = [...document.querySelectorAll("article details:not(.hide) > :not(summary)")];
+    const parts = [...document.querySelectorAll("article details:not(.hide, .chapter-foot *) > :not(summary)")];
     return [parts.length, parts.filter(missing).map(part => part.outerHTML.slice(0, 100))];
 }"""
 

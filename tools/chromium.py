@@ -17,6 +17,8 @@ from queue import Queue
 from tempfile import TemporaryDirectory
 from threading import Thread
 
+from live_cells import HIDDEN
+
 ROOT = Path(__file__).parents[1]
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 OPTIONS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-dev-shm-usage", "--no-first-run")
@@ -104,9 +106,10 @@ def served(site, handler=Quiet, **options):
 
 
 def stored_prints(name):
-    """Return what each code cell of a notebook has printed; None where draws depend on the processor."""
+    """Return what each code cell of a page has printed; None where draws depend on the processor."""
     cells = json.loads((ROOT / f"{name}.ipynb").read_text())["cells"]
-    return [None if DRAWN in cell["metadata"].get("tags", []) else printed(cell) for cell in cells if "outputs" in cell]
+    shown = [cell for cell in cells if "outputs" in cell and HIDDEN.isdisjoint(cell["metadata"].get("tags", []))]
+    return [None if DRAWN in cell["metadata"].get("tags", []) else printed(cell) for cell in shown]
 
 
 def printed(cell):
