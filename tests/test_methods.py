@@ -299,6 +299,7 @@ def test_variational_factors_are_those_of_the_dense_formulas(rng, monkeypatch):
     assert np.allclose(theta, mean[0]) and np.allclose(beta, mean[1])
 
 
+@pytest.mark.slow
 def test_damped_counts_are_chosen_where_counts_come_in_bursts(rng):
     """The rate of every pair is multiplied by a gamma variable of mean 1 and variance 10."""
     _, U, V = topics(rng, m=400, n=300)

@@ -207,6 +207,7 @@ def test_one_component_is_enough_where_there_is_nothing():
     assert len(AMPEmbedding("auto", random_state=0).fit(Z).components_) == 1
 
 
+@pytest.mark.slow
 def test_sizes_are_compared_by_scikit_learn_without_a_scorer():
     Z, _, _ = strong()
     search = GridSearchCV(AMPEmbedding(random_state=0), {"n_components": [1, 3]}, cv=3).fit(sp.csr_array(Z))

@@ -201,6 +201,7 @@ def test_a_file_may_have_dataclasses_with_postponed_annotations_and_a_byte_order
     assert denoiser.estimate(3.0, None, None) == 6.0
 
 
+@pytest.mark.slow
 def test_a_submission_keeps_its_assertions_where_python_leaves_them_out(tmp_path):
     (tmp_path / "denoiser.py").write_text("assert False, 'not finished'\n")
     script = "from amptutorial_course.assignments import load_submission; load_submission('denoiser.py')"

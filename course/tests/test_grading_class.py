@@ -150,7 +150,7 @@ def command(folder, *more):
     ]  # fmt: skip
 
 
-def test_points_of_the_others_do_not_depend_on_a_hostile_neighbour(graded, rules):
+def points_of_the_others_do_not_depend_on_a_hostile_neighbour(graded, rules):
     alone, together = read(graded / "before.csv"), read(graded / "grades.csv")
     assert {name: together[name] for name in alone} == alone
     assert alone["student_01"]["total"] == "100.00"
@@ -159,7 +159,7 @@ def test_points_of_the_others_do_not_depend_on_a_hostile_neighbour(graded, rules
     assert {row["total"] for name, row in together.items() if name not in alone} == {"0.00"}
 
 
-def test_the_csv_has_a_column_for_every_check_and_no_formula(graded, rules):
+def the_csv_has_a_column_for_every_check_and_no_formula(graded, rules):
     table = read(graded / "grades.csv")
     assert list(table["student_01"]) == ["student", *rules.task.points, "total", "status"]
     assert "'=student<b>" in table
@@ -169,7 +169,7 @@ def test_the_csv_has_a_column_for_every_check_and_no_formula(graded, rules):
     assert not any(cell.startswith(("=", "+", "-", "@")) for row in csv.reader(io.StringIO(text)) for cell in row)
 
 
-def test_what_was_found_reaches_the_student_and_the_hidden_seed_does_not(graded):
+def what_was_found_reaches_the_student_and_the_hidden_seed_does_not(graded):
     pages = {name: (graded / f"grades_files/feedback/student_{name}.html").read_text() for name in ("03", "05")}
     assert "a mean over the rows, not a sum" in pages["03"]
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in pages["05"] and "line 1, in &lt;module&gt;" in pages["05"]
@@ -189,7 +189,7 @@ def judged(monkeypatch):
     return students
 
 
-def test_a_second_run_grades_only_what_has_changed(graded, judged):
+def a_second_run_grades_only_what_has_changed(graded, judged):
     before = (graded / "grades.csv").read_bytes()
     assert main(command(graded)) == 0
     assert judged == [] and (graded / "grades.csv").read_bytes() == before
@@ -200,7 +200,7 @@ def test_a_second_run_grades_only_what_has_changed(graded, judged):
     assert judged == ["student_05", "student_06"] and (graded / "grades.csv").read_bytes() == before
 
 
-def test_other_points_need_no_other_run(graded, judged, monkeypatch):
+def other_points_need_no_other_run(graded, judged, monkeypatch):
     task = ASSIGNMENTS[1]
     points = task.points | {"shapes": 2, "jacobian": 16}
     monkeypatch.setitem(ASSIGNMENTS, 1, replace(task, points=points))
@@ -208,6 +208,16 @@ def test_other_points_need_no_other_run(graded, judged, monkeypatch):
     table = read(graded / "grades.csv")
     assert judged == [] and table["student_01"]["shapes"] == "2.00" and table["student_01"]["total"] == "100.00"
     assert float(table["student_03"]["total"]) == 100 - sum(points[name] for name in LOST)
+
+
+def test_a_class_is_graded_from_end_to_end(graded, rules, judged, monkeypatch):
+    """One test, because two processes would each grade the class."""
+    points_of_the_others_do_not_depend_on_a_hostile_neighbour(graded, rules)
+    the_csv_has_a_column_for_every_check_and_no_formula(graded, rules)
+    what_was_found_reaches_the_student_and_the_hidden_seed_does_not(graded)
+    a_second_run_grades_only_what_has_changed(graded, judged)
+    judged.clear()
+    other_points_need_no_other_run(graded, judged, monkeypatch)
 
 
 def test_a_result_belongs_to_its_rules(rules):
