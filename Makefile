@@ -124,7 +124,7 @@ pdf: $(INSTALLED)
 	@for tool in latexmk xelatex rsvg-convert pdftotext; do command -v $$tool >/dev/null || \
 	  { echo "$$tool is missing. On Debian or Ubuntu: make system" >&2; exit 1; }; done
 	@echo "Typesetting the book: five minutes"
-	@rm -rf _build/latex
+	@rm -rf _build/latex _build/.doctrees
 	@$(BIN)/python tools/render_pages.py
 	@$(BIN)/jupyter-book build . --builder latex -W -n --keep-going --quiet
 	@$(MAKE) --silent -C _build/latex all-pdf LATEXMKOPTS="-silent -halt-on-error" || { grep -A3 '^!' _build/latex/book.log; exit 1; }
