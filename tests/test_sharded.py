@@ -274,4 +274,4 @@ def test_the_example_in_the_guide_runs(counts, rng, tmp_path, monkeypatch):
     B0 = random_start(counts.shape[1], 10, rng)
     names = {"__name__": "__main__", "counts": counts, "B0": B0, "GaussianPosterior": GaussianPosterior}
     exec(compile(example, "At scale", "exec"), names)
-    assert names["run"].A.shape == (61, 10)
+    assert names["run"].A.shape == (61, 10) and (tmp_path / "run" / CHECKPOINT).exists()

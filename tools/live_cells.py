@@ -128,15 +128,10 @@ def write_files(app, error):
 
 
 def add_buttons(app, pagename, templatename, context, doctree):
-    """Load the buttons on a page that is a notebook."""
+    """Load the buttons on a page that is a notebook, and let its head begin with the one that runs all of it."""
     if doctree is not None and Path(app.env.doc2path(pagename)).suffix == ".ipynb":
         app.add_css_file("live/cells.css")
         app.add_js_file("live/cells.js", type="module", **{"data-page": pagename})
-
-
-def add_button_of_page(app, pagename, templatename, context, doctree):
-    """Let the head of a page that is a notebook begin with the button that runs all of it."""
-    if doctree is not None and Path(app.env.doc2path(pagename)).suffix == ".ipynb":
         button = {
             "type": "javascript",
             "javascript": "",  # the script of the cells listens
@@ -150,7 +145,6 @@ def add_button_of_page(app, pagename, templatename, context, doctree):
 
 def setup(app):
     """Put buttons on the pages, and their files beside them."""
-    app.connect("html-page-context", add_buttons)
-    app.connect("html-page-context", add_button_of_page, priority=900)  # after the theme, which makes the others
+    app.connect("html-page-context", add_buttons, priority=900)  # after the theme, which makes the other buttons
     app.connect("build-finished", write_files)
     return {"parallel_read_safe": True}

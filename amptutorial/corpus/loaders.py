@@ -209,8 +209,8 @@ def load_docstrings(packages=None, *, min_df=10, max_df=0.4):
     ----------
     packages : iterable of str or None
         As for `docstring_texts`. None: NumPy, SciPy, scikit-learn and Matplotlib; with
-        the default options their counts come with this package, as the book was made
-        with, whatever is installed.
+        the default options the counts come with this package, those of the versions
+        that the book pins.
     min_df, max_df : int or float
         As in `corpus_from_texts`.
 

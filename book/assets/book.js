@@ -6,20 +6,21 @@
    What was answered outlives a reload, as long as the question is the same. */
 const score = { tried: 0, right: 0 };
 
-/* What a browser keeps of this page under a name; some keep nothing. */
-function recall(name) {
-  try {
-    return JSON.parse(localStorage.getItem(`${location.pathname} ${name}`)) ?? [];
-  } catch {
-    return [];
-  }
-}
-
-function keep(name, value) {
-  try {
-    localStorage.setItem(`${location.pathname} ${name}`, JSON.stringify(value));
-  } catch { /* nothing is kept */ }
-}
+/* What a browser keeps of this page under a name; some keep nothing. The cells of a page use it too. */
+window.ampMemory = {
+  recall(name) {
+    try {
+      return JSON.parse(localStorage.getItem(`${location.pathname} ${name}`));
+    } catch {
+      return null;
+    }
+  },
+  keep(name, value) {
+    try {
+      localStorage.setItem(`${location.pathname} ${name}`, JSON.stringify(value));
+    } catch { /* nothing is kept */ }
+  },
+};
 
 function startQuiz(quiz, number) {
   const question = quiz.querySelector(".quiz-question");
@@ -59,14 +60,14 @@ function startQuiz(quiz, number) {
       document.querySelector(".quiz-score").textContent = `Right at the first try: ${score.right} of ${score.tried}.`;
       verdict.replaceChildren(word, ...reason.cloneNode(true).childNodes);
       pressed.push(buttons.indexOf(button));
-      keep(name, pressed);
+      window.ampMemory.keep(name, pressed);
     });
     reason.hidden = true;
     answer.replaceWith(button);
     buttons.push(button);
   }
   quiz.append(verdict);
-  return () => recall(name).forEach((place) => buttons[place]?.click());
+  return () => window.ampMemory.recall(name)?.forEach((place) => buttons[place]?.click());
 }
 
 function startQuizzes(quizzes) {

@@ -60,27 +60,19 @@ function equip(element, place) {
   return cell;
 }
 
-/* An edited text outlives a reload of the page, unless the book's own text has changed since, or nothing may be kept. */
-function placeOf({ number }) {
-  return `cell ${number} of ${page}`;
-}
-
+/* An edited text outlives a reload of the page, unless the book's own text has changed since. */
 function keep(cell) {
   const text = editedText(cell);
   cell.reset.hidden = text === null;
-  try {
-    if (text === null) localStorage.removeItem(placeOf(cell));
-    else localStorage.setItem(placeOf(cell), JSON.stringify({ text, of: cell.stored.text }));
-  } catch { /* this browser keeps nothing */ }
+  window.ampMemory.keep(`cell ${cell.number}`, text === null ? null : { text, of: cell.stored.text });
 }
 
 function recall(cell) {
-  try {
-    const kept = JSON.parse(localStorage.getItem(placeOf(cell)));
-    if (kept?.of !== cell.stored.text) return;
+  const kept = window.ampMemory.recall(`cell ${cell.number}`);
+  if (kept?.of === cell.stored.text) {
     cell.code.textContent = kept.text;
     cell.reset.hidden = false;
-  } catch { /* this browser keeps nothing */ }
+  }
 }
 
 /* One button of a cell is a stop for the tabulator; the arrows lead to the others. */
