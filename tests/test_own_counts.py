@@ -1,6 +1,7 @@
 """Tables of users: gaps, names, weights, few pairs, no signal, new rows and columns, and how many components."""
 
 import pickle
+import time
 import warnings
 from types import SimpleNamespace
 
@@ -366,7 +367,9 @@ def test_long_fits_show_a_bar_and_short_ones_do_not(capfd, monkeypatch):
     AMPEmbedding(1, random_state=0).fit(Z)
     assert capfd.readouterr().err == ""
     monkeypatch.setattr("amptutorial.fitting.DELAY", 0)
-    AMPEmbedding(1, random_state=0).fit(Z)
+    # A bar is drawn again after a tenth of a second: one slow iteration, whatever the machine.
+    slow = lambda progress: progress.n_iter == 2 and time.sleep(0.2)  # noqa: E731
+    AMPEmbedding(1, random_state=0, callback=slow).fit(Z)
     assert "gain 0." in capfd.readouterr().err
     AMPEmbedding(1, random_state=0, verbose=False).fit(Z)
     assert capfd.readouterr().err == ""
