@@ -229,6 +229,7 @@ def draw_card(predicted, errors):
     """Draw 1200 x 630 pixels, the size that cards have."""
     with plt.rc_context({"font.size": 20, "lines.markersize": 9, "lines.linewidth": 2.5}):
         fig, ax = plt.subplots(figsize=(12, 6.3))
+        fig.get_layout_engine().set(rect=(0.03, 0.04, 0.94, 0.92))
         fig.suptitle("How well can embeddings be learned?", fontsize=34, fontweight="bold")
         plot(ax, predicted, errors, "black", COLOURS)
         fig.savefig(CARD, dpi=100, bbox_inches=None)

@@ -138,7 +138,7 @@ def add_buttons(app, pagename, templatename, context, doctree):
             "tooltip": f"Python in this page: {MEGABYTES} MB, about 10 s, nothing to install",
             "icon": "fas fa-play",
             "text": "Run this page",
-            "classes": "live-run-page",
+            "classes": "page-action live-run-page",
         }
         context["header_buttons"].insert(0, button)
 

@@ -67,14 +67,23 @@ class FigureOf(SphinxDirective):
 
 
 def add_files(app, page, template, context, doctree):
-    """Give the decks what shows them one slide at a time."""
+    """Give the decks what shows them one slide at a time, and a button that begins."""
     if page.startswith(DECKS):
         app.add_css_file("slides.css")
         app.add_js_file("slides.js", type="module")
+        button = {
+            "type": "javascript",
+            "javascript": "",  # the script of the slides listens
+            "tooltip": "Arrow keys turn the slides, Escape leaves",
+            "icon": "fas fa-play",
+            "text": "Present",
+            "classes": "page-action present",
+        }
+        context["header_buttons"].insert(0, button)
 
 
 def setup(app):
     """Register the directive."""
     app.add_directive("figure-of", FigureOf)
-    app.connect("html-page-context", add_files)
+    app.connect("html-page-context", add_files, priority=900)  # after the theme, which makes the other buttons
     return {"parallel_read_safe": True}

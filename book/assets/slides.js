@@ -44,10 +44,4 @@ slides.forEach((slide, k) => {
   slide.dataset.number = `${k + 1} / ${slides.length}`;
 });
 
-const button = document.createElement("button");
-button.type = "button";
-button.className = "btn btn-primary present";
-button.textContent = "Present";
-button.title = "Arrow keys turn the slides, Escape leaves";
-button.addEventListener("click", present);
-slides[0].before(button);
+document.querySelector("button.present").addEventListener("click", present);
