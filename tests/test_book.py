@@ -109,6 +109,15 @@ def a_drawing_with_very_many_parts_is_rasterized(path):
     assert max(map(len, drawings), default=0) < 250_000, "draw the many parts with rasterized=True"
 
 
+def test_the_words_of_a_drawing_are_legible_on_a_phone():
+    """A phone leaves every drawing 358 pixels. Its smallest letters then have at least 11."""
+    for path in [*BOOK.glob("assets/[0-9]*.svg"), BOOK / "assets/shards.svg"]:
+        drawing = path.read_text(encoding="utf-8")
+        width = float(re.search(r'viewBox="([^"]+)"', drawing)[1].split()[2])
+        smallest = min(map(float, re.findall(r'font-size="([^"]+)"', drawing)))
+        assert smallest * min(1, 358 / width) >= 11, path.name
+
+
 def images_in_prose_have_alternative_text(path):
     prose = prose_of(path)
     assert not re.search(r"!\[\s*\]\(", prose)
