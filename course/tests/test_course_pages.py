@@ -1,0 +1,65 @@
+"""What the pages for lecturers name exists, and what is marked by hand has an answer and a rubric for each question."""
+
+import re
+import shlex
+from pathlib import Path
+
+import nbformat
+import pytest
+from grading_samples import SOLUTIONS
+
+from amptutorial_course.assignments import ASSIGNMENTS
+from amptutorial_course.grading.__main__ import _parser
+
+COURSE = Path(__file__).parents[1]
+ROOT = COURSE.parent
+PAGES = "book/instructors.md", "book/assignments.md", "book/lecturers.md", "book/assignment_notes.md"
+
+
+def text_of(page):
+    return (ROOT / page).read_text(encoding="utf-8")
+
+
+def blocks_of(text):
+    return re.findall(r"^```(?:bash|python)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", [*PAGES, "course/README.md"])
+def test_every_command_of_the_grader_has_known_options(page):
+    text = text_of(page).replace("\\\n", " ")
+    for command in re.findall(r"python -m amptutorial_course\.grading (.*)", text):
+        _parser().parse_args(shlex.split(command.split("`")[0], comments=True))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_file_of_the_course_that_is_named_exists(page):
+    # what follows ../ is the name of a page, and Sphinx looks for that
+    for path in set(re.findall(r"(?<![/\w])course/[\w./*]*\w", text_of(page))):
+        for task in ASSIGNMENTS.values():
+            assert list(ROOT.glob(path.replace("NN_name", task.folder))), path
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_command_is_cut_on_a_screen_of_usual_width(page):
+    assert not [line for block in blocks_of(text_of(page)) for line in block.splitlines() if len(line) > 72]
+
+
+def test_a_first_class_needs_few_words():
+    assert len(text_of("book/instructors.md").split()) <= 1200
+
+
+@pytest.mark.parametrize("task", ASSIGNMENTS.values(), ids=lambda task: task.name)
+def test_every_question_has_a_model_answer_and_the_rubric_has_all_points(task):
+    brief = nbformat.read(COURSE / "assignments" / task.folder / "brief.ipynb", as_version=4)
+    (questions,) = (
+        re.split("^## ", part, maxsplit=1, flags=re.MULTILINE)[0]
+        for cell in brief.cells
+        for part in cell.source.split("## To derive, on paper")[1:]
+    )
+    answers = (SOLUTIONS / task.folder / "derivation.md").read_text(encoding="utf-8")
+    numbers = re.findall(r"^(\d+)\. ", questions, re.MULTILINE)
+    assert len(numbers) >= 5
+    assert re.findall(r"^\*\*(\d+)\.", answers, re.MULTILINE) == numbers
+    tables = re.findall(r"^\| part \| points \|.*\n\|[-|]+\n((?:\|.*\n)+)", answers, re.MULTILINE)
+    points = [int(line.split("|")[2]) for table in tables for line in table.splitlines()]
+    assert sum(points) == sum(task.written.values())
