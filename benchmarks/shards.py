@@ -179,6 +179,3 @@ def bench_thousand(workers=1_000, counts=1e11, n=1_000_000, link=1.25e9):
         yield row("Sent by all workers, GB", at, moved(m, n, D, workers) / 1e9, "")
     for name, factor in zip(("exponential", "lognormal, sigma 0.3"), stragglers(workers), strict=True):
         yield row("Slowest of the workers over the mean", name, factor, "")
-
-
-BENCHMARKS = [bench_weak_scaling, bench_cpu, bench_bytes, bench_memory, bench_thousand]

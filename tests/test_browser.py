@@ -12,6 +12,7 @@ from collections import namedtuple
 from contextlib import contextmanager
 from functools import cache, partial
 from html.parser import HTMLParser
+from io import BytesIO
 from pathlib import Path
 from urllib.parse import quote, unquote, urldefrag, urljoin, urlsplit
 
@@ -21,6 +22,7 @@ import yaml
 from chromium import CHROMIUM, served
 from contrast import CONTRAST, TEXTS
 from light_pages import pages_of
+from PIL import Image, ImageColor
 from playwright.sync_api import expect, sync_playwright
 from questions import ask
 from render_pages import data_flow
@@ -33,6 +35,7 @@ SITE = os.environ.get("AMPTUTORIAL_SITE") and Path(ROOT, os.environ["AMPTUTORIAL
 PAGES = re.findall(r"(?:root|file): (\S+)", (ROOT / "_toc.yml").read_text())
 PAGES += [f"book/api/{name}" for name in data_flow()]
 REDIRECTS = yaml.safe_load((ROOT / "_config.yml").read_text())["sphinx"]["config"]["redirects"]
+FIRST = next(name for name in PAGES if re.search("/[0-9]", name))
 LANDING, CHAPTER, LEDGER = "book/intro", "book/09_state_evolution", "book/ledger"
 BRIEF = "course/assignments/01_ridge/brief"
 ONE_OF_EACH_KIND = (LANDING, CHAPTER, "book/api/metrics", LEDGER, BRIEF)
@@ -182,6 +185,12 @@ def is_chapter(name):
     return bool(re.match(r"book/\d\d_\w+$", name))
 
 
+def written(name):
+    """Return the source of a chapter up to its quizzes, and from there."""
+    cells = json.loads((ROOT / f"{name}.ipynb").read_text())["cells"]
+    return "\n".join("".join(cell["source"]) for cell in cells).split("## Test yourself")
+
+
 @cache
 def weight(path):
     content = path.read_bytes()
@@ -238,11 +247,9 @@ def turn(experiment, slider):
 def answers_have_their_formulas_in_their_names(visit):
     if not is_chapter(visit.name):
         return
-    cells = json.loads((ROOT / f"{visit.name}.ipynb").read_text())["cells"]
-    prose = "\n".join("".join(cell["source"]) for cell in cells)
-    answers = re.findall(r"^:::\{dropdown\} (.*)$", prose.split("## Test yourself")[1], re.MULTILINE)
-    written = [re.sub(r"[$`*]", "", answer) for answer in answers]
-    for button, name in zip(visit.page.locator(".quiz").get_by_role("button").all(), written, strict=True):
+    answers = re.findall(r"^:::\{dropdown\} (.*)$", written(visit.name)[1], re.MULTILINE)
+    names = [re.sub(r"[$`*]", "", answer) for answer in answers]
+    for button, name in zip(visit.page.locator(".quiz").get_by_role("button").all(), names, strict=True):
         curly = re.sub(r"['\"]", ".", re.escape(name))  # as the page makes straight quotes
         expect(button).to_have_accessible_name(re.compile(f"^{curly}$"))
 
@@ -271,6 +278,25 @@ def folds_are_few(visit):
 
 def pictures_have_their_size(visit):
     assert visit.page.locator("article img:not([width])").count() == 0
+
+
+def pictures_are_seen_in_the_dark(visit):
+    """Their edges have the colour of the page; and what stands out from white as they are stored does so as shown."""
+    dress(visit.page, "dark", DESK)
+    ground = ImageColor.getrgb(visit.page.evaluate("getComputedStyle(document.body).backgroundColor"))
+    for picture in visit.page.locator("article img:visible").all():
+        shown = contrast(picture, ground)
+        assert max(map(np.median, (shown[0], shown[-1], shown[:, 0], shown[:, -1]))) < 5
+        picture.evaluate("one => { one.style = 'filter: none; mix-blend-mode: normal; background: white' }")
+        stored = contrast(picture, (255, 255, 255))
+        picture.evaluate("one => { one.removeAttribute('style') }")
+        assert (shown[stored > 128] > 64).mean() > 0.95
+
+
+def contrast(picture, ground):
+    """Return how far every pixel of a picture is from a colour, in levels of 255."""
+    pixels = np.array(Image.open(BytesIO(picture.screenshot())).convert("RGB"), dtype=int)
+    return np.abs(pixels - ground).mean(axis=-1)
 
 
 def a_phone_scrolls_in_one_direction(visit):
@@ -318,7 +344,8 @@ def axe_finds_nothing_but_trifles(visit):
 
 QUESTIONS = [
     it_is_light, all_of_it_settles, folds_are_few, mathematics_is_typeset, pictures_are_shown_and_described,
-    pictures_have_their_size, a_phone_scrolls_in_one_direction, formulas_are_spelled_out,
+    pictures_have_their_size, pictures_are_seen_in_the_dark, a_phone_scrolls_in_one_direction,
+    formulas_are_spelled_out,
     sliders_turn_pictures_and_links_beside_them_lead_somewhere, answers_have_their_formulas_in_their_names,
     quizzes_answer_the_keyboard, text_stands_out_from_its_ground, nothing_fails_and_no_other_host_is_asked,
     axe_finds_nothing_but_trifles,
@@ -403,7 +430,7 @@ def opened(browser, address):
 
 @pytest.fixture
 def open_chapter(opened):
-    return partial(opened, f"{next(name for name in PAGES if re.search('/[0-9]', name))}.html")
+    return partial(opened, f"{FIRST}.html")
 
 
 def test_first_answers_count_and_are_kept(open_chapter):
@@ -532,6 +559,21 @@ def test_the_search_shows_the_page_that_answers_first_in_a_page_no_wider_than_a_
 
 
 @pytest.mark.slow
+def test_the_search_shows_chapters_before_appendices_and_appendices_before_modules(opened):
+    page = opened("search.html?q=onsager")
+    expect(page.locator("#search-results .search-summary")).to_contain_text("found")
+    found = page.locator("#search-results li > a").evaluate_all("links => links.map(link => link.pathname)")
+    kinds = "book/06_", "book/more/", "book/api/"
+    chapter, appendix, module = (next(k for k, path in enumerate(found) if kind in path) for kind in kinds)
+    assert chapter < appendix < module
+    chapter, appendix, module = page.evaluate(
+        "kinds => kinds.map(kind => Scorer.score([`${kind}word`, 'Word', '', null, 20]))", kinds
+    )
+    assert chapter > appendix > module
+    assert page.evaluate("typeof names") == "undefined"  # the book's other scripts are beside it
+
+
+@pytest.mark.slow
 def test_the_glass_of_the_search_stands_beside_its_words(opened):
     page = opened("search.html?q=onsager")
     glass, words = page.locator("form.bd-search :is(i, input):visible").all()
@@ -635,13 +677,14 @@ def test_where_python_runs_in_the_page_it_draws_what_the_sliders_choose(open_cha
     expect(box.locator("pre")).to_have_text("Error: no seed 6")
 
 
-# What would be missing on paper: the parts of folds that are still folded, or only begin to appear.
+# What would be missing on paper: the folds of which a part is still folded, or only begins to appear.
 FADING = """() => {
     dispatchEvent(new Event("beforeprint"));
     const missing = part =>
         !part.checkVisibility() || getComputedStyle(part).opacity < 1 || part.getAnimations().length;
-    const parts = [...document.querySelectorAll("article details:not(.hide, .chapter-foot *) > :not(summary)")];
-    return [parts.length, parts.filter(missing).map(part => part.outerHTML.slice(0, 100))];
+    const folds = [...document.querySelectorAll("article details:not(.hide, .chapter-foot *)")];
+    const faded = folds.filter(fold => [...fold.children].slice(1).some(missing));
+    return [folds.length, faded.map(fold => fold.outerHTML.slice(0, 100))];
 }"""
 
 
@@ -652,7 +695,7 @@ def test_on_paper_there_is_one_title_and_nothing_is_folded_but_code(open_chapter
     expect(page.locator("h1:visible")).to_have_text(re.compile(r"^1\. "))
     for part in (".bd-sidebar-primary", ".bd-sidebar-secondary", ".live-tools", "details.hide > summary"):
         expect(page.locator(f"{part}:visible")).to_have_count(0)
-    folds, missing = page.evaluate(FADING)
-    assert folds > 5 and not missing
+    folds = re.findall(r"^:::\{dropdown\}|^`+\{solution-start\}", written(FIRST)[0], re.MULTILINE)
+    assert folds and page.evaluate(FADING) == [len(folds), []]
     code = page.locator("article pre, article .highlight, article details.hide, article .solution")
     assert code.evaluate_all("all => all.every(part => getComputedStyle(part).breakInside === 'auto')")

@@ -2,8 +2,11 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +14,16 @@ import pytest
 from amptutorial.paper import reproduce as module
 from amptutorial.paper.comparison import CASES
 from amptutorial.paper.meaning import TABLES
-from amptutorial.paper.reproduce import REPRODUCTIONS, RESULTS, Reproduction, checksum, load_results, main, reproduce
+from amptutorial.paper.reproduce import (
+    REPRODUCTIONS,
+    RESULTS,
+    Reproduction,
+    checksum,
+    differing,
+    load_results,
+    main,
+    reproduce,
+)
 
 NO_REVIEWS = pytest.mark.skipif(
     not os.environ.get("AMPTUTORIAL_DATA"), reason="AMPTUTORIAL_DATA names no movie reviews"
@@ -26,7 +38,7 @@ def count(index):
 
 @pytest.fixture
 def counting(monkeypatch):
-    monkeypatch.setitem(REPRODUCTIONS, "count", Reproduction(count, 3, ("fig:none",)))
+    monkeypatch.setitem(REPRODUCTIONS, "count", Reproduction(count, 3, "squares", ("fig:none",)))
 
 
 # The others in `test_comparison`: "text" in part, "reviews" up to neighbours that round-off exchanges
@@ -38,9 +50,7 @@ def test_a_stored_instance_is_computed_again(name):
     stored = record["instances"]
     index = int(record["checksum"][:8], 16) % REPRODUCTIONS[name].n_instances
     again = REPRODUCTIONS[name].run(index)
-    assert set(again) == set(stored)
-    for key in again:
-        assert np.allclose(again[key], stored[key][index], rtol=1e-5, atol=1e-8), key
+    assert not differing(again, {key: values[index] for key, values in stored.items()})
 
 
 def test_the_comparison_has_as_many_instances_as_cases():
@@ -82,7 +92,7 @@ def test_what_is_stored_is_read_back(counting, tmp_path, monkeypatch):
 
 
 def test_a_run_may_return_several_instances(tmp_path, monkeypatch):
-    monkeypatch.setitem(REPRODUCTIONS, "several", Reproduction(lambda k: [count(k), count(k + 10)], 2))
+    monkeypatch.setitem(REPRODUCTIONS, "several", Reproduction(lambda k: [count(k), count(k + 10)], 2, "more"))
     reproduce("several", folder=tmp_path, n_jobs=1)
     assert load_results("several", tmp_path)["instances"]["square"].tolist() == [0, 100, 1, 121]
 
@@ -95,19 +105,42 @@ def test_a_changed_number_is_found_out(counting, tmp_path):
 
 
 def test_what_is_missing_is_named(tmp_path, capsys):
-    with pytest.raises(FileNotFoundError, match="python -m amptutorial reproduce l2 computes it"):
+    with pytest.raises(FileNotFoundError, match=f"python -m amptutorial reproduce l2 --to {tmp_path} computes it"):
         load_results("l2", tmp_path)
-    for function in (reproduce, load_results):
+    for function in (partial(reproduce, folder=tmp_path), load_results):
         with pytest.raises(KeyError, match="choose from l2, l1"):
             function("l3")
+    (tmp_path / "file").touch()
     with pytest.raises(SystemExit) as stop:
-        main(["reproduce", "l2", "--to", str(tmp_path / "nowhere")])
-    assert stop.value.code == 1 and "there is no folder" in capsys.readouterr().err
+        main(["reproduce", "l2", "--to", str(tmp_path / "file")])
+    assert stop.value.code == 1 and "file" in capsys.readouterr().err
 
 
-def test_the_command_line_runs_one_or_all(counting, tmp_path, monkeypatch, capsys):
-    plans = {"count": REPRODUCTIONS["count"], "no figure": Reproduction(count, 1, ())}
+def test_the_command_line_runs_one_or_all_and_leaves_what_is_installed(counting, tmp_path, monkeypatch, capsys):
+    """It writes in the working directory, and says whether what is stored has come out again."""
+    plans = {"count": REPRODUCTIONS["count"], "no figure": Reproduction(count, 1, "none")}
     monkeypatch.setattr(module, "REPRODUCTIONS", plans)
-    main(["reproduce", "all", "--to", str(tmp_path), "--jobs", "1"])
-    assert f"Stored in {tmp_path / 'count.json'}" in capsys.readouterr().out
-    assert os.listdir(tmp_path) == ["count.json"]
+    monkeypatch.setattr(module, "RESULTS", tmp_path / "installed")
+    monkeypatch.chdir(tmp_path)
+    for said in (
+        "There is no stored result",
+        "It equals the stored result",
+        "It differs from the stored result in: square",
+    ):
+        main(["reproduce", "all", "--jobs", "1"])
+        assert f"Wrote {Path('reproduced/count.json')}. {said}" in capsys.readouterr().out
+        if said.startswith("There"):
+            Path("reproduced").rename("installed")
+            installed = Path("installed/count.json").read_bytes()
+        else:
+            plans["count"] = Reproduction(lambda k: {**count(k), "square": k}, 3, "", ("fig:none",))
+    assert os.listdir("installed") == os.listdir("reproduced") == ["count.json"]
+    assert Path("installed/count.json").read_bytes() == installed
+
+
+def test_the_help_tells_of_every_experiment_what_it_shows_and_its_time(capsys):
+    with pytest.raises(SystemExit):
+        main(["reproduce", "--help"])
+    told = capsys.readouterr().out
+    for name in (*REPRODUCTIONS, "all"):
+        assert re.search(rf"^  {name} +\d+ (s|min)  \w+.*", told, re.MULTILINE), name

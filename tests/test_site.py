@@ -11,7 +11,7 @@ import pytest
 import yaml
 from PIL import Image
 from playwright.sync_api import expect
-from render_pages import data_flow
+from render_pages import DOOR, STEPS, data_flow, module_page
 from test_browser import CHAPTER, REDIRECTS, address, browser, opened, parse, site
 
 import amptutorial
@@ -31,19 +31,33 @@ def test_the_reference_has_a_page_for_every_public_module():
     assert set(MODULES) == flat - folders | within
 
 
+TABLE = re.compile(r'<table class="autosummary.*?</table>', re.DOTALL)
+
+
+def test_the_reference_groups_what_the_package_offers():
+    assert sorted(name for names in DOOR.values() for name in names) == sorted(amptutorial.__all__)
+
+
+def test_on_the_page_of_a_module_what_readers_call_comes_before_the_steps_of_other_modules():
+    readers, others = module_page("amp").split(STEPS)
+    assert readers.index(" biased_low_rank_amp") < readers.index(" AMPRun") < readers.index(" half_step")
+    assert "check_start" not in readers
+    assert others.index("function:: biased_low_rank_amp") < others.index("function:: check_start")
+
+
 @pytest.mark.parametrize("module", MODULES)
-def test_a_page_of_the_reference_sums_up_what_it_describes_and_links_its_source(site, module):
+def test_a_page_of_the_reference_sums_up_what_it_describes_in_its_order_and_links_its_source(site, module):
     text = (site / f"book/api/{module}.html").read_text()
     described = re.findall(rf'<dt class="[^"]*\bpy" id="(amptutorial\.{module}\.\w+)">', text)
-    table = re.search(r'<table class="autosummary.*?</table>', text, re.DOTALL)
+    summed_up = [name for table in TABLE.findall(text) for name in re.findall(r'href="#([\w.]+)"', table)]
     assert described and "viewcode-link" in text
-    assert sorted(re.findall(r'href="#([\w.]+)"', table[0]) if table else described[:1]) == sorted(described)
+    assert (summed_up or described[:1]) == described
 
 
 def test_the_reference_links_every_name_at_the_door(site):
-    table = re.search(r'<table class="autosummary.*?</table>', (site / "book/api.html").read_text(), re.DOTALL)[0]
-    links = re.findall(r'href="([^"]*)#(amptutorial[\w.]*)"', table)
-    assert sorted(name.rpartition(".")[2] for _, name in links) == sorted(amptutorial.__all__)
+    tables = TABLE.findall((site / "book/api.html").read_text())
+    links = [link for table in tables for link in re.findall(r'href="([^"]*)#(amptutorial[\w.]*)"', table)]
+    assert [name.rpartition(".")[2] for _, name in links] == [name for names in DOOR.values() for name in names]
     assert all(not page or name in parse(site / "book" / page).names for page, name in links)
 
 

@@ -453,6 +453,16 @@ def test_default_docstrings_make_a_corpus_to_learn_from_whatever_is_installed(mo
     assert "sklearn.linear_model.ridge_regression" in names
 
 
+@pytest.mark.parametrize("keep", [slice(0), slice(10_000), slice(1, None), None], ids=["empty", "begun", "cut", "none"])
+def test_damaged_counts_that_come_with_the_package_are_refused_and_the_file_is_named(tmp_path, monkeypatch, keep):
+    copy = tmp_path / "docstrings.counts"
+    if keep:
+        copy.write_bytes(loaders.COUNTED.read_bytes()[keep])
+    monkeypatch.setattr(loaders, "COUNTED", copy)
+    with pytest.raises(ValueError, match=rf"{copy} is missing or damaged \(.+\): install amptutorial again"):
+        load_docstrings()
+
+
 def test_docstrings_are_the_same_every_time(tmp_path, monkeypatch):
     one = load_docstrings(["joblib", "pooch"], min_df=3)
     monkeypatch.setenv("AMPTUTORIAL_CACHE", str(tmp_path / "other"))

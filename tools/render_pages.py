@@ -4,12 +4,12 @@ The Makefile does it before each build: Jupyter Book looks for the pages of its 
 not committed.
 """
 
+import re
 import shutil
 from collections import Counter
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from textwrap import indent
 
 import nbformat
 import yaml
@@ -48,10 +48,10 @@ LEDGER_FOOT = """
 API_HEAD = """(api)=
 # API reference
 
-## What `amptutorial` offers at its door
+What `amptutorial` offers at its door comes first, by what it is for.
 
+{groups}
 ```{{eval-rst}}
-{names}
 .. autoclass:: amptutorial.AMPWarning
 ```
 
@@ -66,20 +66,44 @@ text, `book` for figures and sliders.
 |---|---|
 """
 
-SUMMARIES = """
+# What the package offers at its door, as a reader looks for it; the page of a module begins with it, in this order.
+DOOR = {
+    "Your own counts": ["AMPEmbedding", "counts_needed"],
+    "Texts": ["corpus_from_texts", "cooccurrence", "load_docstrings", "load_movie_reviews", "Corpus"],
+    "The algorithm": [
+        "biased_low_rank_amp", "FisherScore", "estimate_bias", "drop_empty", "spectral_start", "random_start",
+        "normalised_mse", "AMPRun", "AMPIterate", "IndefinitePrecisionWarning", "AMPWarning",
+    ],
+    "Denoisers": ["Ridge", "Lasso", "GaussianPosterior", "Denoiser", "check_denoiser"],
+    "Tables to try it on": [
+        "draw_embedding", "draw_example", "PoissonEmbedding", "GaussianRows", "SparseGaussianRows", "EmpiricalRows",
+        "ConstantBias", "ShiftedExponential", "Zipf", "DiscreteBias",
+    ],
+    "The error, before there are counts": [
+        "state_evolution", "gaussian_state_evolution", "start_overlap", "has_closed_form", "scaled_rows", "ScaledRows",
+        "SERun", "SEIterate",
+    ],
+}  # fmt: skip
+
+SUMMARY = """```{{eval-rst}}
 .. autosummary::
    :nosignatures:
 
    {names}
+```
 """
+
+STEPS = "\nWhat other modules of the package call:\n\n"
 
 MODULE = """# `amptutorial.{module}`
 
 ```{{eval-rst}}
 .. automodule:: amptutorial.{module}
-   :members:
-   :member-order: bysource
-{names}```
+```
+
+{tables}
+```{{eval-rst}}
+{members}```
 """
 
 
@@ -149,17 +173,52 @@ def place_of(value):
     return PACKAGE if page.startswith("_") else f"{PACKAGE}.{page}"
 
 
-def summaries(module):
-    """Return a table of the names of a module, each with the first line of its docstring; of one name, none."""
-    found = [(name, getattr(module, name)) for name in public_names(module)]
-    rows = [f"~{place_of(value)}.{name}" for name, value in found if callable(value)]
-    return SUMMARIES.format(names="\n   ".join(rows)) if len(rows) > 1 else ""
+def at_the_door(title):
+    """Return the names of a group of `DOOR` with their modules."""
+    return [f"{place_of(getattr(amptutorial, name))}.{name}" for name in DOOR[title]]
+
+
+@cache
+def asked_for():
+    """Return the names, with their modules, that the book's code asks for, and the ledger: readers meet them.
+
+    >>> [f"amptutorial.amp.{name}" in asked_for() for name in ("half_step", "check_start")]
+    [True, False]
+    """
+    folders = [ROOT / name for name in ("book", "course/assignments", "benchmarks", "studies")]
+    sources = [path for folder in folders for kind in ("*.ipynb", "*.py") for path in folder.rglob(kind)]
+    found = set()
+    for path in [*sources, BOOK / "ledger.yml"]:
+        text = path.read_text(encoding="utf-8")
+        found.update(re.findall(rf"{PACKAGE}[.\w]+", text))
+        for module, names in re.findall(rf"from ({PACKAGE}[.\w]*) import (\([^)]*\)|\w+(?:, \w+)*)", text):
+            found.update(f"{module}.{name}" for name in re.findall(r"\w+", names))
+    return found
+
+
+def summary(names):
+    """Return a table of names, each with the first line of its docstring."""
+    return SUMMARY.format(names="\n   ".join(names))
+
+
+def member(name, value):
+    """Return the directive that describes a function, a class or an exception."""
+    if not isinstance(value, type):
+        return f".. autofunction:: {name}\n"
+    kind = "exception" if issubclass(value, BaseException) else "class"
+    return f".. auto{kind}:: {name}\n   :members:\n   :member-order: bysource\n"
 
 
 def module_page(name):
-    """Return the reference of one module as MyST text."""
-    table = summaries(import_module(f"amptutorial.{name}")).replace(f"~amptutorial.{name}.", "")
-    return GENERATED + MODULE.format(module=name, names=indent(table, "   "))  # below the module's description
+    """Return the reference of one module as MyST text: what readers call comes first, then what other modules do."""
+    module, door = import_module(f"{PACKAGE}.{name}"), [place for title in DOOR for place in at_the_door(title)]
+    places = {f"{module.__name__}.{each}": each for each in public_names(module) if callable(getattr(module, each))}
+    first = [places[place] for place in door if place in places]
+    first += [places[place] for place in places if place in asked_for() and place not in door]
+    rest = [each for each in places.values() if each not in first]
+    tables = [summary(names) for names in (first, rest) if names and len(places) > 1]
+    members = "\n".join(member(each, getattr(module, each)) for each in first + rest)
+    return GENERATED + MODULE.format(module=name, tables=STEPS.join(tables), members=members)
 
 
 def page_of(module):
@@ -195,7 +254,8 @@ def api_pages():
     order = data_flow()
     first_lines = [import_module(f"{PACKAGE}.{name}").__doc__.splitlines()[0] for name in order]
     rows = [f"| [`{name}`](api/{name}) | {line} |\n" for name, line in zip(order, first_lines, strict=True)]
-    index = GENERATED + API_HEAD.format(names=summaries(amptutorial)) + "".join(rows)
+    groups = "\n".join(f"## {title}\n\n{summary(f'~{place}' for place in at_the_door(title))}" for title in DOOR)
+    index = GENERATED + API_HEAD.format(groups=groups) + "".join(rows)
     return {BOOK / "api.md": index} | {BOOK / f"api/{name}.md": module_page(name) for name in order}
 
 

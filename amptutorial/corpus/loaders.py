@@ -224,7 +224,7 @@ def load_docstrings(packages=None, *, min_df=10, max_df=0.4):
     ModuleNotFoundError
         If a package is not installed.
     ValueError
-        If no word is left.
+        If no word is left, or the counts that come with this package are damaged.
 
     Examples
     --------
@@ -235,7 +235,7 @@ def load_docstrings(packages=None, *, min_df=10, max_df=0.4):
     (True, True)
     """
     if packages is None and (min_df, max_df) == (10, 0.4):
-        return from_arrays(load(COUNTED))
+        return _shipped()
     packages = check_strings(PACKAGES if packages is None else packages, "packages")
     options = check_options(min_df, max_df, "english", term_lemma)
 
@@ -349,6 +349,16 @@ def load_movie_reviews(
 
     choices = [sha256(archive), int(n_documents), int(random_state), bool(lemmatize)]
     return _stored(choices, options, count)
+
+
+def _shipped():
+    """Return the corpus of docstrings that comes with the package."""
+    try:
+        return from_arrays(load(COUNTED))
+    except (OSError, ValueError) as error:
+        raise ValueError(
+            f"{COUNTED} is missing or damaged ({error}): install amptutorial again"
+        ) from error
 
 
 def _docstrings(packages):

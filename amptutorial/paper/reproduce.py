@@ -1,8 +1,9 @@
 """Run an experiment in parallel, store its results, and read them back.
 
-`python -m amptutorial reproduce NAME` does it from the command line. A stored result
-says how it was made (seeds, versions, seconds) and carries a checksum, so that a number
-changed by hand is found out. Every instance can be computed again by itself.
+`python -m amptutorial reproduce NAME` does it from the command line, in a folder of its
+own: what is installed stays. A stored result says how it was made (seeds, versions,
+seconds) and carries a checksum, so that a number changed by hand is found out. Every
+instance can be computed again by itself.
 """
 
 import argparse
@@ -33,6 +34,7 @@ from .experiments import (
 )
 
 RESULTS = Path(__file__).parent / "results"  # installed with the package
+OWN = Path("reproduced")  # where the command line stores
 
 
 @dataclass(frozen=True)
@@ -44,14 +46,17 @@ class Reproduction:
     run : callable
         ``run(index)`` returns one instance as a dictionary, or several in a list, all
         with the same keys; the index is below `n_instances`.
+    shows : str
+        What it is for, in a line.
     figures : tuple of str
-        Of the paper.
+        Their labels in the paper.
     seeds : str
         What an instance draws from, in words; k is its index.
     """
 
     run: Callable
     n_instances: int
+    shows: str
     figures: tuple = ()
     seeds: str = "instance k draws everything from numpy.random.default_rng([k, m])"
 
@@ -67,49 +72,69 @@ def _later(module, function, index):
 
 DIGITS = 8  # significant ones that are stored
 REPRODUCTIONS = {
-    "l2": Reproduction(l2_instance, 20, ("fig:20runs-loss", "fig:mse", "fig:example")),
+    "l2": Reproduction(
+        l2_instance,
+        20,
+        "figures 1a, 1b: loss and error with a ridge (chapter 15)",
+        ("fig:20runs-loss", "fig:mse", "fig:example"),
+    ),
     "l1": Reproduction(
         l1_instance,
         20,
+        "figures 2a, 2b: loss and error with a lasso (chapter 15)",
         ("fig:sparse20runs-loss", "fig:sparse20runs-mse", "fig:example2"),
     ),
-    "fisher": Reproduction(fisher_instance, 3, ("fig:delta-mMSE", "fig:MSE-Fisher")),
+    "fisher": Reproduction(
+        fisher_instance,
+        3,
+        "figure 3a: errors of pairs by their Fisher information (chapter 15)",
+        ("fig:delta-mMSE", "fig:MSE-Fisher"),
+    ),
     "singular": Reproduction(
-        singular_instance, len(LOG_RATES), ("fig:singular", "fig:MSE-Fisher")
+        singular_instance,
+        len(LOG_RATES),
+        "figure 3b: singular values around the threshold (chapter 15)",
+        ("fig:singular", "fig:MSE-Fisher"),
     ),
     "real": Reproduction(
-        real_instance, 5, ("fig:real-loss", "fig:real-mse", "fig:real")
+        real_instance,
+        5,
+        "figures 4a, 4b: rows learned from movie reviews * (chapter 15)",
+        ("fig:real-loss", "fig:real-mse", "fig:real"),
     ),
-    # what the paper does not show
+    # what the paper does not show, but for a table
     "text": Reproduction(
         partial(_later, "comparison", "text_instance"),
         12,  # comparison.CASES: a test compares
+        "programs compared on texts * + (chapter 14, appendix on text)",
         seeds="case k of amptutorial.paper.comparison.CASES draws everything from "
         "numpy.random.default_rng([its index, m])",
     ),
     "inflections": Reproduction(
         partial(_later, "meaning", "inflections_instance"),
         2,  # meaning.TABLES
+        "how near a word is to its inflected forms + (chapter 14)",
         seeds="each method draws from numpy.random.default_rng(k) in table k of "
         "amptutorial.paper.meaning.TABLES",
     ),
     "reviews": Reproduction(
         partial(_later, "comparison", "reviews_instance"),
         1,
+        "table 1: 7000 movie reviews * (chapter 15, appendix on text)",
         seeds="instance k chooses the reviews, splits counts and fits with the seed k",
     ),
 }
 
 
-def reproduce(name, *, folder=None, n_jobs=2):
+def reproduce(name, *, folder, n_jobs=2):
     """Run all instances of an experiment and store them in ``folder / name.json``.
 
     Parameters
     ----------
     name : str
         A key of `REPRODUCTIONS`.
-    folder : path, optional
-        The default is where `load_results` looks, in the package itself.
+    folder : path
+        It is made if need be.
     n_jobs : int
         Processes, each with one thread.
 
@@ -122,14 +147,11 @@ def reproduce(name, *, folder=None, n_jobs=2):
     ------
     KeyError
         If there is no such experiment.
-    FileNotFoundError
-        If there is no such folder.
+    OSError
+        If the folder cannot be made.
     """
     plan, path = _plan(name), _path(name, folder)
-    if not path.parent.is_dir():
-        raise FileNotFoundError(
-            f"there is no folder {path.parent}: make it, or name another with --to"
-        )
+    path.parent.mkdir(parents=True, exist_ok=True)  # now, and not after an hour
     start = time.perf_counter()
     with parallel_config(backend="loky", inner_max_num_threads=1):
         jobs = Parallel(n_jobs=n_jobs, return_as="generator")(
@@ -192,14 +214,13 @@ def load_results(name, folder=None):
     path = _path(name, folder)
     if not path.exists():
         raise FileNotFoundError(
-            f"{path} is missing: python -m amptutorial reproduce {name} computes it"
+            f"{path} is missing: {_command(name, path)} computes it"
         )
     record = json.loads(path.read_text())
     stored = record.pop("checksum", None)
     if stored != checksum(record):
         raise ValueError(
-            f"{path} is not as it was stored:"
-            f" python -m amptutorial reproduce {name} computes it anew"
+            f"{path} is not as it was stored: {_command(name, path)} computes it anew"
         )
     instances = record["instances"]
     arrays = {key: np.array([x[key] for x in instances]) for key in instances[0]}
@@ -230,6 +251,10 @@ def _path(name, folder):
     return Path(folder or RESULTS) / f"{name}.json"
 
 
+def _command(name, path):
+    return f"python -m amptutorial reproduce {name} --to {path.parent}"
+
+
 def _rounded(value):
     """Return numbers as JSON holds them, to `DIGITS` digits; strings stay."""
     if isinstance(value, str):
@@ -240,25 +265,96 @@ def _rounded(value):
     return int(number) if number.is_integer() else number
 
 
+def differing(found, stored):
+    """Return the fields in which two results differ beyond round-off; seconds may.
+
+    Examples
+    --------
+    >>> differing({"a": 1.0, "seconds": 3}, {"a": 1.0 + 1e-9, "b": 2})
+    ['b']
+    """
+
+    def same(one, other):
+        one, other = np.asarray(one), np.asarray(other)
+        if one.shape != other.shape or not {one.dtype.kind, other.dtype.kind} <= {
+            *"fi"
+        }:
+            return np.array_equal(one, other)
+        return np.allclose(one, other, rtol=1e-5, atol=1e-8, equal_nan=True)
+
+    fields = sorted({*found, *stored} - {"seconds"})
+    return [key for key in fields if not same(found.get(key), stored.get(key))]
+
+
+def _known(name):
+    """Return the stored result of an experiment, or an empty one if none is read."""
+    try:
+        return load_results(name)
+    except (FileNotFoundError, ValueError):
+        return {"seconds": 0, "instances": {}}
+
+
+def _compared(found, stored):
+    """Return a sentence on the instances of a result and of the stored one."""
+    if not stored:
+        return "There is no stored result to compare it with."
+    if fields := differing(found, stored):
+        return f"It differs from the stored result in: {', '.join(fields)}."
+    return "It equals the stored result, but for round-off."
+
+
+def _drawn():
+    return [name for name, plan in REPRODUCTIONS.items() if plan.figures]
+
+
+def _experiments():
+    """Return a line on each experiment: its name, its time, and what it shows."""
+    seconds = {name: _known(name)["seconds"] for name in REPRODUCTIONS}
+    seconds["all"] = sum(seconds[name] for name in _drawn())
+    shows = {name: plan.shows for name, plan in REPRODUCTIONS.items()}
+    shows["all"] = "every figure of the paper"
+    times = {
+        name: f"{s} s" if s < 100 else f"{s / 60:.0f} min"
+        for name, s in seconds.items()
+    }
+    return "\n".join(
+        f"  {name:<12}{times[name]:>6}  {text}" for name, text in shows.items()
+    )
+
+
+HELP = """
+Compute a stored result of the book anew, at full size, and compare the two. Figures
+and tables are those of the paper. The time is what the stored result took, in two
+processes.
+
+{}
+
+* reads the movie reviews, 84 MB, downloaded once; AMPTUTORIAL_DATA names a copy
++ needs gensim: pip install amptutorial[rivals]"""
+
+
 def main(arguments=None):
     """Run the command line; see `python -m amptutorial --help`."""
     parser = argparse.ArgumentParser(
         prog="python -m amptutorial", description="Compute the stored results anew."
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    text = "the stored results of the book, at full size"
-    add = commands.add_parser("reproduce", help=text).add_argument
-    choices, text = [*REPRODUCTIONS, "all"], "all: every figure of the paper"
-    add("experiment", choices=choices, help=text)
+    add = commands.add_parser(
+        "reproduce",
+        help="the stored results of the book, at full size",
+        description=HELP.format(_experiments()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    ).add_argument
+    add("experiment", choices=[*REPRODUCTIONS, "all"], metavar="NAME")
     add("--jobs", type=int, default=2, help="processes (default: 2)")
-    text = "default: where load_results looks"
-    add("--to", type=Path, metavar="FOLDER", help=text)
+    text = f"where NAME.json is written (default: {OWN}, in the working directory)"
+    add("--to", type=Path, metavar="FOLDER", default=OWN, help=text)
     options = parser.parse_args(arguments)
-    drawn = [name for name, plan in REPRODUCTIONS.items() if plan.figures]
-    names = drawn if options.experiment == "all" else [options.experiment]
     try:
-        for name in names:
+        for name in _drawn() if options.experiment == "all" else [options.experiment]:
+            stored = _known(name)["instances"]  # now: --to may be where it lies
             path = reproduce(name, folder=options.to, n_jobs=options.jobs)
-            print(f"Stored in {path}", flush=True)
-    except (FileNotFoundError, ConnectionError) as error:
+            found = load_results(name, path.parent)["instances"]
+            print(f"Wrote {path}. {_compared(found, stored)}", flush=True)
+    except (OSError, ImportError) as error:  # no network, or no gensim
         parser.exit(1, f"{error}\n")
