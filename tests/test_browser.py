@@ -280,23 +280,28 @@ def pictures_have_their_size(visit):
     assert visit.page.locator("article img:not([width])").count() == 0
 
 
+# As it is stored, on white; as the page shows it.
+STORED = "({ style }) => Object.assign(style, { filter: 'none', mixBlendMode: 'normal', background: 'white' })"
+SHOWN_AGAIN = "({ style }) => Object.assign(style, { filter: '', mixBlendMode: '', background: '' })"
+
+
 def pictures_are_seen_in_the_dark(visit):
-    """Their edges have the colour of the page; and what stands out from white as they are stored does so as shown."""
+    """At its edges a picture has the colour of the page, and what stands out from white does so from the dark."""
     dress(visit.page, "dark", DESK)
     ground = ImageColor.getrgb(visit.page.evaluate("getComputedStyle(document.body).backgroundColor"))
     for picture in visit.page.locator("article img:visible").all():
         shown = contrast(picture, ground)
-        assert max(map(np.median, (shown[0], shown[-1], shown[:, 0], shown[:, -1]))) < 5
-        picture.evaluate("one => { one.style = 'filter: none; mix-blend-mode: normal; background: white' }")
+        picture.evaluate(STORED)
         stored = contrast(picture, (255, 255, 255))
-        picture.evaluate("one => { one.removeAttribute('style') }")
-        assert (shown[stored > 128] > 64).mean() > 0.95
+        picture.evaluate(SHOWN_AGAIN)
+        assert max(map(np.median, (shown[0], shown[-1], shown[:, 0], shown[:, -1]))) < 5
+        assert (shown[stored > 128] > 64).mean() > 0.9, picture.get_attribute("alt")
 
 
 def contrast(picture, ground):
-    """Return how far every pixel of a picture is from a colour, in levels of 255."""
+    """Return how far each pixel is from a colour, in levels of 255; round corners and cut pixels at the rim aside."""
     pixels = np.array(Image.open(BytesIO(picture.screenshot())).convert("RGB"), dtype=int)
-    return np.abs(pixels - ground).mean(axis=-1)
+    return np.abs(pixels - ground).mean(axis=-1)[4:-4, 4:-4]
 
 
 def a_phone_scrolls_in_one_direction(visit):
