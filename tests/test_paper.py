@@ -28,7 +28,7 @@ PYTHON = {"language_info": {"name": "python", "pygments_lexer": "ipython3"}}
 CONFIG = """
 project, author, copyright, language = "Small", "Nobody", "2026", "en"
 extensions = ["myst_nb", "sphinx_design", "sphinx_exercise", "sphinx_proof", "quiz", "paper", "link_targets"]
-extensions += ["sphinx_book_theme"]
+extensions += ["appendices", "sphinx_book_theme"]
 nb_execution_mode = "off"
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 latex_engine = "xelatex"
@@ -37,7 +37,28 @@ latex_elements = {}
 html_theme_options = {"extra_footer": "Free."}
 numfig = True
 """
-INDEX = "# Small\n\n## What for\n\nFor tests.\n\n```{toctree}\n:caption: The part\n:numbered:\none\ntwo\n```\n"
+PARTS = (("The part", ":numbered:", "one\ntwo"), ("Appendices", ":numbered:", "more"), ("Guides", "", "guide"))
+PART = "\n```{{toctree}}\n:caption: {}\n{}\n{}\n```\n"
+INDEX = "# Small\n\n## What for\n\nFor tests.\n" + "".join(PART.format(*part) for part in PARTS)
+APPENDIX = """# More
+
+{eq}`eq-more`, {prf:ref}`lem-more` and {ref}`ex-more`.
+
+```{prf:lemma}
+:label: lem-more
+Two is more.
+```
+
+```{math}
+:label: eq-more
+2 > 1
+```
+
+```{exercise} Compare
+:label: ex-more
+Two and one?
+```
+"""
 # As the briefs of assignments write them, for Jupyter.
 LINKS = "# Links\n\n[Formula](one.ipynb#equation-eq-one), [exercise](one.ipynb#ex-one), [chapter](one.ipynb).\n"
 CHAPTER = """(ch-one)=
@@ -113,7 +134,8 @@ def text(tmp_path_factory):
         code("explore", data={"text/html": EXPERIMENT, "text/plain": "At 1.\nAt 2."}),
         code("plot", data={"image/svg+xml": DRAWING, "text/plain": "<Figure size 9x9>"}),
     ]
-    (source / "two.md").write_text(LINKS)
+    for name, page in {"two": LINKS, "more": APPENDIX, "guide": "# Guide\n"}.items():
+        (source / f"{name}.md").write_text(page)
     nbformat.write(new_notebook(cells=[new_markdown_cell(CHAPTER), *cells], metadata=PYTHON), source / "one.ipynb")
     with patch_docutils(), docutils_namespace():
         Sphinx(source, source, source / "out", source / "trees", "latex", status=None, warningiserror=True).build()
@@ -161,6 +183,13 @@ def test_parts_and_lines_of_a_table_are_latex(text):
     assert r"\chapter{What for}" not in text and r"above\newline below" in text
 
 
+def test_an_appendix_has_a_letter_and_a_guide_no_number(text):
+    part, appendices, guides = text.split(r"\bookpart{")[-3:]
+    assert r"\appendix" in appendices and r"\appendix" not in part + guides
+    assert len(re.findall(r"Lemma A\.\d|\{Exercise A\.\d\}|Exercise A\.\d \(Compare", appendices)) == 4  # with links
+    assert guides.index(r"\unnumbered") < guides.index(r"\chapter") and r"\unnumbered" not in part + appendices
+
+
 # The true book, as `make pdf` has made it.
 typeset = pytest.mark.skipif(PDF is None, reason="AMPTUTORIAL_PDF names no PDF of the book")
 
@@ -184,7 +213,7 @@ def test_the_book_has_all_chapters_and_no_open_reference():
 @typeset
 def test_the_book_shows_each_solution_once_and_no_hidden_code():
     text = " ".join(pages())
-    solutions = re.findall(r"Solution to Exercise (\d+\.\d+) ", text)
+    solutions = re.findall(r"Solution to Exercise (\w+\.\d+) ", text)
     exercises = sum(path.read_text().count("{exercise}") for path in (ROOT / "book").rglob("*.ipynb"))
     assert len(solutions) == len(set(solutions)) == exercises
     assert "assert predicted[0] > 1 and predicted.argmin() == 1" not in text

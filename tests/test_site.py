@@ -4,8 +4,10 @@ import json
 import pkgutil
 import re
 import tomllib
+from datetime import date
 from pathlib import Path
 from urllib.parse import urljoin
+from xml.etree import ElementTree
 
 import pytest
 import yaml
@@ -115,6 +117,28 @@ def test_the_sitemap_lists_the_pages(site):
     assert f"Sitemap: {root}sitemap.xml" in (site / "robots.txt").read_text()
 
 
+def test_the_sitemap_says_when_a_page_last_changed(site):
+    days = re.findall(r"<lastmod>(.*?)</lastmod>", (site / "sitemap.xml").read_text())
+    known = len(pages(site)) if (ROOT / ".git").exists() else 0
+    assert len(days) == known and all(date.fromisoformat(day) <= date.today() for day in days)
+
+
+def test_a_feed_has_the_versions_of_the_changelog(site):
+    feed = ElementTree.parse(site / "feed.xml").getroot()
+    atom = {"": "http://www.w3.org/2005/Atom"}
+    versions = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert [entry.findtext("title", namespaces=atom) for entry in feed.findall("entry", atom)] == versions
+    for part in (feed, *feed.findall("entry", atom)):  # what the format demands of both
+        named, title, updated = (part.findtext(name, namespaces=atom) for name in ("id", "title", "updated"))
+        assert named.startswith("https://") and title and re.fullmatch(r"\d{4}-\d\d-\d\dT00:00:00Z", updated)
+    assert feed.findtext("author/name", namespaces=atom)
+    assert "<li>" in feed.findtext("entry/content", namespaces=atom)
+    for page in (site / "book/changelog.html", site / f"{CHAPTER}.html"):
+        link = re.search(r'<link rel="alternate" type="application/atom\+xml"[^>]* href="([^"]+)"', page.read_text())
+        assert (page.parent / link[1]).samefile(site / "feed.xml")
+    assert '<a href="../feed.xml">' in (site / "book/changelog.html").read_text()
+
+
 def test_the_first_address_and_a_missing_page_lead_to_pages(site):
     text = (site / "index.html").read_text()
     assert "<title>How well can embeddings be learned?</title>" in text
@@ -166,6 +190,59 @@ def test_the_ledger_finds_and_orders(opened):
     assert len(taught) == 89 and taught == sorted(taught, key=str.lower)
     order.select_option("of the paper")
     expect(rows.first).to_have_text(first, use_inner_text=True)
+
+
+@pytest.mark.slow
+def test_the_errata_are_found_by_what_their_entries_say(opened):
+    page = opened("book/errata.html")
+    rows, count = page.locator("#errata-of-the-paper .ledger-controls ~ * tbody tr:visible"), page.locator("output")
+    total = re.search(r"\d+", count.inner_text())[0]
+    page.get_by_role("combobox", name="Kind", exact=True).select_option("wrong formula")
+    page.get_by_role("searchbox", name="Find", exact=True).fill("alg:se line 12")
+    expect(rows).to_have_text([re.compile("Onsager term of B comes from the denoiser of B")])
+    expect(count).to_have_text(f"1 of {total} entries")
+
+
+def test_the_index_of_the_errata_names_every_entry_before_any_script(site):
+    text = (site / "book/errata.html").read_text()
+    entries = re.findall(r'<span id="erratum-(\d+)"></span><h3>(.*?)<a class="headerlink"', text, re.DOTALL)
+    index = text[text.index("<output>") : text.index('id="errata-wrong"')]
+    named = re.findall(r'href="#erratum-(\d+)"><span class="std std-ref">(.*?)</span></a>', index, re.DOTALL)
+    assert named == sorted(
+        ((number, re.sub("<.*?>", "", title)) for number, title in entries), key=lambda one: int(one[0])
+    )
+    assert f"<output>{len(entries)} of {len(entries)} entries</output>" in index
+    kinds = set(re.findall(r"<td><p>(.*?)</p></td>\s*</tr>", index))
+    assert kinds == set(re.findall(r"<option>(.*?)</option>", text)) and '<input type="search"' in text
+
+
+def test_letters_lead_to_the_first_entry_of_each_in_the_glossary(site):
+    text = (site / "book/glossary.html").read_text()
+    letters = re.findall(r'<a href="#([^"]+)">(\w)</a>', text)
+    first = {}
+    for name, letter in re.findall(r'<dt id="(term-[^"]+)">(\w)', text):
+        first.setdefault(letter.upper(), name)
+    assert letters == [(name, letter) for letter, name in first.items()]
+
+
+def test_an_appendix_has_a_letter_wherever_it_is_named(site):
+    parts = yaml.safe_load((ROOT / "_toc.yml").read_text())["parts"]
+    chapters = next(part["chapters"] for part in parts if part["caption"] == "Appendices")
+    names = {letter: chapter["file"] for letter, chapter in zip("ABCD", chapters, strict=True)}
+    texts = {name: (site / f"{name}.html").read_text() for name in (*names.values(), CHAPTER, "book/ledger")}
+    found = (site / "searchindex.js").read_text()
+    for letter, name in names.items():
+        number, title = re.search(r'<h1><span class="section-number">(.*?)</span>(.*?)<a', texts[name]).groups()
+        assert number == f"{letter}. "
+        plain = number + title
+        assert plain in found
+        for text in texts.values():  # the contents at the left
+            assert plain in re.sub("<.*?>", "", text[text.index("bd-sidebar-primary") : text.index("bd-main")])
+        counted = re.findall(r'(?:section|caption)-number">(?:[A-Z][a-z]+ )?(\w+)\.\d+|eqno">\((\w+)\.', texts[name])
+        assert len(counted) > 3 and {first or second for first, second in counted} == {letter}
+    before = [re.search(r'left-prev.*?section-number">(\w+)', texts[name], re.DOTALL)[1] for name in names.values()]
+    assert before == ["18", "A", "B", "C"]
+    assert re.search(r'more/evolution\.html#thm-se-amp">Theorem B\.\d', "".join(texts.values()))
 
 
 def test_without_scripts_the_ledger_is_a_table(opened):

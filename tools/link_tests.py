@@ -1,6 +1,7 @@
 """Sphinx extension: the role `test`, which links a test to its line in the repository.
 
-`bias::margins_and_normalisation` is the function `test_margins_and_normalisation` in `tests/test_bias.py`.
+`bias::margins_and_normalisation` is the function `test_margins_and_normalisation` in `tests/test_bias.py`. Where the
+ledger names it, it breaks between its words.
 """
 
 import re
@@ -46,7 +47,15 @@ class LinkedTest(SphinxRole):
         return [nodes.reference("", "", nodes.literal("", self.text), refuri=address)], []
 
 
+def break_names(app, name, template, context, page):
+    """Let the long names of code in the ledger break."""
+    if name == "book/ledger":
+        names = re.compile(r'(?<=<span class="pre">)[\w.:]+(?=</span>)')
+        context["body"] = names.sub(lambda name: re.sub(r"(_|::)(?=\w)", r"\1<wbr>", name[0]), context["body"])
+
+
 def setup(app):
-    """Register the role."""
+    """Register both."""
     app.add_role("test", LinkedTest())
+    app.connect("html-page-context", break_names)
     return {"parallel_read_safe": True}

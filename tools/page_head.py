@@ -5,6 +5,9 @@ has the files that are copied as they are: the first page, which leads on, what 
 what robots may read.
 """
 
+import shutil
+import subprocess
+from functools import cache
 from html import escape
 from pathlib import Path
 from textwrap import shorten
@@ -16,8 +19,9 @@ from render_pages import source_of
 
 from amptutorial import __version__
 
+ROOT = Path(__file__).parents[1]
 LENGTH = 200  # letters of a description that search engines show
-DESCRIPTIONS = yaml.safe_load((Path(__file__).parents[1] / "book/descriptions.yml").read_text(encoding="utf-8"))
+DESCRIPTIONS = yaml.safe_load((ROOT / "book/descriptions.yml").read_text(encoding="utf-8"))
 PICTURE = "_static/social.png"
 
 
@@ -81,11 +85,31 @@ def add_version(app, config):
     config.html_theme_options["extra_footer"] += f" Version {__version__}."
 
 
+@cache
+def changed():
+    """Return on which day each file of the repository last changed; a copy without its history does not know."""
+    if shutil.which("git") is None:
+        return {}
+    log = subprocess.run(["git", "log", "--format=%x00%cs", "--name-only"], cwd=ROOT, capture_output=True, text=True)
+    days = {}
+    for commit in log.stdout.split("\0")[1:]:
+        day, *files = commit.split("\n")
+        for file in files:
+            days.setdefault(file, day)  # the newest commit comes first
+    return days
+
+
+def row(app, name):
+    """Return what the sitemap says of a page."""
+    day = changed().get(app.env.doc2path(name, base=False)) or changed().get(source_of(name))
+    known = f"<lastmod>{day}</lastmod>" if day else ""
+    return f"<url><loc>{app.config.html_baseurl.rstrip('/')}/{name}.html</loc>{known}</url>\n"
+
+
 def write_sitemap(app, error):
     """List the pages of the book for search engines."""
     if error is None and app.builder.name == "html":
-        root = app.config.html_baseurl.rstrip("/") + "/"
-        rows = "".join(f"<url><loc>{root}{name}.html</loc></url>\n" for name in sorted(app.env.found_docs))
+        rows = "".join(row(app, name) for name in sorted(app.env.found_docs))
         text = f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n{rows}</urlset>\n'
         Path(app.outdir, "sitemap.xml").write_text(f'<?xml version="1.0" encoding="UTF-8"?>\n{text}', encoding="utf-8")
 

@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 from importlib.metadata import version
 from pathlib import Path
 
+from appendices import CAPTION
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
@@ -195,10 +196,10 @@ class Typeset(SphinxPostTransform):
     def run(self, **kwargs):
         """Change the document in place."""
         root = self.env.get_doctree(self.config.root_doc)
-        captions = [toctree.get("caption") for toctree in root.findall(addnodes.toctree)]
+        toctrees = root.findall(addnodes.toctree)
         parts = [node for node in self.document.findall(is_toctree) if chapter_of(node) is self.document[0]]
-        for caption, part in zip(captions, parts, strict=True):
-            part.insert(0, latex(rf"\bookpart{{{caption}}}"))
+        for toctree, part in zip(toctrees, parts, strict=True):
+            part.insert(0, latex(part_begins(toctree)))
         for section in list(self.document[0].findall(nodes.section, descend=True)):
             if section.parent is self.document[0]:
                 section.replace_self([nodes.rubric("", section[0].astext()), *section[1:]])
@@ -234,6 +235,12 @@ class Typeset(SphinxPostTransform):
             reference["refuri"] = f"%equation#{docname}:{target.removeprefix('equation-')}"
         elif target in self.env.sphinx_exercise_registry:
             reference["refuri"] = f"%exercise#{target}"
+
+
+def part_begins(toctree):
+    """Return how a part begins in LaTeX: its chapters are numbered, lettered or neither, as those of the site."""
+    counted = r"\appendix" if toctree["caption"] == CAPTION else "" if toctree.get("numbered") else r"\unnumbered"
+    return rf"\bookpart{{{toctree['caption']}}}{counted}"
 
 
 def is_output(node):

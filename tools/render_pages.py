@@ -30,18 +30,22 @@ what computes it, which tests verify it, and whether it stands as printed. *Stat
 A test `bias::margins_and_normalisation` is the function `test_margins_and_normalisation` in `tests/test_bias.py`.
 Numbers and labels belong to the text that the {ref}`errata <errata>` name: (17) in 3.3 is equation 17, in Section 3.3.
 
-```{raw} html
-<div class="ledger-controls"></div>
-```
-
 """
 
-TABLE_HEAD = """| statement | status | taught in | computed by | verified by |
-|---|---|---|---|---|"""
+LEDGER_CONTROLS = """```{{raw}} html
+<div class="ledger-controls">
+<label>Find <input type="search" aria-label="Find"></label>
+<label>Status <select aria-label="Status"><option value="">any</option>{statuses}</select></label>
+<label>Order <select aria-label="Order"><option value="">of the paper</option>{orders}</select></label>
+<output>{count} of {count} statements</output>
+</div>
+```"""
+
+COLUMNS = ("statement", "status", "taught in", "computed by", "verified by")
 
 LEDGER_FOOT = """
 ```{raw} html
-<script type="module" src="../_static/ledger.js"></script>
+<script type="module" src="../_static/filter.js"></script>
 ```
 """
 
@@ -152,8 +156,14 @@ def ledger_page(entries):
     """Return the ledger's page as MyST text."""
     counts = Counter(entry["status"] for entry in entries)
     shares = ", ".join(f"{counts[status]} {status}" for status in STATUSES if counts[status])
-    table = "\n".join([TABLE_HEAD, *map(row, entries)])
-    return f"{GENERATED}{LEDGER_HEAD}Of {len(entries)} statements: {shares}.\n\n{table}\n{LEDGER_FOOT}"
+    controls = LEDGER_CONTROLS.format(
+        statuses="".join(f"<option>{status}</option>" for status in STATUSES),
+        orders="".join(f'<option value="{k}">by “{name}”</option>' for k, name in enumerate(COLUMNS) if k),
+        count=len(entries),
+    )
+    table = "\n".join([f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|", *map(row, entries)])
+    summary = f"Of {len(entries)} statements: {shares}."
+    return f"{GENERATED}{LEDGER_HEAD}{summary}\n\n{controls}\n\n{table}\n{LEDGER_FOOT}"
 
 
 def public_names(module):
@@ -273,7 +283,8 @@ def source_of(page):
     """
     if page.startswith("book/api/"):
         return file_of(f"amptutorial.{page.removeprefix('book/api/')}").relative_to(ROOT).as_posix()
-    return {"book/api": "amptutorial/__init__.py", "book/ledger": "book/ledger.yml"}.get(page, f"{page}.md")
+    made = {"api": "amptutorial/__init__.py", "ledger": "book/ledger.yml", "changelog": "CHANGELOG.md"}
+    return made.get(page.removeprefix("book/"), f"{page}.md")
 
 
 if __name__ == "__main__":

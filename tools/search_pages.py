@@ -19,6 +19,7 @@ TEACHES = re.compile(r"book/(\d\d_\w+|your_counts|at_scale|howto|instructors)$")
 # What Sphinx takes for text of a page, and what is none; of several words it counts the best only.
 TOOLS = '".headerlink", "script", "style"'
 NO_TEXT = ', ".bd-header-article", "#jb-print-docs-body", ".cell_input", "summary", ".amp-words", "mjx-container"'
+NO_TEXT += ', ".letters", ".ledger-controls"'
 BEST = "Math.max(...wordList.map((w) => scoreMap.get(file)[w]))"
 SUM = "wordList.reduce((sum, w) => sum + scoreMap.get(file)[w], 0)"
 
