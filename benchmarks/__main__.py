@@ -3,7 +3,7 @@
 import argparse
 from importlib import import_module
 
-# The module, about the seconds of one core, and what is measured. The sampler comes first: its peak memory is the process's.
+# The module, about the seconds of one core, and what is measured. The sampler comes first: its peak memory is its own.
 USUAL = {
     "sampling": ("sampling", 16, "drawing 10^7 counts of a table with 10^12 cells"),
     "dense": ("algorithm", 11, "an iteration of AMP on an array beside its two products"),
@@ -11,7 +11,7 @@ USUAL = {
     "reviews": ("algorithm", 14, "the same on the movie reviews *"),
     "state_evolution": ("algorithm", 1, "an iteration of exact state evolution"),
     "experiment": ("algorithm", 8, "the paper's first experiment beside the drawing of its counts"),
-    "lasso": ("lasso", 100, "the Lasso for many rows beside scikit-learn's, row by row"),
+    "lasso": ("lasso", 40, "the Lasso for many rows beside scikit-learn's, row by row"),
     "estimator": ("algorithm", 10, "a fit of AMPEmbedding to the movie reviews *"),
 }
 NAMED = {
