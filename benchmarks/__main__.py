@@ -3,7 +3,7 @@
 import argparse
 from importlib import import_module
 
-# The module, the seconds on one core, and what is measured. The sampler comes first: its peak memory is the process's.
+# The module, about the seconds of one core, and what is measured. The sampler comes first: its peak memory is its own.
 USUAL = {
     "sampling": ("sampling", 16, "drawing 10^7 counts of a table with 10^12 cells"),
     "dense": ("algorithm", 11, "an iteration of AMP on an array beside its two products"),
@@ -11,25 +11,25 @@ USUAL = {
     "reviews": ("algorithm", 14, "the same on the movie reviews *"),
     "state_evolution": ("algorithm", 1, "an iteration of exact state evolution"),
     "experiment": ("algorithm", 8, "the paper's first experiment beside the drawing of its counts"),
-    "lasso": ("lasso", 0, "the Lasso for many rows beside scikit-learn's, row by row"),
+    "lasso": ("lasso", 40, "the Lasso for many rows beside scikit-learn's, row by row"),
     "estimator": ("algorithm", 10, "a fit of AMPEmbedding to the movie reviews *"),
 }
 NAMED = {
     "rivals": ("algorithm", 1800, "the other programs of chapter 14 beside AMPEmbedding"),
-    "wide": ("scale", 0, "AMPEmbedding on 4,000 documents and 100,000 words"),
-    "quadratic": ("scale", 0, "an iteration of AMP on 8 million counts beside its two products"),
-    "cost": ("scale", 0, "how the time of AMPEmbedding grows with the counts"),
+    "wide": ("scale", 18, "AMPEmbedding on 4,000 documents and 100,000 words"),
+    "quadratic": ("scale", 40, "an iteration of AMP on 8 million counts beside its two products"),
+    "cost": ("scale", 120, "how the time of AMPEmbedding grows with the counts"),
     "million": ("scale", 2400, "AMPEmbedding on 10^8 counts in a million rows and columns: 12 GB of memory"),
-    "weak_scaling": ("shards", 0, "AMP on two workers beside one +"),
-    "cpu": ("shards", 0, "how busy the workers are +"),
-    "bytes": ("shards", 0, "what workers send in an iteration +"),
-    "memory": ("shards", 0, "the memory of workers +"),
-    "thousand": ("shards", 0, "what a thousand workers would send, by the formulas +"),
+    "weak_scaling": ("shards", 120, "AMP on two workers beside one +"),
+    "cpu": ("shards", 32, "how busy the workers are +"),
+    "bytes": ("shards", 15, "what workers send in an iteration +"),
+    "memory": ("shards", 40, "the memory of workers +"),
+    "thousand": ("shards", 2, "what a thousand workers would send, by the formulas +"),
 }
 ROWS = USUAL | NAMED
 TEXT = """\
 Print how fast everything is, as ratios of two times taken in the same run, each beside what is demanded.
-Without a name these run, one after another; the time is that of one core:
+Without a name these run, one after another; the time is about that of one core:
 
 {}
 

@@ -295,7 +295,7 @@ def pictures_are_seen_in_the_dark(visit):
         stored = contrast(picture, (255, 255, 255))
         picture.evaluate(SHOWN_AGAIN)
         assert max(map(np.median, (shown[0], shown[-1], shown[:, 0], shown[:, -1]))) < 5
-        assert (shown[stored > 128] > 64).mean() > 0.9, picture.get_attribute("alt")
+        assert (shown[stored > 128] > 64).mean() > 0.95, picture.get_attribute("alt")
 
 
 def contrast(picture, ground):
