@@ -704,3 +704,10 @@ def test_on_paper_there_is_one_title_and_nothing_is_folded_but_code(open_chapter
     assert folds and page.evaluate(FADING) == [len(folds), []]
     code = page.locator("article pre, article .highlight, article details.hide, article .solution")
     assert code.evaluate_all("all => all.every(part => getComputedStyle(part).breakInside === 'auto')")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chapter", ["04_what_the_spectrum_sees", "13_the_proofs"])  # the longest
+def test_a_chapter_has_at_most_fifteen_pages_on_paper(opened, chapter):
+    pages = re.findall(rb"/Type\s*/Page\b", opened(f"book/{chapter}.html").pdf(format="A4"))
+    assert 5 < len(pages) <= 15

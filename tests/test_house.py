@@ -126,10 +126,10 @@ def test_binder_installs_what_runs_the_book_in_the_tested_versions():
 
 
 def test_every_place_names_this_version():
-    names = "README.md", "book/intro.md", "book/howto.md", "CHANGELOG.md"
+    names = "README.md", "book/howto.md", "CHANGELOG.md"
     pages = {name: (ROOT / name).read_text() for name in names}
     binder = r"https://mybinder\.org/v2/gh/amptutorial/amptutorial/([^?]+)"
-    tags = [tag for page in ("README.md", "book/intro.md") for tag in set(re.findall(binder, pages[page]))]
+    tags = [tag for page in ("README.md", "book/howto.md") for tag in set(re.findall(binder, pages[page]))]
     notebooks = [*ROOT.glob("book/**/*.ipynb"), *ROOT.glob("course/assignments/*/brief.ipynb")]
     for notebook in notebooks:  # on Colab they begin by installing this version
         first = next(cell for cell in json.loads(notebook.read_text())["cells"] if cell["cell_type"] == "code")
