@@ -73,12 +73,12 @@ def test_the_command_fills_in_what_it_has_graded(tmp_path, capsys, monkeypatch):
     export = tmp_path / "export.csv"
     export.write_text("name;points\nada;\nli;3\n", encoding="utf-8-sig")
 
-    def judged(submissions, rules, *more):
+    def judged(entries, rules, *more):
         results = tuple(CheckResult(name, True) for name in rules.task.points)
-        for each in submissions:
-            yield Record("graded", results, student=each.student, key="some")
+        for student in entries:
+            yield Record("graded", results, student=student, key="some")
 
-    monkeypatch.setattr(command_line.classroom, "run_judges", judged)
+    monkeypatch.setattr(command_line.classroom, "grade_class", judged)
     monkeypatch.chdir(tmp_path)
 
     def told(more):

@@ -16,7 +16,7 @@ import pytest
 from grading_samples import GRADING, RIGHT, STARTER, WRONG
 
 from amptutorial_course.assignments import ASSIGNMENTS
-from amptutorial_course.grading import gradescope, isolation
+from amptutorial_course.grading import isolation
 from amptutorial_course.grading.__main__ import main
 from amptutorial_course.grading.rules import SEED_VARIABLE, load_rules
 
@@ -37,14 +37,13 @@ def autograder(tmp_path_factory):
     return root
 
 
-def harness(root, files, users=("ada@example.org",)):
+def harness(root, files):
     for folder in ("submission", "results"):
         shutil.rmtree(root / folder, ignore_errors=True)
     (root / "results").mkdir()
     for name, text in files.items():
         (root / "submission" / name).parent.mkdir(parents=True, exist_ok=True)
         (root / "submission" / name).write_text(text)
-    (root / "submission_metadata.json").write_text(json.dumps({"users": [{"email": user} for user in users]}))
     command = ["bwrap", "--dev-bind", "/", "/", "--bind", str(root), "/autograder", "--chdir", "/autograder"]
     done = subprocess.run(
         [*command, "bash", "/autograder/run_autograder"],
@@ -94,10 +93,3 @@ def test_the_image_is_set_up_with_the_python_of_here(autograder):
     for part in (f"--python {sys.version_info.major}.{sys.version_info.minor} ", "bubblewrap", "requirements.txt"):
         assert part in text
     assert re.search(r"^chmod 600 \S*rules\.json$", text, re.MULTILINE)
-
-
-def test_every_member_of_a_group_has_the_same_hidden_settings(tmp_path):
-    path = tmp_path / "submission_metadata.json"
-    assert gradescope._student(path) == ""
-    path.write_text(json.dumps({"users": [{"email": "li@x"}, {"email": "ada@x"}]}))
-    assert gradescope._student(path) == "ada@x and li@x"

@@ -16,7 +16,6 @@ from amptutorial._files import write_atomically
 
 from . import isolation, judge
 from .rules import Rules
-from .submissions import read_submission
 
 TEMPLATES = Path(__file__).with_name("templates")
 ROOT = Path("/autograder")
@@ -72,7 +71,7 @@ def results(record, task, isolate):
         }
         for mark in record.marks(task)
     ]
-    output = f"{record.told(task)}\n{record.traceback}".strip()
+    output = "\n".join(filter(None, (record.told(task), record.note, record.traceback)))
     shared = {"visibility": "after_published", "extra_data": {"isolation": isolate}}
     return {"score": record.total(task), "output": output, "tests": tests, **shared}
 
@@ -80,17 +79,9 @@ def results(record, task, isolate):
 def main(root=ROOT):
     """Grade what lies in ``submission`` and write ``results/results.json``."""
     rules = Rules(**json.loads((root / "source" / "rules.json").read_text()))
-    own = rules.for_student(_student(root / "submission_metadata.json"))
-    submission = read_submission(root / "submission", rules.task.class_names, rules.limits["file_kilobytes"])
     isolate = isolation.choose()
-    record = judge.grade_submission(submission.source, own, isolate, submission.helpers)
+    record = judge.grade_submission(rules.read(root / "submission"), rules, isolate)
     write_atomically(root / "results" / "results.json", json.dumps(results(record, rules.task, isolate), indent=1))
-
-
-def _student(path):
-    """Return who handed in, by the addresses that Gradescope knows."""
-    users = json.loads(path.read_text())["users"] if path.is_file() else []
-    return " and ".join(sorted(str(user.get("email", "")) for user in users))
 
 
 if __name__ == "__main__":

@@ -35,6 +35,12 @@ class Record:
         None where nothing could be checked.
     printed, traceback : str
         The end of what the submission printed, and the error that ended it.
+    timed_out : bool
+        Whether time ran out: on a quieter machine more could be found.
+    fault : str
+        What failed in the grader, for whoever runs it.
+    note : str
+        Which file was taken, where that is not plain.
     student : str
     key : str
         What the record depends on, as a hash (`rules.Rules.key`); empty if the grading
@@ -45,6 +51,9 @@ class Record:
     results: tuple[CheckResult, ...] = ()
     printed: str = ""
     traceback: str = ""
+    timed_out: bool = False
+    fault: str = ""
+    note: str = ""
     student: str = ""
     key: str = ""
 

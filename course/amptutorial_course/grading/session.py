@@ -1,6 +1,7 @@
 """The judge's side: a session with the worker, and denoisers that ask the worker."""
 
 import os
+import signal
 import socket
 import tempfile
 import time
@@ -12,6 +13,7 @@ import numpy as np
 from amptutorial.denoisers import Denoiser
 
 from . import isolation
+from .isolation import PATIENCE
 from .worker import protocol
 
 # for Python and its libraries, before any line of the submission; not counted
@@ -34,7 +36,7 @@ class StudentError(Exception):
 
 
 class TimeLimit(StudentError):
-    """The worker sent no answer in time."""
+    """The worker sent no answer in time, its own or that of the clock on the wall."""
 
 
 class Crash(StudentError):
@@ -64,17 +66,28 @@ class Session:
         One of `isolation.KINDS`.
     helpers : dict, optional
         The modules beside it, bytes by their path.
+    by_hand : bool
+        Whether the denoisers of the package are out of order there.
 
     Raises
     ------
     StudentError
         From `ask`, if the submission does anything wrong.
+
+    Notes
+    -----
+    The seconds of the processor are those that the worker says it has used, and the
+    system ends a call that takes too many. A submission that replaces the worker can
+    report what it likes, about its time as about `count_lines` and `ready_made`; it is
+    then held by the clock on the wall alone, which has `isolation.PATIENCE`.
     """
 
-    def __init__(self, source, limits, isolate="none", helpers=None):
+    def __init__(self, source, limits, isolate="none", helpers=None, by_hand=False):
         self.files = {**(helpers or {}), "denoiser.py": source}
-        self.limits, self.isolate, self.place, self.prediction = limits, isolate, None, None
-        self.generation, self.seconds, self.over = 0, 0.0, None
+        self.limits, self.isolate, self.by_hand = limits, isolate, by_hand
+        self.place, self.prediction, self.over, self.timed_out = None, None, None, False
+        # used so far, on the processor and on the wall, and the processor's last clock
+        self.generation, self.seconds, self.waited, self.clock = 0, 0.0, 0.0, 0.0
         self.printed = tempfile.TemporaryFile()
 
     def __enter__(self):
@@ -92,6 +105,8 @@ class Session:
 
     def ask(self, ask, **question):
         """Return the worker's answer, a dict."""
+        if self.over is None and max(self.seconds, self.waited / PATIENCE) >= self.limits["seconds"]:
+            self.over, self.timed_out = f"the {self.limits['seconds']:g} s for one submission are used up", True
         if self.over is None and self.place is None:
             self.start()
         if self.over is not None:
@@ -110,9 +125,12 @@ class Session:
         except (EOFError, OSError) as error:
             self.stop()
             raise RuntimeError(f"the worker could not be started: {self.output()}") from error
+        except ValueError as error:  # names and files larger than a message
+            reply = {"error": "ValueError", "text": str(error)}
+        self.clock = _seconds(reply, 0.0)
         try:
             _without_error(reply)
-            self.prediction = self._exchange({"ask": "load"}).get("prediction")
+            self.prediction = self._exchange({"ask": "load", "by_hand": self.by_hand}).get("prediction")
         except StudentError as error:
             self.stop()
             self.over = f"denoiser.py cannot be imported: {type(error).__name__}: {error}"
@@ -133,13 +151,18 @@ class Session:
         self.channel.close()
 
     def _exchange(self, question):
-        started, left = time.monotonic(), self.limits["seconds"] - self.seconds
+        started, left = time.monotonic(), PATIENCE * self.limits["seconds"] - self.waited
         try:
-            reply = self._answer(question, min(left, self.limits["seconds_per_call"]))
+            reply = self._answer(question, min(left, PATIENCE * self.limits["seconds_per_call"]))
         except (OSError, EOFError, MemoryError, protocol.Malformed) as error:
-            raise self._lost(question, error, time.monotonic() - started) from None
+            seconds = time.monotonic() - started
+            # what it used is not known, but at most this
+            self.seconds += min(seconds, self.limits["seconds_per_call"])
+            raise self._lost(question, error, seconds) from None
         finally:
-            self.seconds += time.monotonic() - started
+            self.waited += time.monotonic() - started
+        clock = _seconds(reply, self.clock)
+        self.seconds, self.clock = self.seconds + clock - self.clock, clock
         return _without_error(reply)
 
     def _answer(self, question, seconds):
@@ -150,22 +173,27 @@ class Session:
     def _lost(self, question, error, seconds):
         """Stop a worker that is of no more use, and return what to raise.
 
-        Where the limits are reached, the session is over; otherwise the next question
-        starts another worker.
+        The next question starts another worker, unless there were too many.
         """
         self.stop(patience=1.0 if isinstance(error, EOFError) else 0.0)
-        most = self.limits["seconds"]
-        if self.seconds + seconds >= most:
-            self.over = f"the {most:g} s for one submission are used up"
-        elif self.generation > RESTARTS:
+        if self.generation > RESTARTS:
             self.over = f"the submission was restarted {RESTARTS} times and failed again"
         name = question.get("method", {"new": "making the denoiser"}.get(question["ask"], "the import"))
-        if isinstance(error, TimeoutError):
-            return TimeLimit(f"{name} gave no answer within {seconds:.2g} s: an endless loop?")
+        used_up = isinstance(error, EOFError) and -self.status in (signal.SIGPROF, signal.SIGXCPU)
+        if used_up or isinstance(error, TimeoutError):
+            self.timed_out, most = True, self.limits["seconds_per_call"]
+            within = f"{most:g} s of the processor: an endless loop?" if used_up else f"{seconds:.2g} s: does it wait?"
+            return TimeLimit(f"{name} gave no answer within {within}")
         if isinstance(error, protocol.Malformed | MemoryError):
             return BadAnswer(f"{name} gave no valid answer: {error}")
         ended = f"exit code {self.status}" if self.status >= 0 else f"signal {-self.status}"
         return Crash(f"{name} ended Python itself ({ended})")
+
+
+def _seconds(reply, before):
+    """Return the time of the worker's processor in an answer, which cannot go back."""
+    seconds = reply.get("seconds")
+    return seconds if type(seconds) is float and seconds >= before else before
 
 
 def _without_error(reply):
