@@ -244,6 +244,28 @@ def test_a_fault_of_the_grader_is_reported_and_tried_again(tmp_path, rules, monk
     assert (stored.student, stored.key) == ("student_01", "")
 
 
+def test_a_verdict_with_a_time_out_is_no_final_one(tmp_path, rules, monkeypatch):
+    records = iter([Record("graded", timed_out=True), Record("graded")])
+    monkeypatch.setattr(judge, "grade_submission", lambda *arguments: next(records))
+    monkeypatch.setattr(classroom, "_end_with_the_grader", lambda: None)
+    monkeypatch.setattr(classroom, "limit_memory", lambda megabytes: None)
+    path, source = tmp_path / "ada.json", tmp_path / "denoiser.py"
+    source.touch()
+    keys = []
+    for _ in range(3):  # the third is the second, kept
+        classroom._judge("ada", [source], rules, path, "none")
+        keys.append(Record.from_json(path.read_text()).key)
+    assert not keys[0] and keys[1] == keys[2] == rules.key(rules.read(source))
+
+
+def test_one_who_hands_in_a_class_in_one_folder_is_told(tmp_path, capsys):
+    hand_in(tmp_path / "submissions/export", ada="x = 1", bob="x = 2")
+    (tmp_path / "grading.yml").write_text("seed: 20240\n")
+    assert main(command(tmp_path)) == 0
+    export = tmp_path / "submissions/export"
+    assert f"if export holds a whole class, name {export} as the folder" in capsys.readouterr().err
+
+
 def descendants(number):
     """Return the numbers of the processes that a process has started, directly or not."""
     found = []

@@ -124,20 +124,20 @@ def test_the_time_for_a_submission_is_limited_as_a_whole():
 
 
 @pytest.mark.parametrize(
-    ("code", "told", "waited"),
+    ("code", "patience", "told"),
     [
-        ("\n            while True: pass", "within 1 s of the processor: an endless loop", 0.9),
-        ("import time; time.sleep(99)", "within 3 s: does it wait", 2.9),
+        ("\n            while True: pass", 99, "within 1 s of the processor: an endless loop"),
+        ("import time; time.sleep(99)", 2, "within 2 s on the wall: does it wait"),
     ],
 )
-def test_a_call_has_its_seconds_of_the_processor_and_more_on_the_wall(monkeypatch, code, told, waited):
-    monkeypatch.setattr(remote, "PATIENCE", 3)
+def test_a_call_has_its_seconds_of_the_processor_and_more_on_the_wall(monkeypatch, code, patience, told):
+    monkeypatch.setattr(remote, "PATIENCE", patience)
     source = samples.PROBE.replace("sys.exit(3)", code)
     with remote.Session(source.encode(), samples.LIMITS | {"seconds_per_call": 1}) as session:
         probe = samples.start_probe(session)
         with pytest.raises(remote.TimeLimit, match=told):
             samples.ask_probe(probe, 7)
-        assert session.timed_out and session.waited > waited
+        assert session.timed_out
         assert samples.ask_probe(probe, 0)[0, 1] == 5
 
 

@@ -201,6 +201,38 @@ def test_a_folder_of_any_depth_costs_its_author_only(tmp_path):
     assert found["ada"].source == b"x = 1" and "more than 8 deep" in found["deep"].source
 
 
+def test_what_a_reader_runs_out_of_is_told_without_the_path_of_the_class(tmp_path, monkeypatch):
+    put(tmp_path / "ada.py")
+
+    def out_of(error):
+        def read(path):
+            raise error
+
+        monkeypatch.setattr(submissions, "read_files", read)
+        return collected(tmp_path)["ada"].source
+
+    assert out_of(MemoryError()) == "ada.py cannot be read: MemoryError"
+    assert out_of(RecursionError("too deep")) == "ada.py cannot be read: too deep"
+    assert out_of(PermissionError(13, "Permission denied", str(tmp_path))) == "ada.py cannot be read: Permission denied"
+    monkeypatch.setattr(submissions, "MOST_SECONDS", 0.1)
+    monkeypatch.setattr(submissions, "read_files", lambda path: [None for _ in iter(int, 1)])
+    found = collected(tmp_path)["ada"]
+    assert found.source.startswith("reading took more than 0.1 s") and found.timed_out
+
+
+@pytest.mark.parametrize("change", [str, lambda text: "\ufeff" + text.replace("\n", " \r\n")])
+def test_an_untouched_starter_beside_the_work_is_left_aside(tmp_path, change):
+    starter = "class Mine(Denoiser):\n    todo = 1\n"
+    for student, name, text in (("ada", "work.ipynb", notebook(CLASS)), ("bob", "mine.py", CLASS), ("li", "h.py", "")):
+        put(tmp_path / student / "denoiser.py", change(starter))
+        put(tmp_path / student / name, text)
+    found = collected(tmp_path, starter=starter)
+    assert found["ada"].source == found["bob"].source == CLASS.encode()
+    assert found["bob"].note == "denoiser.py is mine.py; denoiser.py is as it was handed out, and was left aside"
+    assert found["li"].source == change(starter).encode() and found["li"].note == ""
+    assert collected(tmp_path)["bob"].source.startswith("which file is denoiser.py")
+
+
 def test_much_text_is_searched_in_proportion_to_its_length():
     """A pattern that may go back for each line would take minutes."""
     text = b"class A(" * 30_000 + b"\nclass A(\n" * 30_000

@@ -181,9 +181,9 @@ class Session:
         name = question.get("method", {"new": "making the denoiser"}.get(question["ask"], "the import"))
         used_up = isinstance(error, EOFError) and -self.status in (signal.SIGPROF, signal.SIGXCPU)
         if used_up or isinstance(error, TimeoutError):
-            self.timed_out, most = True, self.limits["seconds_per_call"]
-            within = f"{most:g} s of the processor: an endless loop?" if used_up else f"{seconds:.2g} s: does it wait?"
-            return TimeLimit(f"{name} gave no answer within {within}")
+            self.timed_out, waited = True, f"{seconds:.2g} s on the wall: does it wait?"
+            looped = f"{self.limits['seconds_per_call']:g} s of the processor: an endless loop?"
+            return TimeLimit(f"{name} gave no answer within {looped if used_up else waited}")
         if isinstance(error, protocol.Malformed | MemoryError):
             return BadAnswer(f"{name} gave no valid answer: {error}")
         ended = f"exit code {self.status}" if self.status >= 0 else f"signal {-self.status}"
