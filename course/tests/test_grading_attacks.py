@@ -22,7 +22,7 @@ OUTCOMES = {
     "a huge answer in estimate": "MemoryError|too large",
     "a huge file in estimate": "File too large",
     "a deep recursion in estimate": "MemoryError|RecursionError|gave no answer|ended Python",
-    "a subprocess in estimate": "no other process can be started",
+    "a subprocess in estimate": "can start threads, and no process",
     "an attack on the parent in estimate": "the objective is|ProcessLookupError|PermissionError",
     "a look into the frames in estimate": "the objective is",
     "a patched NumPy in estimate": "",
@@ -63,13 +63,13 @@ def test_the_package_does_no_work_that_is_to_be_written_by_hand(rules, isolate):
     early = DELEGATES.replace("a.Ridge(strength)", "RIDGE").replace("class", "RIDGE = a.Ridge(1.0)\nclass", 1)
     for source in (DELEGATES, early):
         found = grade(source, rules, isolate)
-        assert total(found) == 0 and "Ridge of the package was asked, but" in messages(found)
+        assert total(found) == 0 and "a denoiser of the package was asked, but" in messages(found)
 
 
 def test_a_second_process_is_refused_in_words(rules):
-    body = "    from concurrent.futures import ProcessPoolExecutor\n    return ProcessPoolExecutor(2).submit(len, P).result()"
+    body = "    from concurrent.futures import ProcessPoolExecutor\n    return ProcessPoolExecutor().map(len, P)"
     found = grade(RIGHT + sample_class.ATTACK.format(body=body), rules, "bwrap")
-    assert "no other process can be started while a submission is graded; threads can" in messages(found)
+    assert "a submission that is graded can start threads, and no process" in messages(found)
 
 
 @pytest.mark.slow

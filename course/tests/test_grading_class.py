@@ -21,7 +21,7 @@ from grading_samples import GRADING, HOSTILE, LIMITS, RIGHT, WRONG
 
 from amptutorial_course.assignments import ASSIGNMENTS
 from amptutorial_course.grading import __main__ as command_line
-from amptutorial_course.grading import classroom, gradebook, isolation, judge
+from amptutorial_course.grading import classroom, gradebook, isolation, judge, submissions
 from amptutorial_course.grading.__main__ import main
 from amptutorial_course.grading.record import Record
 from amptutorial_course.grading.rules import SEED_VARIABLE, default_path, derive_seed, load_rules
@@ -256,6 +256,15 @@ def test_a_verdict_with_a_time_out_is_no_final_one(tmp_path, rules, monkeypatch)
         classroom._judge("ada", [source], rules, path, "none")
         keys.append(Record.from_json(path.read_text()).key)
     assert not keys[0] and keys[1] == keys[2] == rules.key(rules.read(source))
+
+
+def test_reading_has_its_time(tmp_path, rules, monkeypatch):
+    monkeypatch.setattr(classroom, "READING_SECONDS", 0.1)
+    monkeypatch.setattr(classroom, "_end_with_the_grader", lambda: None)
+    monkeypatch.setattr(classroom, "limit_memory", lambda megabytes: None)
+    monkeypatch.setattr(submissions, "read_files", lambda path: [None for _ in iter(int, 1)])
+    classroom._judge("ada", [tmp_path], rules, tmp_path / "ada.json", "none")
+    assert Record.from_json((tmp_path / "ada.json").read_text()).status.startswith("reading took more than 0.1 s")
 
 
 def test_one_who_hands_in_a_class_in_one_folder_is_told(tmp_path, capsys):

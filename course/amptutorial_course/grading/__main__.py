@@ -113,15 +113,10 @@ def _grade(options):
     failed = [record.student for record in records.values() if record.fault]
     if failed:
         warn(f"the grader itself failed for {', '.join(failed)}; {folder / 'results'} says why. Run it again.")
-    _warn_of_one_folder(entries, records)
+    (path, *_), *more = entries.values()
+    if path.is_dir() and not more and not any(record.results for record in records.values()):
+        warn(f"if {path.name} holds a whole class, name {path} as the folder")
     return 1 if left_out or failed else 0
-
-
-def _warn_of_one_folder(entries, records):
-    """Warn if all submissions seem to lie one folder deeper, as systems unpack archives."""
-    for student, (path, *more) in entries.items():
-        if len(entries) == 1 and path.is_dir() and not more and not records[student].results:
-            warn(f"if {path.name} holds a whole class, name {path} as the folder")
 
 
 def _check_places(options):

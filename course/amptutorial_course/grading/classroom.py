@@ -20,11 +20,13 @@ from amptutorial._files import write_atomically
 from . import judge
 from .isolation import PATIENCE
 from .record import Record
+from .submissions import Refused
 from .worker.limits import limit_memory
 
 # beyond the submission's own: for a judge that hangs although it should not
 JUDGE_SECONDS = 300
 JUDGE_MEGABYTES = 1024
+READING_SECONDS = 30
 FAULT = "the grader failed, not the submission: grade it again"
 
 
@@ -77,7 +79,10 @@ def _judge(student, paths, rules, path, isolate):
     threading.Thread(target=_end_with_the_grader, daemon=True).start()
     limit_memory(JUDGE_MEGABYTES)
     try:
+        signal.signal(signal.SIGPROF, _refuse_to_read_on)
+        signal.setitimer(signal.ITIMER_PROF, READING_SECONDS)
         submission = rules.read(*paths)
+        signal.setitimer(signal.ITIMER_PROF, 0)
         key, stored = rules.key(submission), _stored(path)
         if stored is not None and stored.key == key:
             return
@@ -91,6 +96,10 @@ def _judge(student, paths, rules, path, isolate):
     except Exception:  # noqa: BLE001
         record = Record(FAULT, fault=traceback.format_exc())
     write_atomically(path, replace(record, student=student).to_json())
+
+
+def _refuse_to_read_on(*_):
+    raise Refused(f"reading took more than {READING_SECONDS} s: hand in denoiser.py alone")
 
 
 def _outcome(exitcode, student, path):

@@ -16,7 +16,7 @@ from . import isolation
 from .isolation import PATIENCE
 from .worker import protocol
 
-# for Python and its libraries, before any line of the submission; not counted
+# on the wall, for Python and its libraries, before any line of the submission
 START_SECONDS = 120
 # four checks and the prediction ask `penalty`, one of them in two trials: where it
 # crashes, the others still run
@@ -76,18 +76,18 @@ class Session:
 
     Notes
     -----
-    The seconds of the processor are those that the worker says it has used, and the
-    system ends a call that takes too many. A submission that replaces the worker can
-    report what it likes, about its time as about `count_lines` and `ready_made`; it is
-    then held by the clock on the wall alone, which has `isolation.PATIENCE`.
+    The seconds of the processor are those that the worker reports, and the system ends
+    a call that takes too many. Who replaces the worker can report what it likes, and is
+    held by the clock on the wall alone, which has `isolation.PATIENCE`.
     """
 
     def __init__(self, source, limits, isolate="none", helpers=None, by_hand=False):
         self.files = {**(helpers or {}), "denoiser.py": source}
         self.limits, self.isolate, self.by_hand = limits, isolate, by_hand
         self.place, self.prediction, self.over, self.timed_out = None, None, None, False
-        # used so far, on the processor and on the wall, and the processor's last clock
-        self.generation, self.seconds, self.waited, self.clock = 0, 0.0, 0.0, 0.0
+        # used of the processor, that of the last worker among it, and when the wall's clock has the last word
+        self.generation, self.seconds, self.clock = 0, 0.0, 0.0
+        self.ends = time.monotonic() + PATIENCE * limits["seconds"]
         self.printed = tempfile.TemporaryFile()
 
     def __enter__(self):
@@ -105,7 +105,7 @@ class Session:
 
     def ask(self, ask, **question):
         """Return the worker's answer, a dict."""
-        if self.over is None and max(self.seconds, self.waited / PATIENCE) >= self.limits["seconds"]:
+        if self.over is None and (self.seconds >= self.limits["seconds"] or time.monotonic() >= self.ends):
             self.over, self.timed_out = f"the {self.limits['seconds']:g} s for one submission are used up", True
         if self.over is None and self.place is None:
             self.start()
@@ -115,7 +115,7 @@ class Session:
 
     def start(self):
         """Start the worker and let it import the submission."""
-        self.generation += 1
+        self.generation, self.clock = self.generation + 1, 0.0
         self.channel, theirs = socket.socketpair()
         with theirs:
             self.place = isolation.Place(self.isolate, self.limits, theirs, self.printed)
@@ -127,7 +127,6 @@ class Session:
             raise RuntimeError(f"the worker could not be started: {self.output()}") from error
         except ValueError as error:  # names and files larger than a message
             reply = {"error": "ValueError", "text": str(error)}
-        self.clock = _seconds(reply, 0.0)
         try:
             _without_error(reply)
             self.prediction = self._exchange({"ask": "load", "by_hand": self.by_hand}).get("prediction")
@@ -151,24 +150,23 @@ class Session:
         self.channel.close()
 
     def _exchange(self, question):
-        started, left = time.monotonic(), PATIENCE * self.limits["seconds"] - self.waited
+        started, most = time.monotonic(), self.limits["seconds_per_call"]
         try:
-            reply = self._answer(question, min(left, PATIENCE * self.limits["seconds_per_call"]))
+            return _without_error(self._answer(question, min(PATIENCE * most, self.ends - started)))
         except (OSError, EOFError, MemoryError, protocol.Malformed) as error:
             seconds = time.monotonic() - started
             # what it used is not known, but at most this
-            self.seconds += min(seconds, self.limits["seconds_per_call"])
+            self.seconds += min(seconds, most)
             raise self._lost(question, error, seconds) from None
-        finally:
-            self.waited += time.monotonic() - started
-        clock = _seconds(reply, self.clock)
-        self.seconds, self.clock = self.seconds + clock - self.clock, clock
-        return _without_error(reply)
 
     def _answer(self, question, seconds):
         deadline = time.monotonic() + seconds
         protocol.send(self.channel, question, deadline)
-        return protocol.receive(self.channel, deadline)
+        reply = protocol.receive(self.channel, deadline)
+        clock = reply.get("seconds")
+        if type(clock) is float and clock > self.clock:
+            self.seconds, self.clock = self.seconds + clock - self.clock, clock
+        return reply
 
     def _lost(self, question, error, seconds):
         """Stop a worker that is of no more use, and return what to raise.
@@ -188,12 +186,6 @@ class Session:
             return BadAnswer(f"{name} gave no valid answer: {error}")
         ended = f"exit code {self.status}" if self.status >= 0 else f"signal {-self.status}"
         return Crash(f"{name} ended Python itself ({ended})")
-
-
-def _seconds(reply, before):
-    """Return the time of the worker's processor in an answer, which cannot go back."""
-    seconds = reply.get("seconds")
-    return seconds if type(seconds) is float and seconds >= before else before
 
 
 def _without_error(reply):

@@ -9,10 +9,8 @@ For a class only names are looked at here (`find_submissions`). Whatever is in a
 read by the process that grades it, under its limits.
 """
 
-import contextlib
 import os
 import re
-import signal
 import stat
 import zipfile
 from dataclasses import dataclass, field
@@ -22,12 +20,10 @@ from pathlib import PurePosixPath
 
 from .notebooks import notebook_source
 
-# of one submission, counted while it is read: entries, folders in folders, bytes, and
-# seconds of the processor
+# of one submission, counted while it is read: entries, folders in folders, bytes
 MOST_FILES = 200
 MOST_DEPTH = 8
 MOST_BYTES = 20 * 2**20
-MOST_SECONDS = 30
 # written by systems and editors, never by a student
 LITTER = (
     *("__macosx", "icon\r", "thumbs.db", "ehthumbs.db", "desktop.ini", "$recycle.bin", "__pycache__"),
@@ -39,10 +35,6 @@ FORMS = "NAME.py, NAME.ipynb, NAME.zip or a folder NAME"
 
 class Refused(Exception):
     """Why a submission cannot be graded, in words for its author."""
-
-
-class TookTooLong(Refused):
-    """The time to read a submission was used up."""
 
 
 @dataclass(frozen=True)
@@ -57,14 +49,11 @@ class Submission:
         The modules beside it, bytes by their path.
     note : str
         Which file was taken, where that is not plain.
-    timed_out : bool
-        Whether there was no time to read it.
     """
 
     source: bytes | str
     helpers: dict = field(default_factory=dict)
     note: str = ""
-    timed_out: bool = False
 
 
 def find_submissions(folder):
@@ -132,31 +121,14 @@ def read_submission(paths, classes, kilobytes, starter=""):
     if more:
         return Submission(f"{student_of(path)} was handed in more than once: keep one")
     try:
-        with _limited_time():
-            return Submission(*pick_denoiser(read_files(path), classes, kilobytes, starter))
+        return Submission(*pick_denoiser(read_files(path), classes, kilobytes, starter))
     except Refused as refusal:
-        return Submission(str(refusal), timed_out=isinstance(refusal, TookTooLong))
+        return Submission(str(refusal))
     # whatever a damaged or hostile archive makes its reader raise; the whole text of a
     # system's error has the path of whoever grades
     except Exception as error:  # noqa: BLE001
         why = getattr(error, "strerror", None) or str(error) or type(error).__name__
         return Submission(f"{path.name} cannot be read: {why}")
-
-
-@contextlib.contextmanager
-def _limited_time():
-    """Raise where this process, in its main thread, takes more than `MOST_SECONDS`."""
-
-    def end(*_):
-        raise TookTooLong(f"reading took more than {MOST_SECONDS} s: hand in denoiser.py alone")
-
-    before = signal.signal(signal.SIGPROF, end)
-    signal.setitimer(signal.ITIMER_PROF, MOST_SECONDS)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
 
 
 def read_files(path):

@@ -31,8 +31,6 @@ from amptutorial.denoisers import Denoiser
 from . import limits, protocol
 
 FILE = "denoiser.py"
-# functions of the library that start a process
-STARTS = ("fork_exec", "_fork_exec", "_execute_child", "_launch", "_posix_spawn", "spawnv_passfds")
 METHODS = ("mean_jacobian", "denoise", "penalty", "convexity", "refit", "frozen")
 
 
@@ -121,14 +119,11 @@ def _refuse_ready_made():
     for cls in vars(denoisers).values():
         if isinstance(cls, type) and issubclass(cls, Denoiser) and cls is not Denoiser:
             for name in vars(cls).keys() & {"__init__", "estimate", *METHODS}:
-                setattr(cls, name, _refuse(cls.__name__))
+                setattr(cls, name, _refuse)
 
 
-def _refuse(name):
-    def refuse(*arguments, **named):
-        raise TypeError(f"{name} of the package was asked, but this assignment is written by hand")
-
-    return refuse
+def _refuse(*arguments, **named):
+    raise TypeError("a denoiser of the package was asked, but this assignment is written by hand")
 
 
 def _numbers(value):
@@ -151,8 +146,8 @@ def describe_failure(error):
     line, text = frames[-1].lineno if frames else None, str(error)
     if isinstance(error, SyntaxError):
         line, text = error.lineno, error.msg
-    if stack[-1].name in STARTS and isinstance(error, OSError):
-        text = f"{text}: no other process can be started while a submission is graded; threads can"
+    if isinstance(error, PermissionError) and error.filename is None:
+        text = f"{text}: a submission that is graded can start threads, and no process"
     known = {"error": type(error).__name__, "text": text[:2000], "line": line}
     return known | {"traceback": "".join(lines)[-4000:]}
 
@@ -160,7 +155,7 @@ def describe_failure(error):
 def answer_question(worker, question):
     """Return the answer to ``{"ask": method, ...}`` as a frame.
 
-    It may be an error that the student's code raised. All have the seconds that this
+    It may be an error that the student's code raised. It has the seconds that this
     process has computed.
     """
     try:
