@@ -131,7 +131,7 @@ def graded(tmp_path_factory):
     folder = tmp_path_factory.mktemp("class")
     data = {"seed": 20240, "limits": LIMITS}
     (folder / "grading.yml").write_text(yaml.safe_dump(data, sort_keys=False))
-    hand_in(folder / "submissions", student_01=RIGHT, student_03=WRONG)
+    hand_in(folder / "submissions", student_01=RIGHT, student_03=WRONG, another_name=WRONG)
     assert main(command(folder)) == 0
     (folder / "before.csv").write_bytes((folder / "grades.csv").read_bytes())
     attacks = ["os._exit in estimate", "a patched NumPy in estimate", "an attack on the parent in estimate"]
@@ -157,6 +157,12 @@ def points_of_the_others_do_not_depend_on_a_hostile_neighbour(graded, rules):
     assert {name for name in rules.task.points if not float(alone["student_03"][name])} == set(LOST)
     assert float(alone["student_03"]["total"]) == 100 - sum(rules.task.points[name] for name in LOST)
     assert {row["total"] for name, row in together.items() if name not in alone} == {"0.00"}
+
+
+def equal_files_are_found_equal_whoever_hands_them_in(graded):
+    paths = (graded / f"grades_files/results/{name}.json" for name in ("student_03", "another_name"))
+    one, other = (Record.from_json(path.read_text()) for path in paths)
+    assert (one.results, one.key) == (other.results, other.key)
 
 
 def the_csv_has_a_column_for_every_check_and_no_formula(graded, rules):
@@ -207,6 +213,7 @@ def other_points_need_no_other_run(graded, monkeypatch):
 def test_a_class_is_graded_from_end_to_end(graded, rules, monkeypatch):
     """One test, because two processes would each grade the class."""
     points_of_the_others_do_not_depend_on_a_hostile_neighbour(graded, rules)
+    equal_files_are_found_equal_whoever_hands_them_in(graded)
     the_csv_has_a_column_for_every_check_and_no_formula(graded, rules)
     what_was_found_reaches_the_student_and_the_hidden_seed_does_not(graded)
     a_second_run_grades_only_what_has_changed(graded)
