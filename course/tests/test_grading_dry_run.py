@@ -85,4 +85,4 @@ def test_a_notebook_earns_what_its_class_earns(tmp_path, capsys):
     cells = [*RIGHT.split("\n\n\n"), "from amptutorial_course.assignments import check_assignment\ncheck_assignment(1)"]
     nbformat.write(new_notebook(cells=[new_code_cell(cell) for cell in cells]), tmp_path / "mine.ipynb")
     code, text = dry_run(tmp_path / "mine.ipynb", capsys)
-    assert code == 0 and text.startswith("denoiser.py is mine.ipynb")
+    assert code == 0 and text.startswith("Assignment 1, ridge by hand: 15 of 15")

@@ -148,7 +148,7 @@ def test_what_several_checks_say_alike_is_said_once():
 def test_the_page_says_what_is_not_final_and_nothing_of_the_grader_s_machine():
     record = Record("the grader failed", fault="/home/teacher/x.py", timed_out=True, note="denoiser.py is mine.py")
     found = Tags(student_page(record, TASK)).text
-    assert "Time ran out" in found and "denoiser.py is mine.py" in found and "teacher" not in found
+    assert "time ran out" in found and "denoiser.py is mine.py" in found and "teacher" not in found
 
 
 def test_the_page_is_accessible(page):

@@ -71,9 +71,9 @@ def _dry_run(options):
     rules, isolate = Rules(options.assignment, None, LIMITS), isolation.choose(options.isolate, warn)
     task = rules.task
     record = judge.grade_submission(rules.read(options.dry_run), rules, isolate)
-    if record.note:
-        print(record.note)
     print(judge.as_report(record, task))
+    if record.told(task) != record.status:
+        print(record.told(task))
     if record.printed:
         print(f"The end of what was printed:\n{record.printed}")
     print(f"{record.total(task):g} of 100 points on the public settings, isolated: {isolate}")

@@ -71,7 +71,7 @@ def results(record, task, isolate):
         }
         for mark in record.marks(task)
     ]
-    output = "\n".join(filter(None, (record.told(task), record.note, record.traceback)))
+    output = f"{record.told(task)}\n{record.traceback}".strip()
     shared = {"visibility": "after_published", "extra_data": {"isolation": isolate}}
     return {"score": record.total(task), "output": output, "tests": tests, **shared}
 

@@ -48,7 +48,7 @@ class Submission:
     helpers : dict
         The modules beside it, bytes by their path.
     note : str
-        Which file was taken, where that is not plain.
+        Which file was taken, where there were several.
     """
 
     source: bytes | str
@@ -62,7 +62,7 @@ def find_submissions(folder):
     Returns
     -------
     dict
-        Lists of paths, by student. Of two nothing is graded.
+        Lists of paths, by student; of more than one nothing is graded.
 
     Raises
     ------
@@ -269,7 +269,7 @@ def pick_denoiser(files, classes, kilobytes, starter=""):
         sources[name].decode("utf-8")
     except UnicodeDecodeError:
         raise Refused(f"{name} is not encoded in UTF-8: save it with that encoding") from None
-    notes = [f"denoiser.py is {name}"] if name != "denoiser.py" else []
+    notes = [f"denoiser.py is {name}"] if name != "denoiser.py" and len(files) > 1 else []
     notes += [f"{n} is as it was handed out, and was left aside" for n in untouched]
     return sources[name], helpers, "; ".join(notes)
 
