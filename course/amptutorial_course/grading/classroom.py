@@ -49,7 +49,8 @@ def grade_class(entries, rules, folder, jobs=2, isolate="none"):
     """
     folder.mkdir(parents=True, exist_ok=True)
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["amptutorial_course.grading.judge"])
+    # all that the command imports, which each judge would import again
+    context.set_forkserver_preload(["amptutorial_course.grading.__main__"])
     waiting, running = list(entries.items()), {}
     try:
         while waiting or running:
