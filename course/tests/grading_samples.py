@@ -9,6 +9,7 @@ import sample_class
 from amptutorial_course.assignments import ASSIGNMENTS
 from amptutorial_course.grading import judge
 from amptutorial_course.grading.session import remote_class
+from amptutorial_course.grading.submissions import Submission
 
 ROOT = Path(__file__).parents[1]
 GRADING = ROOT / "assignments" / "grading.yml"
@@ -118,7 +119,7 @@ MALFORMED = {
 
 
 def grade(text, rules, isolate="none"):
-    return judge.grade_submission(text.encode(), rules, isolate)
+    return judge.grade_submission(Submission(text.encode()), rules, isolate)
 
 
 def total(record, number=1):

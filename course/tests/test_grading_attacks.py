@@ -3,6 +3,7 @@
 import re
 
 import pytest
+import sample_class
 from grading_samples import CHEATS, HOSTILE, RIGHT, WRONG, grade, messages, passed, total
 
 from amptutorial_course.grading import isolation
@@ -21,7 +22,7 @@ OUTCOMES = {
     "a huge answer in estimate": "MemoryError|too large",
     "a huge file in estimate": "File too large",
     "a deep recursion in estimate": "MemoryError|RecursionError|gave no answer|ended Python",
-    "a subprocess in estimate": "PermissionError|BlockingIOError",
+    "a subprocess in estimate": "can start threads, and no process",
     "an attack on the parent in estimate": "the objective is|ProcessLookupError|PermissionError",
     "a look into the frames in estimate": "the objective is",
     "a patched NumPy in estimate": "",
@@ -44,6 +45,31 @@ def test_a_hostile_submission_earns_nothing_and_is_told_why(name, rules, impatie
     assert total(found) == 0
     assert not passed(found) & {"optimality", "limits"}
     assert re.search(OUTCOMES[name], f"{found.status}\n{messages(found)}"), messages(found)
+
+
+DELEGATES = """
+import amptutorial as a
+class RidgeByHand(a.Denoiser):
+    def __init__(self, strength):
+        self.ridge = a.Ridge(strength)
+    def estimate(self, P, r, F):
+        return self.ridge.estimate(P, r, F)
+"""
+
+
+@pytest.mark.parametrize("isolate", ["none", "bwrap"])
+def test_the_package_does_no_work_that_is_to_be_written_by_hand(rules, isolate):
+    """Nor where its denoisers were reached while the file was imported; before that, they work."""
+    early = DELEGATES.replace("a.Ridge(strength)", "RIDGE").replace("class", "RIDGE = a.Ridge(1.0)\nclass", 1)
+    for source in (DELEGATES, early):
+        found = grade(source, rules, isolate)
+        assert total(found) == 0 and "a denoiser of the package was asked, but" in messages(found)
+
+
+def test_a_second_process_is_refused_in_words(rules):
+    body = "    from concurrent.futures import ProcessPoolExecutor\n    return ProcessPoolExecutor().map(len, P)"
+    found = grade(RIGHT + sample_class.ATTACK.format(body=body), rules, "bwrap")
+    assert "a submission that is graded can start threads, and no process" in messages(found)
 
 
 @pytest.mark.slow

@@ -21,11 +21,11 @@ from grading_samples import GRADING, HOSTILE, LIMITS, RIGHT, WRONG
 
 from amptutorial_course.assignments import ASSIGNMENTS
 from amptutorial_course.grading import __main__ as command_line
-from amptutorial_course.grading import classroom, gradebook, isolation, judge
+from amptutorial_course.grading import classroom, gradebook, isolation, judge, submissions
 from amptutorial_course.grading.__main__ import main
 from amptutorial_course.grading.record import Record
 from amptutorial_course.grading.rules import SEED_VARIABLE, default_path, derive_seed, load_rules
-from amptutorial_course.grading.submissions import Submission, collect_submissions
+from amptutorial_course.grading.submissions import Submission, find_submissions
 from amptutorial_course.grading.worker.limits import limit_memory
 
 
@@ -131,7 +131,7 @@ def graded(tmp_path_factory):
     folder = tmp_path_factory.mktemp("class")
     data = {"seed": 20240, "limits": LIMITS}
     (folder / "grading.yml").write_text(yaml.safe_dump(data, sort_keys=False))
-    hand_in(folder / "submissions", student_01=RIGHT, student_03=WRONG)
+    hand_in(folder / "submissions", student_01=RIGHT, student_03=WRONG, another_name=WRONG)
     assert main(command(folder)) == 0
     (folder / "before.csv").write_bytes((folder / "grades.csv").read_bytes())
     attacks = ["os._exit in estimate", "a patched NumPy in estimate", "an attack on the parent in estimate"]
@@ -159,6 +159,12 @@ def points_of_the_others_do_not_depend_on_a_hostile_neighbour(graded, rules):
     assert {row["total"] for name, row in together.items() if name not in alone} == {"0.00"}
 
 
+def equal_files_are_found_equal_whoever_hands_them_in(graded):
+    paths = (graded / f"grades_files/results/{name}.json" for name in ("student_03", "another_name"))
+    one, other = (Record.from_json(path.read_text()) for path in paths)
+    assert (one.results, one.key) == (other.results, other.key)
+
+
 def the_csv_has_a_column_for_every_check_and_no_formula(graded, rules):
     table = read(graded / "grades.csv")
     assert list(table["student_01"]) == ["student", *rules.task.points, "total", "status"]
@@ -177,77 +183,103 @@ def what_was_found_reaches_the_student_and_the_hidden_seed_does_not(graded):
     assert {path.name for path in (graded / "grades_files").iterdir()} == {"feedback", "results"}
 
 
-@pytest.fixture
-def judged(monkeypatch):
-    students, run = [], classroom.run_judges
-
-    def watch(submissions, *args):
-        students.extend(submission.student for submission in submissions)
-        return run(submissions, *args)
-
-    monkeypatch.setattr(classroom, "run_judges", watch)
-    return students
-
-
-def a_second_run_grades_only_what_has_changed(graded, judged):
-    before = (graded / "grades.csv").read_bytes()
+def run_again(graded):
+    """Run the command once more; return the names of the records that were written."""
+    paths = list((graded / "grades_files/results").iterdir())
+    before = {path: path.stat().st_mtime_ns for path in paths}
     assert main(command(graded)) == 0
-    assert judged == [] and (graded / "grades.csv").read_bytes() == before
+    return {path.stem for path in paths if path.stat().st_mtime_ns != before[path]}
+
+
+def a_second_run_grades_only_what_has_changed(graded):
+    before = (graded / "grades.csv").read_bytes()
+    assert run_again(graded) == set() and (graded / "grades.csv").read_bytes() == before
     source = graded / "submissions/student_05/denoiser.py"
     source.write_text(source.read_text() + "# again\n")
     (graded / "grades_files/results/student_06.json").write_text('{"half a rec')
-    assert main(command(graded)) == 0
-    assert judged == ["student_05", "student_06"] and (graded / "grades.csv").read_bytes() == before
+    assert run_again(graded) == {"student_05", "student_06"} and (graded / "grades.csv").read_bytes() == before
 
 
-def other_points_need_no_other_run(graded, judged, monkeypatch):
+def other_points_need_no_other_run(graded, monkeypatch):
     task = ASSIGNMENTS[1]
     points = task.points | {"shapes": 2, "jacobian": 16}
     monkeypatch.setitem(ASSIGNMENTS, 1, replace(task, points=points))
-    assert main(command(graded)) == 0
+    assert run_again(graded) == set()
     table = read(graded / "grades.csv")
-    assert judged == [] and table["student_01"]["shapes"] == "2.00" and table["student_01"]["total"] == "100.00"
+    assert table["student_01"]["shapes"] == "2.00" and table["student_01"]["total"] == "100.00"
     assert float(table["student_03"]["total"]) == 100 - sum(points[name] for name in LOST)
 
 
-def test_a_class_is_graded_from_end_to_end(graded, rules, judged, monkeypatch):
+def test_a_class_is_graded_from_end_to_end(graded, rules, monkeypatch):
     """One test, because two processes would each grade the class."""
     points_of_the_others_do_not_depend_on_a_hostile_neighbour(graded, rules)
+    equal_files_are_found_equal_whoever_hands_them_in(graded)
     the_csv_has_a_column_for_every_check_and_no_formula(graded, rules)
     what_was_found_reaches_the_student_and_the_hidden_seed_does_not(graded)
-    a_second_run_grades_only_what_has_changed(graded, judged)
-    judged.clear()
-    other_points_need_no_other_run(graded, judged, monkeypatch)
+    a_second_run_grades_only_what_has_changed(graded)
+    other_points_need_no_other_run(graded, monkeypatch)
 
 
 def test_a_result_belongs_to_its_rules(rules):
-    one = Submission("ada", b"a")
-    other = [replace(one, student="li"), replace(one, source=b"b"), replace(one, source="b'a'")]
-    other.append(replace(one, helpers={"helper.py": b""}))
+    one = Submission(b"a")
+    other = [Submission(b"b"), Submission("b'a'"), Submission(b"a", {"helper.py": b""})]
     keys = {rules.key(each) for each in (one, *other)} | {replace(rules, seed=rules.seed + 1).key(one)}
-    assert len(keys) == 6 and rules.key(one) in keys
+    assert len(keys) == 5 and rules.key(one) in keys
 
 
 def test_a_judge_that_dies_costs_nobody_else(tmp_path, rules, monkeypatch):
     monkeypatch.setattr(classroom, "_judge", len)  # takes other arguments: the process ends at once
-    submissions = [Submission(name, b"") for name in ("student_01", "student_02")]
-    found = list(classroom.grade_class(submissions, rules, tmp_path))
-    assert [each.status for each in found] == ["the judge ended with exit code 1: grade the submission again"] * 2
-    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "student_01.json").write_text(Record("graded", student="student_01", key="old").to_json())
+    entries = {name: [tmp_path / name] for name in ("student_01", "student_02")}
+    found = {each.student: each for each in classroom.grade_class(entries, rules, tmp_path)}
+    assert set(found) == set(entries)
+    assert {(each.fault, each.key) for each in found.values()} == {("the judge ended with exit code 1", "")}
 
 
 def test_a_fault_of_the_grader_is_reported_and_tried_again(tmp_path, rules, monkeypatch):
     monkeypatch.setattr(judge, "grade_submission", lambda *arguments: 1 / 0)
     monkeypatch.setattr(classroom, "_end_with_the_grader", lambda: None)  # there is none above this process
     monkeypatch.setattr(classroom, "limit_memory", lambda megabytes: None)  # nor a limit on the other tests
-    submission, path = Submission("student_01", b""), tmp_path / "student_01.json"
-    classroom._judge(submission, rules, path, "none")
+    path = tmp_path / "student_01.json"
+    (tmp_path / "denoiser.py").touch()
+    classroom._judge("student_01", [tmp_path / "denoiser.py"], rules, path, "none")
     stored = Record.from_json(path.read_text())
     for text in ("", "[]", '"graded"', "{}", '{"marks": [1]}', '{"marks": [], "grade": 1}'):
         with pytest.raises(ValueError):
             Record.from_json(text)
-    assert "the grader failed, not the submission" in stored.status and "ZeroDivisionError" in stored.traceback
+    assert "the grader failed, not the submission" in stored.status and "ZeroDivisionError" in stored.fault
     assert (stored.student, stored.key) == ("student_01", "")
+
+
+def test_a_verdict_with_a_time_out_is_no_final_one(tmp_path, rules, monkeypatch):
+    records = iter([Record("graded", timed_out=True), Record("graded")])
+    monkeypatch.setattr(judge, "grade_submission", lambda *arguments: next(records))
+    monkeypatch.setattr(classroom, "_end_with_the_grader", lambda: None)
+    monkeypatch.setattr(classroom, "limit_memory", lambda megabytes: None)
+    path, source = tmp_path / "ada.json", tmp_path / "denoiser.py"
+    source.touch()
+    keys = []
+    for _ in range(3):  # the third is the second, kept
+        classroom._judge("ada", [source], rules, path, "none")
+        keys.append(Record.from_json(path.read_text()).key)
+    assert not keys[0] and keys[1] == keys[2] == rules.key(rules.read(source))
+
+
+def test_reading_has_its_time(tmp_path, rules, monkeypatch):
+    monkeypatch.setattr(classroom, "READING_SECONDS", 0.1)
+    monkeypatch.setattr(classroom, "_end_with_the_grader", lambda: None)
+    monkeypatch.setattr(classroom, "limit_memory", lambda megabytes: None)
+    monkeypatch.setattr(submissions, "read_files", lambda path: [None for _ in iter(int, 1)])
+    classroom._judge("ada", [tmp_path], rules, tmp_path / "ada.json", "none")
+    assert Record.from_json((tmp_path / "ada.json").read_text()).status.startswith("reading took more than 0.1 s")
+
+
+def test_one_who_hands_in_a_class_in_one_folder_is_told(tmp_path, capsys):
+    hand_in(tmp_path / "submissions/export", ada="x = 1", bob="x = 2")
+    (tmp_path / "grading.yml").write_text("seed: 20240\n")
+    assert main(command(tmp_path)) == 0
+    export = tmp_path / "submissions/export"
+    assert f"if export holds a whole class, name {export} as the folder" in capsys.readouterr().err
 
 
 def descendants(number):
@@ -358,4 +390,4 @@ def test_the_sample_class_is_right_wrong_and_hostile(number, tmp_path):
     handed_in = sample_class.write_class(tmp_path, number)
     assert len({*handed_in.values()}) == len(handed_in) >= sample_class.SIZE
     assert sum(name.startswith("right") for name in handed_in.values()) >= 4
-    assert len(collect_submissions(tmp_path, ASSIGNMENTS[number].class_names, 64)) == len(handed_in)
+    assert set(find_submissions(tmp_path)) == set(handed_in)

@@ -14,6 +14,7 @@ from amptutorial_course.assignments import ASSIGNMENTS, check_assignment
 from amptutorial_course.grading import isolation, judge
 from amptutorial_course.grading.__main__ import main
 from amptutorial_course.grading.rules import LIMITS
+from amptutorial_course.grading.submissions import Submission
 
 
 def dry_run(path, capsys):
@@ -75,7 +76,7 @@ def test_a_module_beside_the_denoiser_is_found_and_replaces_no_library(rules):
     source = f"import parts.helper\nimport scipy.special\n{start}class RidgeByHand{rest}"
     source = source.replace("np.linalg.inv", "parts.helper.inverse")
     helpers = {"parts/helper.py": b"import numpy\ninverse = numpy.linalg.inv\n", "scipy.py": b"raise SystemExit\n"}
-    record = judge.grade_submission(source.encode(), rules, helpers=helpers)
+    record = judge.grade_submission(Submission(source.encode(), helpers), rules)
     assert (record.status, total(record)) == ("graded", 100)
     assert "No module named 'parts'" in grade(source, rules).status
 
@@ -84,4 +85,4 @@ def test_a_notebook_earns_what_its_class_earns(tmp_path, capsys):
     cells = [*RIGHT.split("\n\n\n"), "from amptutorial_course.assignments import check_assignment\ncheck_assignment(1)"]
     nbformat.write(new_notebook(cells=[new_code_cell(cell) for cell in cells]), tmp_path / "mine.ipynb")
     code, text = dry_run(tmp_path / "mine.ipynb", capsys)
-    assert code == 0 and text.startswith("denoiser.py is mine.ipynb")
+    assert code == 0 and text.startswith("Assignment 1, ridge by hand: 15 of 15")

@@ -73,12 +73,12 @@ def test_the_command_fills_in_what_it_has_graded(tmp_path, capsys, monkeypatch):
     export = tmp_path / "export.csv"
     export.write_text("name;points\nada;\nli;3\n", encoding="utf-8-sig")
 
-    def judged(submissions, rules, *more):
+    def judged(entries, rules, *more):
         results = tuple(CheckResult(name, True) for name in rules.task.points)
-        for each in submissions:
-            yield Record("graded", results, student=each.student, key="some")
+        for student in entries:
+            yield Record("graded", results, student=student, key="some")
 
-    monkeypatch.setattr(command_line.classroom, "run_judges", judged)
+    monkeypatch.setattr(command_line.classroom, "grade_class", judged)
     monkeypatch.chdir(tmp_path)
 
     def told(more):
@@ -135,7 +135,20 @@ def test_the_page_shows_everything_and_runs_nothing(page):
     found = page(student="=student<b>", status=f"not imported: {hostile}", printed="x", traceback=f"line 1 {hostile}")
     assert not {"script", "b", "img"} & {tag for tag, _ in found.tags}
     assert found.text.count("<script>alert(1)</script>") == 2 and "=student<b>" in found.text
-    assert found.text.count("not run") == len(TASK.points) and "failed" not in found.text
+    assert found.text.count("not run") == 1 and "failed" not in found.text
+
+
+def test_what_several_checks_say_alike_is_said_once():
+    results = [CheckResult(name, False, "write the estimate", "a promise") for name in TASK.points]
+    found = Tags(student_page(Record("graded", tuple(results)), TASK))
+    assert found.text.count("write the estimate") == 1 and "0 of 100" in found.text
+    assert all(name in found.text for name in TASK.points)
+
+
+def test_the_page_says_what_is_not_final_and_nothing_of_the_grader_s_machine():
+    record = Record("the grader failed", fault="/home/teacher/x.py", timed_out=True, note="denoiser.py is mine.py")
+    found = Tags(student_page(record, TASK)).text
+    assert "time ran out" in found and "denoiser.py is mine.py" in found and "teacher" not in found
 
 
 def test_the_page_is_accessible(page):

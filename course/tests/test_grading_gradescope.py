@@ -16,7 +16,7 @@ import pytest
 from grading_samples import GRADING, RIGHT, STARTER, WRONG
 
 from amptutorial_course.assignments import ASSIGNMENTS
-from amptutorial_course.grading import gradescope, isolation
+from amptutorial_course.grading import isolation
 from amptutorial_course.grading.__main__ import main
 from amptutorial_course.grading.rules import SEED_VARIABLE, load_rules
 
@@ -37,14 +37,13 @@ def autograder(tmp_path_factory):
     return root
 
 
-def harness(root, files, users=("ada@example.org",)):
+def harness(root, files):
     for folder in ("submission", "results"):
         shutil.rmtree(root / folder, ignore_errors=True)
     (root / "results").mkdir()
     for name, text in files.items():
         (root / "submission" / name).parent.mkdir(parents=True, exist_ok=True)
         (root / "submission" / name).write_text(text)
-    (root / "submission_metadata.json").write_text(json.dumps({"users": [{"email": user} for user in users]}))
     command = ["bwrap", "--dev-bind", "/", "/", "--bind", str(root), "/autograder", "--chdir", "/autograder"]
     done = subprocess.run(
         [*command, "bash", "/autograder/run_autograder"],
@@ -65,7 +64,9 @@ def test_gradescope_s_harness_gets_a_result_for_each_check(autograder):
     failed = {test["name"] for test in wrong["tests"] if test["status"] == "failed"}
     assert failed == {"jacobian", "state_evolution", "prediction"}
     assert wrong["score"] == 100 - sum(TASK.points[name] for name in failed)
-    both = harness(autograder, {"denoiser.py": RIGHT, "old/denoiser.py": STARTER})
+    beside = harness(autograder, {"denoiser.py": STARTER, "mine.py": RIGHT})
+    assert beside["score"] == 100 and "denoiser.py is as it was handed out, and was left aside" in beside["output"]
+    both = harness(autograder, {"denoiser.py": RIGHT, "old/denoiser.py": WRONG})
     assert both["score"] == 0 and both["output"].startswith("which file is denoiser.py")
     assert both["visibility"] == "after_published"
     assert "hush" not in json.dumps([right, wrong, both])
@@ -76,7 +77,7 @@ def test_the_archive_has_rules_and_requirements_and_no_solution(autograder):
     assert not [path for path in source.rglob("*") if "solutions" in path.parts or path.suffix == ".ipynb"]
     assert str(load_rules(GRADING, 1, "hush").seed) in (source / "rules.json").read_text()
     lines = (source / "requirements.txt").read_text().splitlines()
-    assert {"numpy", "scipy", "PyYAML"} <= {line.split("==")[0] for line in lines}
+    assert {"numpy", "scipy", "PyYAML", "matplotlib", "pandas"} <= {line.split("==")[0] for line in lines}
 
 
 def test_what_is_installed_suffices_for_the_judge(autograder):
@@ -94,10 +95,3 @@ def test_the_image_is_set_up_with_the_python_of_here(autograder):
     for part in (f"--python {sys.version_info.major}.{sys.version_info.minor} ", "bubblewrap", "requirements.txt"):
         assert part in text
     assert re.search(r"^chmod 600 \S*rules\.json$", text, re.MULTILINE)
-
-
-def test_every_member_of_a_group_has_the_same_hidden_settings(tmp_path):
-    path = tmp_path / "submission_metadata.json"
-    assert gradescope._student(path) == ""
-    path.write_text(json.dumps({"users": [{"email": "li@x"}, {"email": "ada@x"}]}))
-    assert gradescope._student(path) == "ada@x and li@x"

@@ -4,6 +4,7 @@ import contextlib
 import os
 import re
 import socket
+import subprocess
 from pathlib import Path
 
 import hostile
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 import yaml
 from grading_samples import LIMITS, RIGHT, SOLUTIONS, WRONG, passed
-from test_grading_class import hand_in, read, wait_for
+from test_grading_class import command, hand_in, read, wait_for
 
 from amptutorial_course.grading import isolation
 from amptutorial_course.grading.__main__ import main
@@ -58,7 +59,7 @@ def graded(tmp_path_factory):
     (outside / "secret.txt").write_text("SECRET,1\n2,3\n")
     (outside / "treasure.py").write_text("print('SECRET')\n")
     (outside / "grades.csv").write_text("student,total\n")
-    data = {"seed": 20240, "limits": LIMITS | {"seconds": SECONDS, "seconds_per_call": 10}}
+    data = {"seed": 20240, "limits": LIMITS | {"seconds": SECONDS, "seconds_per_call": 5}}
     (folder / "grading.yml").write_text(yaml.safe_dump(data, sort_keys=False))
     with socket.create_server(("127.0.0.1", 0)) as server:
         texts = sources(outside, server.getsockname()[1])
@@ -71,6 +72,24 @@ def graded(tmp_path_factory):
         with pytest.raises(BlockingIOError):
             server.accept()
     return folder, texts, before
+
+
+@pytest.mark.parametrize("isolate", ["none", "bwrap"])
+def test_a_file_that_harms_its_reader_costs_its_author_only(tmp_path, isolate):
+    if isolate == "bwrap" and isolation.bwrap_problem():
+        pytest.skip(isolation.bwrap_problem())
+    (tmp_path / "grading.yml").write_text("seed: 20240\n")
+    hand_in(tmp_path / "submissions", neighbour=RIGHT)
+    told = hostile.write_files(tmp_path / "submissions", RIGHT)
+    try:
+        assert main(command(tmp_path, "--isolate", isolate)) == 0
+    finally:
+        subprocess.run(["rm", "-r", tmp_path / "submissions/deep"], check=True)  # Python's own functions recurse
+    rows = read(tmp_path / "grades.csv")
+    assert rows.pop("neighbour")["total"] == "100.00" and set(rows) == set(told)
+    for name, row in rows.items():
+        assert row["total"] == "0.00" and re.search(told[name], row["status"]), f"{name}: {row['status']}"
+    assert str(tmp_path) not in "".join(page.read_text() for page in tmp_path.glob("grades_files/feedback/*"))
 
 
 def records(folder):
@@ -110,4 +129,4 @@ def test_the_attacks_are_really_tried_and_no_judge_failed(graded):
     mistakes = re.compile("NameError|AttributeError|TypeError: |IndentationError")
     for name, record in records(graded[0]).items():
         assert not mistakes.search(record.traceback), f"{name}: {record.traceback}"
-        assert record.key, f"{name}: {record.status}"
+        assert not record.fault, f"{name}: {record.fault}"

@@ -10,6 +10,7 @@ import pytest
 from amptutorial.checks.trials import is_own
 from amptutorial_course.grading import isolation, judge
 from amptutorial_course.grading import session as remote
+from amptutorial_course.grading.submissions import Submission
 
 
 def test_without_an_essential_check_nothing_else_earns_points(rules):
@@ -111,15 +112,33 @@ def test_too_many_crashes_end_the_session(monkeypatch):
 
 
 def test_the_time_for_a_submission_is_limited_as_a_whole():
-    limits = samples.LIMITS | {"seconds": 1.0, "seconds_per_call": 0.6}
-    slow = samples.PROBE.replace("sys.exit(3)", "import time; time.sleep(0.4); return P")
-    with remote.Session(slow.encode(), limits) as session:
+    """Five seconds of the processor, in calls of one: that is what the worker says, and here it is right."""
+    slow = "import time; end = time.process_time() + 1\n            while time.process_time() < end: pass"
+    slow = samples.PROBE.replace("sys.exit(3)", f"\n            {slow}")
+    with remote.Session(slow.encode(), samples.LIMITS | {"seconds": 5.0}) as session:
         probe = samples.start_probe(session)
-        with pytest.raises(remote.TimeLimit):
-            for _ in range(4):
+        with pytest.raises(remote.NotRun, match="5 s for one submission are used up"):
+            for _ in range(6):
                 samples.ask_probe(probe, 7)
-        with pytest.raises(remote.NotRun, match="1 s for one submission are used up"):
-            samples.ask_probe(probe, 0)
+        assert session.timed_out and session.generation == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "patience", "told"),
+    [
+        ("\n            while True: pass", 99, "within 1 s of the processor: an endless loop"),
+        ("import time; time.sleep(99)", 2, "within 2 s on the wall: does it wait"),
+    ],
+)
+def test_a_call_has_its_seconds_of_the_processor_and_more_on_the_wall(monkeypatch, code, patience, told):
+    monkeypatch.setattr(remote, "PATIENCE", patience)
+    source = samples.PROBE.replace("sys.exit(3)", code)
+    with remote.Session(source.encode(), samples.LIMITS | {"seconds_per_call": 1}) as session:
+        probe = samples.start_probe(session)
+        with pytest.raises(remote.TimeLimit, match=told):
+            samples.ask_probe(probe, 7)
+        assert session.timed_out
+        assert samples.ask_probe(probe, 0)[0, 1] == 5
 
 
 def test_nothing_is_left_behind(tmp_path, monkeypatch):
@@ -159,5 +178,7 @@ def test_an_answer_has_the_shape_of_its_question(answer, text):
 
 def test_files_that_cannot_be_written_are_the_submission_s_fault(rules):
     helpers = {"a.py": b"", "a.py/b.py": b"", "x" * 300 + ".py": b""}
-    record = judge.grade_submission(samples.RIGHT.encode(), rules, helpers=helpers)
+    record = judge.grade_submission(Submission(samples.RIGHT.encode(), helpers), rules)
     assert samples.total(record) == 0 and "denoiser.py cannot be imported: FileExistsError" in record.status
+    record = judge.grade_submission(Submission(samples.RIGHT.encode(), {"x" * 2**18 + ".py": b""}), rules)
+    assert samples.total(record) == 0 and "are too long to be sent" in record.status

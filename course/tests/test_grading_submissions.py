@@ -10,7 +10,7 @@ import pytest
 
 from amptutorial_course.grading import notebooks, submissions
 from amptutorial_course.grading.notebooks import notebook_source
-from amptutorial_course.grading.submissions import collect_submissions, read_submission
+from amptutorial_course.grading.submissions import find_submissions, read_submission
 
 CLASS = "class Mine(Denoiser):\n    pass\n"
 
@@ -20,8 +20,9 @@ def put(path, data=b"x = 1"):
     path.write_bytes(data if isinstance(data, bytes) else data.encode())
 
 
-def collected(folder, kilobytes=2):
-    return {each.student: each for each in collect_submissions(folder, ["Mine"], kilobytes)}
+def collected(folder, kilobytes=2, starter=""):
+    entries = find_submissions(folder)
+    return {student: read_submission(paths, ["Mine"], kilobytes, starter) for student, paths in entries.items()}
 
 
 def archive(files, method=zipfile.ZIP_DEFLATED):
@@ -92,15 +93,6 @@ def test_litter_is_nowhere_a_submission(tmp_path):
     assert {name: each.source for name, each in found.items()} == dict.fromkeys(["ada", "bob", "li"], CLASS.encode())
 
 
-@pytest.mark.parametrize("name", ["submission_{}/denoiser.py", "{}.py", "{}.zip"])
-def test_a_download_in_a_folder_of_its_own_is_named(tmp_path, name):
-    for student in ("ada", "bob"):
-        data = archive({"denoiser.py": CLASS}) if name.endswith("zip") else CLASS
-        put(tmp_path / "export" / name.format(student), data)
-    (found,) = collected(tmp_path).values()
-    assert f"if export holds a whole class, name {tmp_path / 'export'} as the folder" in found.source
-
-
 def test_files_of_any_name_are_found(tmp_path):
     names = ["x" * 246, "李明", "O'Neil, Zoë", "__bob", "a b", "=1+1", "-x"]
     for name in names:
@@ -110,7 +102,7 @@ def test_files_of_any_name_are_found(tmp_path):
     found = collected(tmp_path)
     assert {name: found[name].source for name in names} == {name: name.encode() for name in names}
     assert [found[name].source for name in ("deep", "other")] == [b"deep", b"other"]
-    assert found["other"].note == "denoiser.py is answer.py"
+    assert found["other"].note == ""  # there was no choice
 
 
 @pytest.mark.parametrize(
@@ -207,6 +199,34 @@ def test_a_folder_of_any_depth_costs_its_author_only(tmp_path):
     finally:
         subprocess.run(["rm", "-r", tmp_path / "deep"], check=True)  # Python's own functions recurse
     assert found["ada"].source == b"x = 1" and "more than 8 deep" in found["deep"].source
+
+
+def test_what_a_reader_runs_out_of_is_told_without_the_path_of_the_class(tmp_path, monkeypatch):
+    put(tmp_path / "ada.py")
+
+    def out_of(error):
+        def read(path):
+            raise error
+
+        monkeypatch.setattr(submissions, "read_files", read)
+        return collected(tmp_path)["ada"].source
+
+    assert out_of(MemoryError()) == "ada.py cannot be read: MemoryError"
+    assert out_of(RecursionError("too deep")) == "ada.py cannot be read: too deep"
+    assert out_of(PermissionError(13, "Permission denied", str(tmp_path))) == "ada.py cannot be read: Permission denied"
+
+
+@pytest.mark.parametrize("change", [str, lambda text: "\ufeff" + text.replace("\n", " \r\n")])
+def test_an_untouched_starter_beside_the_work_is_left_aside(tmp_path, change):
+    starter = "class Mine(Denoiser):\n    todo = 1\n"
+    for student, name, text in (("ada", "work.ipynb", notebook(CLASS)), ("bob", "mine.py", CLASS), ("li", "h.py", "")):
+        put(tmp_path / student / "denoiser.py", change(starter))
+        put(tmp_path / student / name, text)
+    found = collected(tmp_path, starter=starter)
+    assert found["ada"].source == found["bob"].source == CLASS.encode()
+    assert found["bob"].note == "denoiser.py is mine.py; denoiser.py is as it was handed out, and was left aside"
+    assert found["li"].source == change(starter).encode() and found["li"].note == ""
+    assert collected(tmp_path)["bob"].source.startswith("which file is denoiser.py")
 
 
 def test_much_text_is_searched_in_proportion_to_its_length():
@@ -310,6 +330,6 @@ def test_a_notebook_that_gives_nothing_is_a_reason():
 
 def test_one_file_is_read_as_a_class_is(tmp_path):
     put(tmp_path / "mine.ipynb", notebook(CLASS))
-    assert read_submission(tmp_path / "mine.ipynb", ["Mine"], 2).source == CLASS.encode()
+    assert read_submission([tmp_path / "mine.ipynb"], ["Mine"], 2).source == CLASS.encode()
     with pytest.raises(FileNotFoundError, match="copy the starter there"):
-        read_submission(tmp_path / "none.py", ["Mine"], 2)
+        read_submission([tmp_path / "none.py"], ["Mine"], 2)

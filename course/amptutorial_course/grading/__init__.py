@@ -2,8 +2,9 @@
 
 Two processes look at every submission. The *worker* (`worker`, in the place that
 `isolation` makes) holds the student's module and answers questions about it. The
-*judge* (`judge`, through the proxies of `session`) runs the checks of
-`amptutorial.checks` and never a line of the student's. `classroom` walks through a
-class and keeps a `record` of each submission, for a table (`gradebook`) and a page for
-each student (`pages`). `gradescope` and `nbgrader` let those platforms call the judge.
+*judge* (`judge`, through the proxies of `session`) reads the files, runs the checks of
+`amptutorial.checks`, and no line of the student's. `classroom` has a judge for each
+submission of a class, and keeps a `record` of what it found, for a table (`gradebook`)
+and a page for each student (`pages`). `gradescope` and `nbgrader` let those platforms
+call the judge.
 """

@@ -20,7 +20,7 @@ from . import classroom, gradebook, isolation, judge, pages  # noqa: E402
 from .gradescope import write_autograder  # noqa: E402
 from .record import Record  # noqa: E402
 from .rules import LIMITS, SEED_VARIABLE, Rules, default_path, load_rules  # noqa: E402
-from .submissions import collect_submissions, read_submission  # noqa: E402
+from .submissions import find_submissions  # noqa: E402
 
 
 def warn(text):
@@ -70,11 +70,10 @@ def _dry_run(options):
     """Print the report of one file on the public settings, run as the grader does."""
     rules, isolate = Rules(options.assignment, None, LIMITS), isolation.choose(options.isolate, warn)
     task = rules.task
-    submission = read_submission(options.dry_run, task.class_names, rules.limits["file_kilobytes"])
-    record = judge.grade_submission(submission.source, rules, isolate, submission.helpers)
-    if submission.note:
-        print(submission.note)
+    record = judge.grade_submission(rules.read(options.dry_run), rules, isolate)
     print(judge.as_report(record, task))
+    if record.told(task) != record.status:
+        print(record.told(task))
     if record.printed:
         print(f"The end of what was printed:\n{record.printed}")
     print(f"{record.total(task):g} of 100 points on the public settings, isolated: {isolate}")
@@ -96,10 +95,10 @@ def _grade(options):
     check_integer(options.jobs, "--jobs", minimum=1)
     _check_places(options)
     rules, isolate = _rules(options), isolation.choose(options.isolate, warn)
-    submissions = collect_submissions(options.submissions, rules.task.class_names, rules.limits["file_kilobytes"])
+    entries = find_submissions(options.submissions)
     folder = options.out.parent / f"{options.out.stem}_files"
-    graded = classroom.grade_class(submissions, rules, folder / "results", options.jobs, isolate)
-    records = {each.student: Record("not graded yet", student=each.student) for each in submissions}
+    graded = classroom.grade_class(entries, rules, folder / "results", options.jobs, isolate)
+    records = {student: Record("not graded yet", student=student) for student in entries}
     try:
         with contextlib.closing(graded):  # which ends the judges that are still at work
             for record in tqdm(graded, total=len(records), unit="submission", disable=None):
@@ -108,10 +107,15 @@ def _grade(options):
         _write_results(records.values(), options.out, folder, rules.task)
     print(f"{len(records)} submissions graded: {options.out}\na page for each student: {folder / 'feedback'}")
     left_out = _fill_in(records.values(), rules.task, options) if options.into else ()
-    # whatever a submission does, its record has a key
-    failed = [record.student for record in records.values() if not record.key]
+    late = [record.student for record in records.values() if record.timed_out]
+    if late:
+        warn(f"time ran out for {', '.join(late)}: the same command grades them again, best on a quiet machine")
+    failed = [record.student for record in records.values() if record.fault]
     if failed:
         warn(f"the grader itself failed for {', '.join(failed)}; {folder / 'results'} says why. Run it again.")
+    (path, *_), *more = entries.values()
+    if path.is_dir() and not more and not any(record.results for record in records.values()):
+        warn(f"if {path.name} holds a whole class, name {path} as the folder")
     return 1 if left_out or failed else 0
 
 

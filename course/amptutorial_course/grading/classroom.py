@@ -1,12 +1,14 @@
 """Grade the submissions of a class and keep what is done.
 
-Each submission is graded in a process of its own.
+Each submission is read and graded in a process of its own, and so nothing that is in
+one can cost another anything: neither memory, nor time, nor its grade.
 """
 
 import hashlib
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import time
 import traceback
@@ -16,22 +18,27 @@ from multiprocessing.connection import wait
 from amptutorial._files import write_atomically
 
 from . import judge
+from .isolation import PATIENCE
 from .record import Record
+from .submissions import Refused
 from .worker.limits import limit_memory
 
 # beyond the submission's own: for a judge that hangs although it should not
 JUDGE_SECONDS = 300
 JUDGE_MEGABYTES = 1024
+READING_SECONDS = 30
+FAULT = "the grader failed, not the submission: grade it again"
 
 
-def grade_class(submissions, rules, folder, jobs=2, isolate="none"):
+def grade_class(entries, rules, folder, jobs=2, isolate="none"):
     """Yield the `Record` of every submission as soon as it is known.
 
-    Records that are stored and unchanged come first.
+    A record that is stored is kept where nothing that it depends on has changed.
 
     Parameters
     ----------
-    submissions : list of Submission
+    entries : dict
+        The paths of each student, as from `submissions.find_submissions`.
     rules : Rules
     folder : Path
         For the records, one JSON file a student.
@@ -41,66 +48,65 @@ def grade_class(submissions, rules, folder, jobs=2, isolate="none"):
         One of `isolation.KINDS`.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    rest = []
-    for submission in submissions:
-        stored = _stored(folder, submission)
-        if stored is not None and stored.key == rules.key(submission):
-            yield stored
-        else:
-            rest.append(submission)
-    yield from run_judges(rest, rules, folder, jobs, isolate)
-
-
-def run_judges(submissions, rules, folder, jobs, isolate="none"):
-    """Yield records from processes, one for each submission.
-
-    Nothing that happens to one of them concerns another.
-    """
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["amptutorial_course.grading.judge"])
-    waiting, running = list(submissions), {}
+    # all that the command imports, which each judge would import again
+    context.set_forkserver_preload(["amptutorial_course.grading.__main__"])
+    waiting, running = list(entries.items()), {}
     try:
         while waiting or running:
             while waiting and len(running) < jobs:
-                submission = waiting.pop(0)
-                deadline = time.monotonic() + rules.limits["seconds"] + JUDGE_SECONDS
-                path = folder / f"{file_name(submission.student)}.json"
-                path.unlink(missing_ok=True)
-                process = context.Process(target=_judge, args=(submission, rules, path, isolate))
+                student, paths = waiting.pop(0)
+                deadline = time.monotonic() + PATIENCE * rules.limits["seconds"] + JUDGE_SECONDS
+                path = folder / f"{file_name(student)}.json"
+                process = context.Process(target=_judge, args=(student, paths, rules, path, isolate))
                 process.start()
-                running[process] = submission, deadline
+                running[process] = student, path, deadline
             wait([process.sentinel for process in running], timeout=1.0)
-            for process, (submission, deadline) in list(running.items()):
+            for process, (student, path, deadline) in list(running.items()):
                 if process.is_alive() and time.monotonic() < deadline:
                     continue
                 _stop_judge(process)
                 del running[process]
-                # without a key it is graded again next time
-                lost = f"the judge ended with exit code {process.exitcode}: grade the submission again"
-                yield _stored(folder, submission) or Record(lost, student=submission.student)
+                yield _outcome(process.exitcode, student, path)
     finally:
         for process in running:
             _stop_judge(process)
 
 
-def _judge(submission, rules, path, isolate):
+def _judge(student, paths, rules, path, isolate):
     """Grade a submission and store its record: the body of a judge's process."""
     # what a script starts in the background ignores interrupts, by which judges end
     signal.signal(signal.SIGINT, signal.default_int_handler)
     threading.Thread(target=_end_with_the_grader, daemon=True).start()
     limit_memory(JUDGE_MEGABYTES)
-    own = rules.for_student(submission.student)
     try:
-        record = judge.grade_submission(submission.source, own, isolate, submission.helpers)
-        record = replace(record, key=rules.key(submission))
+        signal.signal(signal.SIGPROF, _refuse_to_read_on)
+        signal.setitimer(signal.ITIMER_PROF, READING_SECONDS)
+        submission = rules.read(*paths)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        key, stored = rules.key(submission), _stored(path)
+        if stored is not None and stored.key == key:
+            return
+        record = judge.grade_submission(submission, rules, isolate)
+        # where time ran out another run, on a quieter machine, may find more
+        record = replace(record, key="" if record.timed_out else key)
     # nothing is stored; the worker has been killed on the way here
     except KeyboardInterrupt:
-        return
+        sys.exit(1)
     # the grader's own fault: the class goes on, and without a key it is tried again
     except Exception:  # noqa: BLE001
-        status = "the grader failed, not the submission: grade it again"
-        record = Record(status, traceback=traceback.format_exc())
-    write_atomically(path, replace(record, student=submission.student).to_json())
+        record = Record(FAULT, fault=traceback.format_exc())
+    write_atomically(path, replace(record, student=student).to_json())
+
+
+def _refuse_to_read_on(*_):
+    raise Refused(f"reading took more than {READING_SECONDS} s: hand in denoiser.py alone")
+
+
+def _outcome(exitcode, student, path):
+    """Return the record that a judge has stored, unless it did not come to its end."""
+    stored = None if exitcode else _stored(path)
+    return stored or Record(FAULT, fault=f"the judge ended with exit code {exitcode}", student=student)
 
 
 def _end_with_the_grader():
@@ -135,9 +141,9 @@ def file_name(student):
     return student if len(name) <= 100 else f"{student[:40]}-{hashlib.sha256(name).hexdigest()[:8]}"
 
 
-def _stored(folder, submission):
-    """Return the stored record of a submission, or None."""
+def _stored(path):
+    """Return a stored record, or None."""
     try:
-        return Record.from_json((folder / f"{file_name(submission.student)}.json").read_text("utf-8"))
+        return Record.from_json(path.read_text("utf-8"))
     except (FileNotFoundError, ValueError):
         return None

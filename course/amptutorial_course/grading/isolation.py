@@ -31,6 +31,9 @@ PRIVATE = (COURSE, COURSE.parent / "assignments", COURSE.parent / "solutions")
 # and elsewhere, is kept in memory and has this limit for each place.
 HOME = "/submission"
 SCRATCH_MEGABYTES = 16
+# Seconds on the wall for each of the processor that a submission may take: who waits, or
+# has found a way to stop the processor's clock, ends by this one.
+PATIENCE = 10
 # has Python with the requirements of the package; the package itself comes from here
 IMAGE = "amptutorial-grading"
 START = "import sys; sys.path.insert(0, sys.argv[1]); from amptutorial_worker.answers import main; main({limits!r})"
@@ -85,7 +88,7 @@ def docker_arguments(name, limits, environment):
     >>> limits = {"seconds": 180, "megabytes": 1024}
     >>> arguments = docker_arguments("one", limits, {"LANG": "C.UTF-8"})
     >>> "--network=none" in arguments, arguments[-4:]
-    (True, ['timeout', '-s', 'KILL', '480'])
+    (True, ['timeout', '-s', 'KILL', '2100'])
     """
     # Python and its libraries need some memory before the submission has any
     memory, size = int(limits["megabytes"]) + 512, SCRATCH_MEGABYTES
@@ -101,7 +104,7 @@ def docker_arguments(name, limits, environment):
         *(f"--volume={path}:{PACKAGE}/{part}:ro" for part, path in PARTS.items()),
         IMAGE,
         # should nobody be left to end the container, it ends by itself
-        *f"timeout -s KILL {int(limits['seconds']) + 300}".split(),
+        *f"timeout -s KILL {int(PATIENCE * limits['seconds']) + 300}".split(),
     ]
 
 

@@ -9,28 +9,28 @@ from .record import Record
 from .session import Session, StudentError, count_remote_lines, remote_class
 
 
-def grade_submission(source, rules, isolate="none", helpers=None):
+def grade_submission(submission, rules, isolate="none"):
     """Return the `Record` of one submission, on hidden settings.
 
     Parameters
     ----------
-    source : bytes or str
-        Of denoiser.py; a text says why there is none.
+    submission : Submission
     rules : Rules
         Without a seed the settings are the public ones.
     isolate : str
         One of `isolation.KINDS`.
-    helpers : dict, optional
-        The modules beside it, bytes by their path.
     """
+    source, note = submission.source, submission.note
     if isinstance(source, str):
-        return Record(source)
-    with Session(source, rules.limits, isolate, helpers) as session:
+        return Record(source[:2000])
+    with Session(source, rules.limits, isolate, submission.helpers, rules.task.by_hand) as session:
         try:
             session.start()
         except StudentError as error:
-            return Record(session.over, printed=session.output(), traceback=error.traceback)
-        return _check(session, rules)
+            found = Record(session.over, traceback=error.traceback)
+        else:
+            found = _check(session, rules)
+        return replace(found, printed=session.output(), timed_out=session.timed_out, note=note)
 
 
 def as_report(record, task):
@@ -62,7 +62,7 @@ def _check(session, rules):
         except StudentError as error:
             missing.append(str(error))
     if len(missing) == len(task.class_names):
-        return Record(missing[0], printed=session.output())
+        return Record(missing[0])
     report = task.check(make, session.prediction, seed=rules.seed, count_lines=count_remote_lines)
     results = tuple(replace(result, message=result.message[:4000]) for result in report.results)
-    return Record("graded", results, session.output())
+    return Record("graded", results)

@@ -18,6 +18,7 @@ from ..assignments import ASSIGNMENTS
 from . import isolation, judge
 from .notebooks import notebook_source
 from .rules import load_rules
+from .submissions import Submission
 
 TEMPLATES = Path(__file__).with_name("templates")
 BY_HAND = "## Your {part}\n\nWrite here what the brief asks for, or hand it in on paper."
@@ -108,10 +109,10 @@ class Judged(NbGraderPreprocessor):
 
     def preprocess(self, nb, resources):
         """Return the notebook with the error of every check that earns nothing."""
-        known, source = resources["nbgrader"], notebook_source(json.dumps(nb).encode())
-        (task,) = (task for task in ASSIGNMENTS.values() if task.folder == known["assignment"])
-        rules = load_rules(self.rules_path, task.number).for_student(known["student"])
-        record = judge.grade_submission(source, rules, isolation.choose(warn=self.log.warning))
+        source = notebook_source(json.dumps(nb).encode())
+        (task,) = (task for task in ASSIGNMENTS.values() if task.folder == resources["nbgrader"]["assignment"])
+        rules = load_rules(self.rules_path, task.number)
+        record = judge.grade_submission(Submission(source), rules, isolation.choose(warn=self.log.warning))
         marks = {f"{CHECK}{mark.result.name}": mark for mark in record.marks(task)}
         for cell in nb.cells:
             mark = marks.get(cell.metadata.get("nbgrader", {}).get("grade_id"))

@@ -13,10 +13,13 @@ PAGES = jinja2.Environment(
 
 
 def student_page(record, task):
-    """Return the page of one student as a text: what failed comes first."""
-    return PAGES.get_template("page.html").render(
-        record=record,
-        task=task,
-        marks=sorted(record.marks(task), key=lambda mark: mark.result.passed),
-        gap=Markup("_<wbr>"),
-    )
+    """Return the page of one student as a text: what failed comes first.
+
+    Checks that failed for one reason, such as a method that is not written, share it.
+    """
+    groups = {}
+    for mark in sorted(record.marks(task), key=lambda mark: mark.result.passed):
+        result = mark.result
+        groups.setdefault(result.name if result.passed else result.message, []).append(mark)
+    page = PAGES.get_template("page.html")
+    return page.render(record=record, task=task, groups=groups.values(), gap=Markup("_<wbr>"))

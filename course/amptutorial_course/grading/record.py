@@ -35,6 +35,12 @@ class Record:
         None where nothing could be checked.
     printed, traceback : str
         The end of what the submission printed, and the error that ended it.
+    timed_out : bool
+        Whether time ran out: on a quieter machine more could be found.
+    fault : str
+        What failed in the grader, for whoever runs it.
+    note : str
+        Which file was taken, where there were several.
     student : str
     key : str
         What the record depends on, as a hash (`rules.Rules.key`); empty if the grading
@@ -45,6 +51,9 @@ class Record:
     results: tuple[CheckResult, ...] = ()
     printed: str = ""
     traceback: str = ""
+    timed_out: bool = False
+    fault: str = ""
+    note: str = ""
     student: str = ""
     key: str = ""
 
@@ -64,10 +73,15 @@ class Record:
         return sum(mark.points for mark in self.marks(task))
 
     def told(self, task):
-        """Return the status, with the reason why nothing is earned by what passed."""
-        if not self.results or self.total(task):
-            return self.status
-        return f"graded; without {' or '.join(task.essential)} nothing else earns points"
+        """Return the status, with what its student should know beside the checks."""
+        worthless = self.results and not self.total(task)
+        known = {
+            self.status: True,
+            f"without {' or '.join(task.essential)} nothing else earns points": worthless,
+            "time ran out, and this is not final": self.timed_out,
+            self.note: self.note,
+        }
+        return "; ".join(text for text, applies in known.items() if applies)
 
     def to_json(self):
         """Return the record as a text that `from_json` reads."""

@@ -8,7 +8,7 @@ import functools
 import hashlib
 import json
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
@@ -17,10 +17,11 @@ import amptutorial
 from amptutorial._validation import check_integer, check_positive
 
 from .. import assignments
+from .submissions import read_submission
 
-# seconds for all answers and for one, by the clock on the wall; memory beyond that of
-# Python and its libraries; the largest denoiser.py; the most that is printed, which is
-# also the largest file that a submission may write
+# seconds of the processor for all answers and for one; memory beyond that of Python and
+# its libraries; the largest denoiser.py; the most that is printed, which is also the
+# largest file that a submission may write
 LIMITS = {"seconds": 180, "seconds_per_call": 15, "megabytes": 1024, "file_kilobytes": 256, "output_kilobytes": 256}
 NAMES = ("seed", "seed_file", "limits")
 PUBLIC_SEED = "20240"
@@ -42,17 +43,27 @@ class Rules:
         See `LIMITS`.
     seed_is_public : bool
         Whether the seed is the one that comes with the course.
+    starter : str
+        What students were given to complete, where that is known.
+    code : str
+        A hash of what decides what is found, made once for a class.
     """
 
     number: int
     seed: int | None
     limits: dict
     seed_is_public: bool = False
+    starter: str = ""
+    code: str = ""
 
     @property
     def task(self):
         """The assignment."""
         return assignments.assignment(self.number)
+
+    def read(self, *paths):
+        """Return the `Submission` in a file or a folder."""
+        return read_submission(paths, self.task.class_names, self.limits["file_kilobytes"], self.starter)
 
     def key(self, submission):
         """Return, as a hash, what the checks of a submission depend on.
@@ -60,23 +71,19 @@ class Rules:
         These are the files, the seed, the limits, and the code of the checks. Points
         do not come in: others need no other run.
         """
-        rules = json.dumps([self.number, self.for_student(submission.student).seed, self.limits])
-        return _digest(rules, repr(submission.source), repr(submission.helpers), _checks())
-
-    def for_student(self, student):
-        """Return these rules with the seed of one student."""
-        return replace(self, seed=derive_seed(self.seed, student))
+        rules = json.dumps([self.number, self.seed, self.limits])
+        return _digest(rules, repr(submission.source), repr(submission.helpers), self.code)
 
 
-def derive_seed(secret, *parts):
-    """Return the seed of a part of the course, a number from which no other follows.
+def derive_seed(secret, number):
+    """Return the seed of an assignment, a number from which no other follows.
 
     Examples
     --------
     >>> derive_seed("secret", 1) == derive_seed("secret", 2)
     False
     """
-    return int(_digest("seed", str(secret), *map(str, parts))[:15], 16)
+    return int(_digest("seed", str(secret), str(number))[:15], 16)
 
 
 @functools.cache
@@ -135,7 +142,9 @@ def load_rules(path, number, seed=None):
     given = _known(data.get("limits") or {}, LIMITS, f"limits in {path}")
     limits = {name: check_positive(value, f"the limit {name}") for name, value in {**LIMITS, **given}.items()}
     secret = _secret(data, path) if seed is None else str(seed)
-    return Rules(number, derive_seed(secret, number), limits, secret == PUBLIC_SEED)
+    starter = COURSE / "assignments" / task.folder / "denoiser.py"
+    text = starter.read_text(encoding="utf-8") if starter.is_file() else ""
+    return Rules(number, derive_seed(secret, number), limits, secret == PUBLIC_SEED, text, _checks())
 
 
 def _read_yaml(path):

@@ -1,6 +1,7 @@
 """The judge's side: a session with the worker, and denoisers that ask the worker."""
 
 import os
+import signal
 import socket
 import tempfile
 import time
@@ -12,9 +13,10 @@ import numpy as np
 from amptutorial.denoisers import Denoiser
 
 from . import isolation
+from .isolation import PATIENCE
 from .worker import protocol
 
-# for Python and its libraries, before any line of the submission; not counted
+# on the wall, for Python and its libraries, before any line of the submission
 START_SECONDS = 120
 # four checks and the prediction ask `penalty`, one of them in two trials: where it
 # crashes, the others still run
@@ -34,7 +36,7 @@ class StudentError(Exception):
 
 
 class TimeLimit(StudentError):
-    """The worker sent no answer in time."""
+    """The worker sent no answer in time, its own or that of the clock on the wall."""
 
 
 class Crash(StudentError):
@@ -64,17 +66,28 @@ class Session:
         One of `isolation.KINDS`.
     helpers : dict, optional
         The modules beside it, bytes by their path.
+    by_hand : bool
+        Whether the denoisers of the package are out of order there.
 
     Raises
     ------
     StudentError
         From `ask`, if the submission does anything wrong.
+
+    Notes
+    -----
+    The seconds of the processor are those that the worker reports, and the system ends
+    a call that takes too many. Who replaces the worker can report what it likes, and is
+    held by the clock on the wall alone, which has `isolation.PATIENCE`.
     """
 
-    def __init__(self, source, limits, isolate="none", helpers=None):
+    def __init__(self, source, limits, isolate="none", helpers=None, by_hand=False):
         self.files = {**(helpers or {}), "denoiser.py": source}
-        self.limits, self.isolate, self.place, self.prediction = limits, isolate, None, None
-        self.generation, self.seconds, self.over = 0, 0.0, None
+        self.limits, self.isolate, self.by_hand = limits, isolate, by_hand
+        self.place, self.prediction, self.over, self.timed_out = None, None, None, False
+        # used of the processor, that of the last worker among it, and when the wall's clock has the last word
+        self.generation, self.seconds, self.clock = 0, 0.0, 0.0
+        self.ends = time.monotonic() + PATIENCE * limits["seconds"]
         self.printed = tempfile.TemporaryFile()
 
     def __enter__(self):
@@ -92,6 +105,8 @@ class Session:
 
     def ask(self, ask, **question):
         """Return the worker's answer, a dict."""
+        if self.over is None and (self.seconds >= self.limits["seconds"] or time.monotonic() >= self.ends):
+            self.over, self.timed_out = f"the {self.limits['seconds']:g} s for one submission are used up", True
         if self.over is None and self.place is None:
             self.start()
         if self.over is not None:
@@ -100,7 +115,7 @@ class Session:
 
     def start(self):
         """Start the worker and let it import the submission."""
-        self.generation += 1
+        self.generation, self.clock = self.generation + 1, 0.0
         self.channel, theirs = socket.socketpair()
         with theirs:
             self.place = isolation.Place(self.isolate, self.limits, theirs, self.printed)
@@ -110,9 +125,11 @@ class Session:
         except (EOFError, OSError) as error:
             self.stop()
             raise RuntimeError(f"the worker could not be started: {self.output()}") from error
+        except ValueError as error:  # names and files larger than a message
+            reply = {"error": "ValueError", "text": str(error)}
         try:
             _without_error(reply)
-            self.prediction = self._exchange({"ask": "load"}).get("prediction")
+            self.prediction = self._exchange({"ask": "load", "by_hand": self.by_hand}).get("prediction")
         except StudentError as error:
             self.stop()
             self.over = f"denoiser.py cannot be imported: {type(error).__name__}: {error}"
@@ -133,35 +150,38 @@ class Session:
         self.channel.close()
 
     def _exchange(self, question):
-        started, left = time.monotonic(), self.limits["seconds"] - self.seconds
+        started, most = time.monotonic(), self.limits["seconds_per_call"]
         try:
-            reply = self._answer(question, min(left, self.limits["seconds_per_call"]))
+            return _without_error(self._answer(question, min(PATIENCE * most, self.ends - started)))
         except (OSError, EOFError, MemoryError, protocol.Malformed) as error:
-            raise self._lost(question, error, time.monotonic() - started) from None
-        finally:
-            self.seconds += time.monotonic() - started
-        return _without_error(reply)
+            seconds = time.monotonic() - started
+            # what it used is not known, but at most this
+            self.seconds += min(seconds, most)
+            raise self._lost(question, error, seconds) from None
 
     def _answer(self, question, seconds):
         deadline = time.monotonic() + seconds
         protocol.send(self.channel, question, deadline)
-        return protocol.receive(self.channel, deadline)
+        reply = protocol.receive(self.channel, deadline)
+        clock = reply.get("seconds")
+        if type(clock) is float and clock > self.clock:
+            self.seconds, self.clock = self.seconds + clock - self.clock, clock
+        return reply
 
     def _lost(self, question, error, seconds):
         """Stop a worker that is of no more use, and return what to raise.
 
-        Where the limits are reached, the session is over; otherwise the next question
-        starts another worker.
+        The next question starts another worker, unless there were too many.
         """
         self.stop(patience=1.0 if isinstance(error, EOFError) else 0.0)
-        most = self.limits["seconds"]
-        if self.seconds + seconds >= most:
-            self.over = f"the {most:g} s for one submission are used up"
-        elif self.generation > RESTARTS:
+        if self.generation > RESTARTS:
             self.over = f"the submission was restarted {RESTARTS} times and failed again"
         name = question.get("method", {"new": "making the denoiser"}.get(question["ask"], "the import"))
-        if isinstance(error, TimeoutError):
-            return TimeLimit(f"{name} gave no answer within {seconds:.2g} s: an endless loop?")
+        used_up = isinstance(error, EOFError) and -self.status in (signal.SIGPROF, signal.SIGXCPU)
+        if used_up or isinstance(error, TimeoutError):
+            self.timed_out, waited = True, f"{seconds:.2g} s on the wall: does it wait?"
+            looped = f"{self.limits['seconds_per_call']:g} s of the processor: an endless loop?"
+            return TimeLimit(f"{name} gave no answer within {looped if used_up else waited}")
         if isinstance(error, protocol.Malformed | MemoryError):
             return BadAnswer(f"{name} gave no valid answer: {error}")
         ended = f"exit code {self.status}" if self.status >= 0 else f"signal {-self.status}"

@@ -4,13 +4,16 @@ A submission is ``NAME.py``, ``NAME.ipynb``, ``NAME.zip`` or a folder ``NAME``, 
 one file has the classes of the assignment; the other modules are its helpers. Nothing
 is guessed: where two files could be meant, both are named and neither is graded. No
 entry is dropped: what cannot be graded becomes a `Submission` that says why.
+
+For a class only names are looked at here (`find_submissions`). Whatever is in a file is
+read by the process that grades it, under its limits.
 """
 
 import os
 import re
 import stat
 import zipfile
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import PurePosixPath
@@ -40,32 +43,26 @@ class Submission:
 
     Attributes
     ----------
-    student : str
-        The name of the file or folder.
     source : bytes or str
         The bytes of denoiser.py, or a text that says why there are none.
     helpers : dict
         The modules beside it, bytes by their path.
     note : str
-        Which file was taken, where that is not plain.
+        Which file was taken, where there were several.
     """
 
-    student: str
     source: bytes | str
     helpers: dict = field(default_factory=dict)
     note: str = ""
 
 
-def collect_submissions(folder, classes, kilobytes):
-    """Return the submissions in a folder, by student.
+def find_submissions(folder):
+    """Return the files and folders of each student in a folder.
 
-    Parameters
-    ----------
-    folder : Path
-    classes : iterable of str
-        The names of the classes of the assignment.
-    kilobytes : float
-        The largest denoiser that is accepted.
+    Returns
+    -------
+    dict
+        Lists of paths, by student; of more than one nothing is graded.
 
     Raises
     ------
@@ -74,20 +71,13 @@ def collect_submissions(folder, classes, kilobytes):
     """
     if not folder.is_dir():
         raise FileNotFoundError(f"there is no folder {folder}: name the one with the submissions")
-    entries = sorted(entry for entry in folder.iterdir() if not is_litter(entry.name))
-    if not entries:
-        raise FileNotFoundError(f"no submissions in {folder}: expected {FORMS}")
     found = {}
-    for entry in entries:
-        student = student_of(entry)
-        twice = Submission(student, f"{student} was handed in more than once: keep one")
-        found[student] = twice if student in found else read_submission(entry, classes, kilobytes)
-    only = found[student]
-    # systems unpack an archive into one more folder
-    if len(entries) == 1 and entry.is_dir() and isinstance(only.source, str):
-        hint = f"if {entry.name} holds a whole class, name {entry} as the folder"
-        found[student] = replace(only, source=f"{only.source} ({hint})")
-    return list(found.values())
+    for entry in sorted(folder.iterdir()):
+        if not is_litter(entry.name):
+            found.setdefault(student_of(entry), []).append(entry)
+    if not found:
+        raise FileNotFoundError(f"no submissions in {folder}: expected {FORMS}")
+    return found
 
 
 def student_of(path):
@@ -106,23 +96,39 @@ def is_litter(name):
     return any(fnmatchcase(name.lower(), pattern) for pattern in LITTER)
 
 
-def read_submission(path, classes, kilobytes):
-    """Return the `Submission` in one file or folder.
+def read_submission(paths, classes, kilobytes, starter=""):
+    """Return the `Submission` in one file or folder, whatever is in it.
+
+    Parameters
+    ----------
+    paths : list of Path
+        One, or the submission is refused.
+    classes : iterable of str
+        The names of the classes of the assignment.
+    kilobytes : float
+        The largest denoiser that is accepted.
+    starter : str
+        What students were given to complete.
 
     Raises
     ------
     FileNotFoundError
         If there is no such file.
     """
+    path, *more = paths
     if not os.path.lexists(path):
         raise FileNotFoundError(f"there is no file {path}: copy the starter there")
+    if more:
+        return Submission(f"{student_of(path)} was handed in more than once: keep one")
     try:
-        return Submission(student_of(path), *pick_denoiser(read_files(path), classes, kilobytes))
+        return Submission(*pick_denoiser(read_files(path), classes, kilobytes, starter))
     except Refused as refusal:
-        return Submission(student_of(path), str(refusal))
-    # whatever a damaged or hostile archive makes its reader raise
+        return Submission(str(refusal))
+    # whatever a damaged or hostile archive makes its reader raise; the whole text of a
+    # system's error has the path of whoever grades
     except Exception as error:  # noqa: BLE001
-        return Submission(student_of(path), f"{path.name} cannot be read: {error}")
+        why = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        return Submission(f"{path.name} cannot be read: {why}")
 
 
 def read_files(path):
@@ -214,11 +220,12 @@ def _open(path):
     raise Refused(f"{path.name} is not a regular file")
 
 
-def pick_denoiser(files, classes, kilobytes):
+def pick_denoiser(files, classes, kilobytes, starter=""):
     """Return the bytes of denoiser.py, its helpers, and a note.
 
     It is the one file that has a class of the assignment, or is called denoiser.py, or
-    else the only file.
+    else the only file. A starter that nobody has changed is left aside where there is
+    another.
 
     Parameters
     ----------
@@ -226,6 +233,7 @@ def pick_denoiser(files, classes, kilobytes):
         Bytes by path.
     classes : iterable of str
     kilobytes : float
+    starter : str
 
     Raises
     ------
@@ -238,13 +246,15 @@ def pick_denoiser(files, classes, kilobytes):
     >>> pick_denoiser({"a/mine.py": text, "a/help.py": b"k = 1"}, ["Ball"], 1)[1:]
     ({'help.py': b'k = 1'}, 'denoiser.py is a/mine.py')
     """
-    named = re.compile(rf"^[ \t]*class[ \t]+({'|'.join(classes)})\b".encode(), re.M)
+    pattern = re.compile(rf"^[ \t]*class[ \t]+({'|'.join(classes)})\b".encode(), re.M)
     sources = {name: _source(name, data, classes) for name, data in sorted(files.items())}
-    has_class = {name for name, source in sources.items() if isinstance(source, bytes) and named.search(source)}
-    found = [n for n in sources if n in has_class or PurePosixPath(n).name.lower() == "denoiser.py"] or list(sources)
+    has_class = {name for name, source in sources.items() if isinstance(source, bytes) and pattern.search(source)}
+    named = [n for n in sources if n in has_class or PurePosixPath(n).name.lower() == "denoiser.py"] or list(sources)
+    found = [n for n in named if not _is_same(sources[n], starter)] or named
     if len(found) > 1:
         raise Refused(f"which file is denoiser.py: {', '.join(found[:5])}? Hand in one of them")
     (name,) = found
+    untouched = [n for n in named if n != name]
     if isinstance(sources[name], str):
         raise Refused(f"{name}: {sources[name]}")
     folder = PurePosixPath(name).parent
@@ -259,7 +269,14 @@ def pick_denoiser(files, classes, kilobytes):
         sources[name].decode("utf-8")
     except UnicodeDecodeError:
         raise Refused(f"{name} is not encoded in UTF-8: save it with that encoding") from None
-    return sources[name], helpers, "" if name == "denoiser.py" else f"denoiser.py is {name}"
+    notes = [f"denoiser.py is {name}"] if name != "denoiser.py" and len(files) > 1 else []
+    notes += [f"{n} is as it was handed out, and was left aside" for n in untouched]
+    return sources[name], helpers, "; ".join(notes)
+
+
+def _is_same(source, text):
+    """Say whether a file has the words of a text, whatever its spaces and ends of line."""
+    return isinstance(source, bytes) and source.removeprefix(b"\xef\xbb\xbf").split() == text.encode().split()
 
 
 def _source(name, data, classes):

@@ -2,15 +2,22 @@
 
 The worker runs in a folder of its own into which it writes the submission. Standard
 input and output lead to the judge, and all that is printed goes into a file. The judge
-takes from here only the numbers that a denoiser is asked for, and how many lines it
-took: anything that is not a valid answer fails the check.
+takes from here only the numbers that a denoiser is asked for, and how many lines and
+seconds it took: anything that is not a valid answer fails the check.
+
+A submission shares this process, and can replace whatever is here: it can answer the
+judge by itself. That gains it nothing in what is computed, since the judge knows what is
+right, and all in what is observed: lines, seconds, changed arguments, and whether the
+work is left to the package.
 """
 
 import errno
 import importlib.util
 import io
 import os
+import signal
 import sys
+import time
 import traceback
 from pathlib import Path
 
@@ -53,11 +60,13 @@ class Worker:
             path.write_bytes(data.tobytes())
         return {}
 
-    def load(self):
+    def load(self, by_hand):
         """Import the submission; return its prediction for the experiment."""
         spec = importlib.util.spec_from_file_location("denoiser", FILE)
         self.module = sys.modules["denoiser"] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(self.module)
+        if by_hand:
+            _refuse_ready_made()
         prediction = getattr(self.module, "PREDICTION", None)
         number = np.asarray(prediction)
         shown = number.tolist() if number.dtype.kind in "biuf" else repr(prediction)[:200]
@@ -101,6 +110,21 @@ class Worker:
         return {"lines": count_lines(self.objects[number], method, *arguments)[0]}
 
 
+def _refuse_ready_made():
+    """Let no denoiser of the package be made, or asked, from here on.
+
+    Until then a submission may run AMP with them, for its prediction.
+    """
+    for cls in vars(sys.modules[Denoiser.__module__]).values():
+        if isinstance(cls, type) and issubclass(cls, Denoiser) and cls is not Denoiser:
+            for name in vars(cls).keys() & {"__init__", "estimate", *METHODS}:
+                setattr(cls, name, _refuse)
+
+
+def _refuse(*arguments, **named):
+    raise TypeError("a denoiser of the package was asked, but this assignment is written by hand")
+
+
 def _numbers(value):
     """Return `value` as an array of numbers; anything else is the student's error."""
     array = np.asarray(value)
@@ -121,6 +145,8 @@ def describe_failure(error):
     line, text = frames[-1].lineno if frames else None, str(error)
     if isinstance(error, SyntaxError):
         line, text = error.lineno, error.msg
+    if isinstance(error, PermissionError) and error.filename is None:
+        text = f"{text}: a submission that is graded can start threads, and no process"
     known = {"error": type(error).__name__, "text": text[:2000], "line": line}
     return known | {"traceback": "".join(lines)[-4000:]}
 
@@ -128,13 +154,18 @@ def describe_failure(error):
 def answer_question(worker, question):
     """Return the answer to ``{"ask": method, ...}`` as a frame.
 
-    It may be an error that the student's code raised.
+    It may be an error that the student's code raised. It has the seconds that this
+    process has computed.
     """
     try:
-        return protocol.pack(getattr(worker, question.pop("ask"))(**question))
+        return _pack(getattr(worker, question.pop("ask"))(**question))
     # sys.exit in a submission must not end the worker
     except BaseException as error:  # noqa: BLE001
-        return protocol.pack(describe_failure(error))
+        return _pack(describe_failure(error))
+
+
+def _pack(answer):
+    return protocol.pack({"seconds": time.process_time(), **answer})
 
 
 def main(most):
@@ -168,6 +199,8 @@ def main(most):
             question = receive()
         except EOFError:
             return
+        # the system ends this process when a call has computed for so long
+        signal.setitimer(signal.ITIMER_PROF, most["seconds_per_call"])
         _write_all(answers, answer_question(worker, question))
 
 

@@ -15,7 +15,7 @@ def set_limits(limits):
     limits : dict
         See `amptutorial_course.grading.rules.LIMITS`.
     """
-    # the judge's deadline comes first; this one outlives the judge
+    # the limits of the judge come first; this one outlives the judge
     _limit("RLIMIT_CPU", int(limits["seconds"]) + 5)
     _limit("RLIMIT_FSIZE", int(limits["output_kilobytes"] * 2**10))
     _limit("RLIMIT_CORE", 0)

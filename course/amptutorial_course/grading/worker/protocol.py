@@ -56,6 +56,8 @@ def pack(message):
         return {"__array__": bool(value.flags.writeable)}
 
     header = json.dumps(message, default=plain).encode()
+    if len(header) > HEADER_LIMIT:
+        raise ValueError(f"names and numbers of {len(header) / 1e3:.0f} kB are too long to be sent")
     return LENGTHS.pack(len(header), body.tell()) + header + body.getvalue()
 
 
