@@ -286,7 +286,7 @@ SHOWN_AGAIN = "({ style }) => Object.assign(style, { filter: '', mixBlendMode: '
 
 
 def pictures_are_seen_in_the_dark(visit):
-    """At its edges a picture has the colour of the page, and what stands out from white does so from the dark."""
+    """Where a picture is white it has the colour of the page, and what stands out from white does so from the dark."""
     dress(visit.page, "dark", DESK)
     ground = ImageColor.getrgb(visit.page.evaluate("getComputedStyle(document.body).backgroundColor"))
     for picture in visit.page.locator("article img:visible").all():
@@ -294,7 +294,7 @@ def pictures_are_seen_in_the_dark(visit):
         picture.evaluate(STORED)
         stored = contrast(picture, (255, 255, 255))
         picture.evaluate(SHOWN_AGAIN)
-        assert max(map(np.median, (shown[0], shown[-1], shown[:, 0], shown[:, -1]))) < 5
+        assert (shown[stored < 2] < 5).mean() > 0.98, picture.get_attribute("alt")
         assert (shown[stored > 128] > 64).mean() > 0.95, picture.get_attribute("alt")
 
 

@@ -173,7 +173,7 @@ function startExperiments(part) {
 document.addEventListener("amp:output", (event) => startExperiments(event.target));
 
 /* What the themes tell screen readers, mended: what is written on a button begins its name, a list of references has no
-   items that are its own, an arrow has a name, the side bar is a region, and keys scroll what is wider than the page. */
+   items that are its own, an arrow has a name, and the side bar is a region. */
 function mendRoles() {
   document.querySelectorAll("summary[aria-label], .search-button-field[aria-label]").forEach((button) => {
     button.removeAttribute("aria-label");
@@ -182,11 +182,6 @@ function mendRoles() {
     toggle.setAttribute("aria-label", `Pages under ${toggle.closest("li").querySelector("a").textContent.trim()}`);
   }
   document.querySelectorAll(".citation-list").forEach((list) => list.removeAttribute("role"));
-  document.querySelectorAll(".cell_output pre, figure.drawing").forEach((text) => {
-    if (text.scrollWidth > text.clientWidth) {
-      text.tabIndex = 0;
-    }
-  });
   const bar = document.getElementById("pst-primary-sidebar");
   bar?.setAttribute("role", "region");
   bar?.setAttribute("aria-label", "The book");
