@@ -4,6 +4,7 @@ All that is fitted while pairs are hidden is judged by the same hidden pairs: ev
 iterate, both channels, and every number of components.
 """
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import takewhile
@@ -74,6 +75,8 @@ class Report:
         shown = {"delay": DELAY, "leave": False, "unit": " iterations"}
         if not verbose:  # else TQDM_DISABLE decides
             shown["disable"] = True
+        if sys.platform == "emscripten":  # the page has no thread to watch the bar
+            tqdm.monitor_interval = 0
         self.bar = tqdm(desc="AMPEmbedding", **shown)
         self.callback = check_callback(callback, "callback")
         self.stopped = False

@@ -135,7 +135,7 @@ def add_buttons(app, pagename, templatename, context, doctree):
         button = {
             "type": "javascript",
             "javascript": "",  # the script of the cells listens
-            "tooltip": f"Python in this page: {MEGABYTES} MB, about 10 s, nothing to install",
+            "tooltip": f"Python in this page: {MEGABYTES} MB, the first result after half a minute, nothing to install",
             "icon": "fas fa-play",
             "text": "Run this page",
             "classes": "page-action live-run-page",

@@ -72,6 +72,7 @@ function recall(cell) {
   if (kept?.of === cell.stored.text) {
     cell.code.textContent = kept.text;
     cell.reset.hidden = false;
+    cell.state.textContent = "edited: what is below is from the book’s text";
   }
 }
 
@@ -131,6 +132,7 @@ function editedText({ code, stored }) {
 
 function reset(cell) {
   cell.code.innerHTML = cell.stored.html;
+  cell.state.textContent = "";
   keep(cell);
   cell.run.focus();
   bar.say(`Cell ${cell.number} has its own text again.`);

@@ -10,7 +10,8 @@ let queue = Promise.resolve();
 let era = 0; // counts how often Python was stopped: what was asked for before does not run after
 let clock = 0; // counts runs: a cell is as it should be if it ran after all above it
 
-/* Runs a cell, after those above it that are not up to date if `withAbove`. Each press is served in its turn. */
+/* Runs a cell, after those above it that are not up to date if `withAbove`, or if nothing has run yet: it would lack their
+   names. Each press is served in its turn. */
 export function run(site, cell, withAbove) {
   const asked = era;
   mark(cell, "waits", true);
@@ -47,6 +48,7 @@ function end() {
 
 async function serve(site, cell, withAbove) {
   site.bar.busy(true);
+  withAbove ||= clock === 0;
   await start(site);
   const above = entries.slice(0, entries.indexOf(cell));
   const late = outdated(site, above);
