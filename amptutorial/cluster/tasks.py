@@ -114,6 +114,7 @@ class Tasks:
 
     def __init__(self, client):
         self.client = client
+        client.wait_for_workers(1, timeout=60)  # the first, or one that comes back
         self.workers = sorted(client.scheduler_info(n_workers=-1)["workers"])
 
     def map(self, task, *arguments):
