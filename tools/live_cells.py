@@ -13,6 +13,7 @@ from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from fetch_wheels import LIBRARIES, RUNTIME, URL, WHEELS, wheels_of
+from page_action import PRIORITY, add_action
 
 ROOT = Path(__file__).parents[1]
 SECONDS = ROOT / "tools/live_seconds.json"  # of each page as a whole, as studies/live_report.py measured them
@@ -132,19 +133,12 @@ def add_buttons(app, pagename, templatename, context, doctree):
     if doctree is not None and Path(app.env.doc2path(pagename)).suffix == ".ipynb":
         app.add_css_file("live/cells.css")
         app.add_js_file("live/cells.js", type="module", **{"data-page": pagename})
-        button = {
-            "type": "javascript",
-            "javascript": "",  # the script of the cells listens
-            "tooltip": f"Python in this page: {MEGABYTES} MB, the first result after half a minute, nothing to install",
-            "icon": "fas fa-play",
-            "text": "Run this page",
-            "classes": "page-action live-run-page",
-        }
-        context["header_buttons"].insert(0, button)
+        tooltip = f"Python in this page: {MEGABYTES} MB, the first result after half a minute, nothing to install"
+        add_action(context, "live-run-page", "Run this page", tooltip)
 
 
 def setup(app):
     """Put buttons on the pages, and their files beside them."""
-    app.connect("html-page-context", add_buttons, priority=900)  # after the theme, which makes the other buttons
+    app.connect("html-page-context", add_buttons, priority=PRIORITY)
     app.connect("build-finished", write_files)
     return {"parallel_read_safe": True}

@@ -90,7 +90,9 @@ def changed():
     """Return on which day each file of the repository last changed; a copy without its history does not know."""
     if shutil.which("git") is None:
         return {}
-    log = subprocess.run(["git", "log", "--format=%x00%cs", "--name-only"], cwd=ROOT, capture_output=True, text=True)
+    # in a container the copy may belong to another user, which git would not read
+    command = ["git", "-c", f"safe.directory={ROOT}", "log", "--format=%x00%cs", "--name-only"]
+    log = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     days = {}
     for commit in log.stdout.split("\0")[1:]:
         day, *files = commit.split("\n")

@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from docutils import nodes
+from page_action import PRIORITY, add_action
 from sphinx.util.docutils import SphinxDirective
 
 DECKS = "book/slides/"
@@ -71,19 +72,11 @@ def add_files(app, page, template, context, doctree):
     if page.startswith(DECKS):
         app.add_css_file("slides.css")
         app.add_js_file("slides.js", type="module")
-        button = {
-            "type": "javascript",
-            "javascript": "",  # the script of the slides listens
-            "tooltip": "Arrow keys turn the slides, Escape leaves",
-            "icon": "fas fa-play",
-            "text": "Present",
-            "classes": "page-action present",
-        }
-        context["header_buttons"].insert(0, button)
+        add_action(context, "present", "Present", "Arrow keys turn the slides, Escape leaves")
 
 
 def setup(app):
     """Register the directive."""
     app.add_directive("figure-of", FigureOf)
-    app.connect("html-page-context", add_files, priority=900)  # after the theme, which makes the other buttons
+    app.connect("html-page-context", add_files, priority=PRIORITY)
     return {"parallel_read_safe": True}

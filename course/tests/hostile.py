@@ -178,17 +178,22 @@ FILES = {
 }
 
 
-def write_files(folder, right):
-    """Write `FILES`, and a folder a thousand deep, which Python's own functions cannot remove."""
-    for name, (files, _) in FILES.items():
-        with zipfile.ZipFile(folder / f"{name}.zip", "w", zipfile.ZIP_DEFLATED) as archive:
-            for path, text in files.items():
-                archive.writestr(path, right if text == RIGHT else text)
-    (folder / "deep").mkdir()
+def make_deep(path):
+    """Make a folder with more than a thousand in one another, which Python's own functions cannot remove."""
+    path.mkdir()
     start = os.getcwd()
-    os.chdir(folder / "deep")
+    os.chdir(path)
     for _ in range(1100):
         os.mkdir("d")
         os.chdir("d")
     os.chdir(start)
+
+
+def write_files(folder, right):
+    """Write `FILES`, and a folder that is too deep."""
+    for name, (files, _) in FILES.items():
+        with zipfile.ZipFile(folder / f"{name}.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+            for path, text in files.items():
+                archive.writestr(path, right if text == RIGHT else text)
+    make_deep(folder / "deep")
     return {name: told for name, (_, told) in FILES.items()} | {"deep": "more than 8 deep"}

@@ -6,6 +6,7 @@ import os
 import subprocess
 import zipfile
 
+import hostile
 import pytest
 
 from amptutorial_course.grading import notebooks, submissions
@@ -186,13 +187,7 @@ def test_more_that_archives_can_do(tmp_path):
 
 
 def test_a_folder_of_any_depth_costs_its_author_only(tmp_path):
-    (tmp_path / "deep").mkdir()
-    start = os.getcwd()
-    os.chdir(tmp_path / "deep")
-    for _ in range(1100):
-        os.mkdir("d")
-        os.chdir("d")
-    os.chdir(start)
+    hostile.make_deep(tmp_path / "deep")
     put(tmp_path / "ada.py")
     try:
         found = collected(tmp_path)

@@ -60,7 +60,7 @@ async function serve(site, cell, withAbove) {
       return;
     }
   }
-  site.bar.say(withAbove ? `Cells 1 to ${cell.number} have run.` : `Cell ${cell.number} has run.`);
+  site.bar.say(withAbove && cell.number > 1 ? `Cells 1 to ${cell.number} have run.` : `Cell ${cell.number} has run.`);
 }
 
 async function start({ cells, page, bar }) {
