@@ -134,7 +134,9 @@ def graded(tmp_path_factory):
     hand_in(folder / "submissions", student_01=RIGHT, student_03=WRONG, another_name=WRONG)
     assert main(command(folder)) == 0
     (folder / "before.csv").write_bytes((folder / "grades.csv").read_bytes())
-    attacks = ["os._exit in estimate", "a patched NumPy in estimate", "an attack on the parent in estimate"]
+    # without a container it may kill its judge, and that is not held against it
+    parent = "os._exit" if isolation.bwrap_problem() else "an attack on the parent"
+    attacks = ["os._exit in estimate", "a patched NumPy in estimate", f"{parent} in estimate"]
     names = ("student_02", "student_04", "=student<b>")
     hand_in(folder / "submissions", **{name: HOSTILE[attack] for name, attack in zip(names, attacks, strict=True)})
     hand_in(folder / "submissions", student_05="raise ValueError('=1+1|<script>alert(1)</script>\\ud800')\n")
