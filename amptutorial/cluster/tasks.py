@@ -49,7 +49,7 @@ def check_cluster(client, module, files=()):
             ) from error
     largest = max(files, key=bytes_to_load, default=None)
     need = bytes_to_load(largest) if largest else 0
-    for where, worker in client.scheduler_info(n_workers=-1)["workers"].items():
+    for where, worker in workers_of(client).items():
         limit = worker["memory_limit"] or need  # none, or zero: no limit
         if limit < need:
             raise MemoryError(
@@ -57,6 +57,14 @@ def check_cluster(client, module, files=()):
                 f"use {limit / 1e6:.3g} MB: write smaller shards (fewer rows in each), "
                 "or give workers more memory"
             )
+
+
+def workers_of(client):
+    """Return what the scheduler knows of each worker, by its address.
+
+    `Client.scheduler_info` may come from a cache that names no worker.
+    """
+    return client.sync(client.scheduler.identity, n_workers=-1)["workers"]
 
 
 def pickled(denoisers):
@@ -115,7 +123,7 @@ class Tasks:
     def __init__(self, client):
         self.client = client
         client.wait_for_workers(1, timeout=60)  # the first, or one that comes back
-        self.workers = sorted(client.scheduler_info(n_workers=-1)["workers"])
+        self.workers = sorted(workers_of(client))
 
     def map(self, task, *arguments):
         """Return the futures of a task for each block, neighbours on the same worker.
