@@ -9,6 +9,8 @@ assignments are in `amptutorial_course.assignments`.
 from abc import ABC, abstractmethod
 from typing import Protocol
 
+import numpy as np
+
 from ..laws import RowLaw
 
 
@@ -38,6 +40,10 @@ class Penalty(ABC):
     convexity : float or None
         The largest c for which g(u) - c |u|^2 / 2 is convex, if that is known. The
         denoiser's `convexity(r)` is c / max(r).
+    decades : pair of numbers
+        The logarithms, to the base ten, of the smallest and of the largest r to try.
+    tolerance : float
+        The relative error that a solver is allowed.
 
     Examples
     --------
@@ -53,6 +59,8 @@ class Penalty(ABC):
 
     precision = "argmin"
     convex = True
+    decades = (-5, 5)
+    tolerance = 1e-6
 
     @property
     def convexity(self) -> float | None:
@@ -65,6 +73,18 @@ class Penalty(ABC):
 
         It is infinite where a row is not allowed.
         """
+
+    def prox(self, U, steps):
+        """Return the minimiser of |v - u|^2 / 2 + step g(v) for each row u of `U`.
+
+        Where it is stated, `promise_everywhere` compares estimates at any F with it.
+
+        Parameters
+        ----------
+        U : array (N, d)
+        steps : array (N, 1)
+        """
+        raise NotImplementedError
 
     def project(self, U):
         """Return rows near `U` at which g is finite.
@@ -84,6 +104,10 @@ class Prior(ABC):
     ----------
     rows : RowLaw
         With ``draw((N, d), rng=rng)``: the prior itself.
+    decades, tolerance
+        As those of a `Penalty`.
+    sharpest : float
+        The exponent p x^T from which on an integral over the prior may be coarse.
 
     Examples
     --------
@@ -99,6 +123,9 @@ class Prior(ABC):
     """
 
     precision = "posterior"
+    decades = (-5, 5)
+    tolerance = 1e-6
+    sharpest = np.inf
 
     @abstractmethod
     def log_partition(self, P, r, F):
@@ -110,6 +137,8 @@ class Prior(ABC):
         Parameters
         ----------
         P : array (N, d)
+            Where complex entries are understood, `promise_everywhere` takes derivatives
+            by complex steps.
         r : array (N,)
         F : array (d, d)
         """

@@ -50,14 +50,23 @@ def promise_optimality(trial):
 
 
 def _questions(trial, problem):
-    """Return problems made of this one that a right minimiser solves, by name."""
+    """Return problems made of this one that a right minimiser solves, by name.
+
+    Where the belief states the answers, `promise_everywhere` asks for more.
+    """
+    near = _near_kinks(trial) | _indefinite(problem, _convexity(trial))
+    if trial.has_answer:
+        return near
     rates = {"r from 1e-6 to 1e6": problem.extreme_rates()}
-    other = {f"F {text}": problem.with_F(F) for text, F in problem.other_F().items()}
-    kinks, c = trial.near_kinks, _convexity(trial)
-    near = {} if kinks is None else {"p near a kink of the estimate": kinks}
     if trial.belief is None:
-        return {ILL: problem.hard()[ILL]} | rates | _indefinite(problem, c)
-    return problem.hard() | rates | other | near | _indefinite(problem, c)
+        return {ILL: problem.hard()[ILL]} | rates | near
+    other = {f"F {text}": problem.with_F(F) for text, F in problem.other_F().items()}
+    return problem.hard() | rates | other | near
+
+
+def _near_kinks(trial):
+    near = "p near a kink of the estimate"
+    return {} if trial.near_kinks is None else {near: trial.near_kinks}
 
 
 def _indefinite(problem, c):
@@ -158,22 +167,19 @@ def promise_penalty(trial):
 def _require_the_belief(trial):
     """Raise unless `penalty` is the g of the belief."""
     P, r, _ = trial.problem.copies()
-    extreme, many = trial.problem.extreme_rates(), trial.problem.many()
     # among the noisy rows, some are not allowed
-    for text, rows, rates in (
-        ("the estimates", trial.estimate(), r),
-        ("the noisy rows P", P, r),
-        ("rows at r from 1e-6 to 1e6", extreme.P, extreme.r),
-        (f"the estimates of {len(many.r)} rows", trial.estimate(many), many.r),
-    ):
-        by_row = trial.penalties(rows, rates)
-        value, first = (trial.penalty(rows[:n], rates[:n]) for n in (None, 1))
+    for text, rows in {
+        "the estimates": trial.estimate(),
+        "the noisy rows P": P,
+    }.items():
+        by_row = trial.penalties(rows, r)
+        value, first = (trial.penalty(rows[:n], r[:n]) for n in (None, 1))
         right = [by_row.sum(), by_row[0]]
         require(
             np.allclose([value, first], right, rtol=1e-8, atol=1e-12),
             f"penalty is {value:.6g} for {text}, the sum of g(x_i / sqrt(r_i)) is "
             f"{by_row.sum():.6g}; for the first row alone, x = {short(rows[0])}, "
-            f"r = {rates[0]:.3g}, it is {first:.6g} and g = {by_row[0]:.6g}",
+            f"r = {r[0]:.3g}, it is {first:.6g} and g = {by_row[0]:.6g}",
         )
     _require_a_sharp_bound(trial)
 
@@ -225,7 +231,7 @@ def _require_convexity(trial):
     if getattr(trial.belief, "convexity", None) is None:
         _require_no_larger_convexity(trial)
         return
-    for r in (problem.r, problem.r[:1], problem.extreme_rates().r, problem.many().r):
+    for r in (problem.r, problem.r[:1], problem.extreme_rates().r):
         answer, right = trial.convexity(r), trial.belief.convexity / r.max()
         what = "small" if answer < right else "large"
         require(
@@ -327,21 +333,17 @@ def promise_jacobian(trial):
         fine, kinks = _difference_jacobian(trial, problem)
         tolerance = 1e-4 * (np.abs(fine).max() + 1e-12) + kinks
         J = trial.mean_jacobian()
-        return _require_jacobian("mean_jacobian", J, fine, tolerance, len(problem.r))
-    few, turned = problem.rows(slice(12)), problem.other_F()[TURNED]
-    problems = {"": problem, "F turned: ": problem.with_F(turned)}
-    problems |= {f"{text}: ": few.hard()[text] for text in (ILL, "zeros in P")}
+        return require_jacobian("mean_jacobian", J, fine, tolerance, len(problem.r))
+    hard = problem.rows(slice(12)).hard()
+    problems = {"": problem, ILL: hard[ILL], "zeros in P": hard["zeros in P"]}
+    problems["F turned"] = problem.with_F(problem.other_F()[TURNED])
     if _has_penalty(trial):
-        kinks, c = trial.near_kinks, _convexity(trial)
-        if kinks is not None:
-            problems["p near a kink of the estimate: "] = kinks
-        for text, least in _indefinite(problem, c).items():
-            problems[f"{text}: "] = least
-    for where, problem in problems.items():
+        problems |= _near_kinks(trial) | _indefinite(problem, _convexity(trial))
+    for text, problem in problems.items():
         fine, kinks = _difference_jacobian(trial, problem)
         told = fine, 1e-4 * (np.abs(fine).max() + 1e-12) + kinks, len(problem.r)
         for name, answer in _jacobians(trial):
-            _require_jacobian(where + name, answer(problem), *told)
+            require_jacobian(text and f"{text}: {name}" or name, answer(problem), *told)
     _require_jacobian_at_any_rate(trial)
     _require_mean_over_blocks(trial)
 
@@ -407,16 +409,20 @@ def _require_mean_over_blocks(trial):
         )
 
 
-def _require_jacobian(name, J, fine, tolerance, N):
-    """Raise unless `J`, the answer of the method `name` for N rows, is `fine`."""
-    require(J.shape == fine.shape, f"{name} has shape {J.shape}, expected {fine.shape}")
-    error = np.abs(J - fine)
+def require_jacobian(
+    name, J, right, tolerance, N, source="central differences of estimate give"
+):
+    """Raise unless `J`, the answer of the method `name` for N rows, is `right`."""
+    require(
+        J.shape == right.shape, f"{name} has shape {J.shape}, expected {right.shape}"
+    )
+    error = np.abs(J - right)
     largest = np.where(np.isfinite(error), error, np.inf).argmax()
     entry = k, l = np.unravel_index(largest, J.shape)  # noqa: E741
     require(
         (error <= tolerance).all(),
-        f"{name}[{k}, {l}] is {J[entry]:.6g}, central differences of estimate give "
-        f"{fine[entry]:.6g}" + _hint(J, fine, tolerance, N),
+        f"{name}[{k}, {l}] is {J[entry]:.6g}, {source} {right[entry]:.6g}"
+        + _hint(J, right, tolerance, N),
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from .._validation import check_integer, check_rng
 from ..denoisers import check_is_denoiser
 from .contract import CONTRACT_CHECKS
+from .everywhere import promise_everywhere
 from .minimisers import MINIMISER_CHECKS
 from .prediction import promise_state_evolution
 from .priors import PRIOR_CHECKS
@@ -20,7 +21,13 @@ CELL = "text-align:left;vertical-align:top;padding:0.2em 0.8em 0.2em 0"
 
 NOT_THE_STUDENT = (str(Path(__file__).parents[1]), *LIBRARIES)
 
-_ALL = *CONTRACT_CHECKS, *MINIMISER_CHECKS, *PRIOR_CHECKS, promise_state_evolution
+_ALL = (
+    *CONTRACT_CHECKS,
+    *MINIMISER_CHECKS,
+    *PRIOR_CHECKS,
+    promise_everywhere,
+    promise_state_evolution,
+)
 CHECKS = {check.name: check for check in _ALL}
 
 
@@ -284,7 +291,8 @@ def describe_error(error):
     """
     if isinstance(error, AssertionError):
         return str(error)
-    return f"raised {type(error).__name__}: {error}{_line(error)}"
+    where = "".join(f"{note}: " for note in getattr(error, "__notes__", ()))
+    return f"{where}raised {type(error).__name__}: {error}{_line(error)}"
 
 
 def _line(error):

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from ..denoisers import Denoiser
-from .beliefs import Belief, Penalty
+from .beliefs import Belief, Penalty, Prior
 from .verdict import require_number, require_pair
 
 LIBRARIES = tuple(
@@ -142,8 +142,8 @@ class Limit:
 def count_lines(denoiser, method, P, r, F):
     """Count the lines of Python that a call of `method` executes, in all its threads.
 
-    Those of installed libraries do not count: how they go about a sum is theirs. The
-    seconds that the call took are returned too.
+    A call into an installed library counts as a line, and what it executes does not:
+    how it goes about a sum is its own. The seconds that the call took are returned too.
 
     Examples
     --------
@@ -168,6 +168,8 @@ def traced(counter, function, *arguments):
 
     def trace(frame, event, argument):
         if frame.f_code.co_filename.startswith(LIBRARIES):
+            if not frame.f_back.f_code.co_filename.startswith(LIBRARIES):
+                next(counter)  # `map` calls it without a line
             return None
         if event == "line":
             next(counter)
@@ -240,6 +242,13 @@ class Trial:
     limits: tuple[Limit, ...] = ()
     title: str = ""  # which setting this is, where there are several
     count_lines: Callable[..., tuple[int, float]] = field(default=count_lines)
+    relatives: tuple["Trial", ...] = ()  # for `promise_everywhere`, of other parameters
+    seed: int = 0
+
+    @property
+    def d(self):
+        """The length of a row."""
+        return self.problem.P.shape[1]
 
     @cached_property
     def denoiser(self):
@@ -259,6 +268,26 @@ class Trial:
     def inherits(self, method):
         """Say whether `method`, of the denoiser that AMP asks, is the base class's."""
         return not self.own("denoise", method)
+
+    @cached_property
+    def has_answer(self):
+        """Whether the belief says what estimates are, without a search.
+
+        It does if a penalty has its proximal map, and if the log partition function of
+        a prior has the derivative that a complex step finds.
+        """
+        if isinstance(self.belief, Penalty):
+            return type(self.belief).prox is not Penalty.prox
+        if not isinstance(self.belief, Prior):
+            return False
+        P, r, F = self.problem.rows([0]).copies()
+        log_partition = self.belief.log_partition
+        try:
+            slope = log_partition(P + 1e-20j, r, F).imag / 1e-20
+        except (TypeError, ValueError):
+            return False
+        steps = [log_partition(P + h, r, F) for h in (1e-5, -1e-5)]
+        return np.allclose(slope, np.subtract(*steps) / 2e-5, rtol=1e-3, atol=1e-6)
 
     @cached_property
     def first(self):

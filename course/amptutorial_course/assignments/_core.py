@@ -3,7 +3,7 @@
 import importlib.util
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -67,6 +67,39 @@ class DenoiserSetting:
 
 def _on_one_line(value):
     return " ".join(np.array2string(np.asarray(value), precision=3).split())
+
+
+@dataclass(frozen=True)
+class Family:
+    """Denoisers of one class.
+
+    Attributes
+    ----------
+    draw_params : callable (rng, d) -> dict
+    setting : callable (d, **params) -> DenoiserSetting
+    dimensions : tuple of int
+        Those in which named checks ask, and students see the settings.
+    everywhere : tuple of int
+        Those in which `promise_everywhere` asks too.
+    """
+
+    draw_params: Callable
+    setting: Callable
+    dimensions: tuple[int, ...] = (1, 3)
+    everywhere: tuple[int, ...] = (1, 2, 3, 4, 5, 6)
+
+    def draw(self, rng):
+        """Return a setting in each of the `dimensions`."""
+        return [self.setting(d, **self.draw_params(rng, d)) for d in self.dimensions]
+
+    def draw_others(self, rng):
+        """Return settings for `promise_everywhere`: two that share all parameters but one, in each dimension."""
+        settings = []
+        for d in self.everywhere:
+            one, other = self.draw_params(rng, d), self.draw_params(rng, d)
+            changed = str(rng.choice(list(one)))
+            settings += [self.setting(d, **one), self.setting(d, **one | {changed: other[changed]})]
+        return settings
 
 
 @dataclass(frozen=True, repr=False)
@@ -157,7 +190,7 @@ class Assignment:
     name : str
         Of its folder, ``assignments/NN_name``.
     title : str
-    draw_settings : callable (rng) -> list of DenoiserSetting
+    families : tuple of Family
         The public settings come from one seed, those of the grader from another.
     experiment : Experiment
     own_checks : tuple of Check
@@ -173,7 +206,7 @@ class Assignment:
     number: int
     name: str
     title: str
-    draw_settings: Callable = field(repr=False)
+    families: tuple[Family, ...] = field(repr=False)
     experiment: Experiment = field(repr=False)
     own_checks: tuple[Check, ...] = field(default=(), repr=False)
     by_hand: bool = True
@@ -219,7 +252,10 @@ class Assignment:
 
     def public(self):
         """Return the settings that students see."""
-        return self.draw_settings(self._rng(None))
+        return self._settings(self._rng(None))
+
+    def _settings(self, rng):
+        return [setting for family in self.families for setting in family.draw(rng)]
 
     def trials(self, make, *, seed=None, count_lines=count_lines):
         """Return a `Trial` for each setting, public or hidden.
@@ -234,7 +270,21 @@ class Assignment:
             See `Trial`.
         """
         rng = self._rng(seed)
-        return [self._trial(setting, make, count_lines, rng) for setting in self.draw_settings(rng)]
+        trials = [self._trial(setting, make, count_lines, rng) for setting in self._settings(rng)]
+        return self._with_relatives(trials, make, count_lines, rng)
+
+    def _with_relatives(self, trials, make, count_lines, rng):
+        """Return the trials, of which the first of each family has others to be asked in its check of everything."""
+        e, complete = self.experiment, list(trials)
+        for family in self.families:
+            others = family.draw_others(rng)
+            if others[0].class_name == e.class_name:
+                others.append(family.setting(e.d, **e.params))
+            relatives = tuple(self._trial(setting, make, count_lines, rng) for setting in others)
+            names = [trial.class_name for trial in self.public()]
+            first = names.index(others[0].class_name)
+            complete[first] = replace(trials[first], relatives=relatives, seed=int(rng.integers(2**31)))
+        return complete
 
     def _trial(self, setting, make, count_lines, rng):
         def make_denoiser(**changes):

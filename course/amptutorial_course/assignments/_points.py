@@ -9,24 +9,28 @@ ESSENTIAL = ("optimality", "limits", "tweedie", "heldout")
 
 MINIMISER = {
     # the contract of every denoiser
-    **{"shapes": 3, "no_mutation": 3, "deterministic": 3, "row_independence": 4, "hard_inputs": 6, "speed": 5},
+    **{"shapes": 2, "no_mutation": 2, "deterministic": 3, "row_independence": 3, "hard_inputs": 4, "speed": 5},
     # the estimate
-    **{"optimality": 20, "frequency_scaling": 8, "limits": 6},
+    **{"optimality": 12, "frequency_scaling": 5, "limits": 4},
     # the Jacobian
-    **{"jacobian": 15, "jacobian_symmetric": 4, "lipschitz": 4},
+    **{"jacobian": 10, "jacobian_symmetric": 2, "lipschitz": 3},
     # the penalty
-    **{"penalty": 6},
+    **{"penalty": 5},
+    # all of them, on problems of every kind
+    **{"everywhere": 25},
     # in AMP
-    **{"state_evolution": 5, "prediction": 8},
+    **{"state_evolution": 5, "prediction": 10},
 }
 
 POSTERIOR_MEAN = {
     # the contract of every denoiser
-    **{"shapes": 3, "no_mutation": 3, "deterministic": 3, "row_independence": 4, "hard_inputs": 8, "speed": 5},
+    **{"shapes": 2, "no_mutation": 2, "deterministic": 3, "row_independence": 3, "hard_inputs": 4, "speed": 5},
     # the estimate
-    **{"tweedie": 18, "nishimori": 6, "frequency_scaling": 8, "limits": 6},
+    **{"tweedie": 12, "nishimori": 5, "frequency_scaling": 6, "limits": 4},
     # the Jacobian
-    **{"jacobian": 15, "jacobian_symmetric": 4, "lipschitz": 4},
+    **{"jacobian": 10, "jacobian_symmetric": 2, "lipschitz": 2},
+    # both, on problems of every kind
+    **{"everywhere": 25},
     # in AMP
-    **{"state_evolution": 5, "prediction": 8},
+    **{"state_evolution": 5, "prediction": 10},
 }

@@ -8,7 +8,7 @@ from scipy.special import logsumexp
 from amptutorial.checks import Limit
 from amptutorial.checks.beliefs import Prior
 
-from ._core import Assignment, DenoiserSetting, Experiment
+from ._core import Assignment, DenoiserSetting, Experiment, Family
 from ._points import POSTERIOR_MEAN
 
 
@@ -81,20 +81,17 @@ class ShareOfRightRows:
         return float(np.mean(true == found))
 
 
-def draw_settings(rng):
-    """Return settings in one and in three dimensions."""
-    return [_setting(*_draw_clusters(K, d, rng)) for K, d in ((3, 1), (5, 3))]
+def draw_params(rng, d, scale=1.5):
+    """Return d + 2 centroids and their probabilities, such that E(u^T u) = scale^2 I.
 
-
-def _draw_clusters(K, d, rng, scale=1.5):
-    """Return centroids and probabilities such that E(u^T u) = scale^2 I.
-
-    So no direction is lost in the noise.
+    So no direction is lost in the noise. Where d is even, two of them are equal.
     """
-    odds = rng.uniform(1.0, 4.0, K)
-    C = rng.standard_normal((K, d))
+    odds = rng.uniform(1.0, 4.0, d + 2)
+    C = rng.standard_normal((d + 2, d))
+    C[-1] = C[-1 if d % 2 else 0]
     root = np.linalg.cholesky(C.T @ (odds[:, None] * C) / odds.sum())
-    return scale * np.linalg.solve(root, C.T).T, odds / odds.sum()
+    centroids = scale * np.linalg.solve(root, C.T).T
+    return {"centroids": centroids.tolist(), "probabilities": (odds / odds.sum()).tolist()}
 
 
 RARE = [0.001, 0.999]
@@ -105,19 +102,19 @@ def _between(along, r):
     return np.tanh(np.sqrt(r) * along + np.log(RARE[0] / RARE[1]) / 2)
 
 
-def _setting(centroids, probabilities):
-    K, d = centroids.shape
-    one, tiny = centroids[0], 1e-8 * centroids
+def setting(d, centroids, probabilities):
+    """Return a setting in d dimensions."""
+    one, tiny = np.array(centroids[0]), 1e-8 * np.array(centroids)
     limits = (
         Limit(
             "With equal centroids the row is known: sqrt(r) times the centroid",
-            {"centroids": np.tile(one, (K, 1)).tolist()},
+            {"centroids": [one.tolist()] * len(tiny)},
             lambda P, r, F: np.outer(np.sqrt(r), one),
         ),
         Limit(
             "With tiny centroids p says nothing, and the mean before p was seen is left",
             {"centroids": tiny.tolist()},
-            lambda P, r, F: np.outer(np.sqrt(r), probabilities @ tiny),
+            lambda P, r, F: np.outer(np.sqrt(r), np.array(probabilities) @ tiny),
         ),
         Limit(
             "Between u = c and u = -c F drops out. If c is q times as probable as -c, "
@@ -126,7 +123,7 @@ def _setting(centroids, probabilities):
             lambda P, r, F: np.outer(np.sqrt(r) * _between(P @ one, r), one),
         ),
     )
-    params = {"centroids": centroids.tolist(), "probabilities": probabilities.tolist()}
+    params = {"centroids": centroids, "probabilities": probabilities}
     belief = OneOfTheCentroids(CentroidRows(**params))
     return DenoiserSetting("Clusters", params, belief, d, limits)
 
@@ -140,7 +137,7 @@ ASSIGNMENT = Assignment(
     6,
     "clusters",
     "clusters",
-    draw_settings,
+    (Family(draw_params, setting),),
     Experiment(
         "Clusters",
         TRIANGLE,

@@ -9,7 +9,7 @@ from amptutorial.checks.beliefs import Penalty
 from amptutorial.denoisers import Lasso, Ridge
 from amptutorial.laws import DiscreteBias, RowLaw, SparseGaussianRows
 
-from ._core import Assignment, DenoiserSetting, Experiment
+from ._core import Assignment, DenoiserSetting, Experiment, Family
 from ._points import MINIMISER
 
 
@@ -31,13 +31,18 @@ class BothNorms(Penalty):
         """Return g of each row."""
         return self.l1 * np.abs(U).sum(axis=1) + self.l2 / 2 * (U**2).sum(axis=1)
 
+    def prox(self, U, steps):
+        """Return what is left of `U` beyond a threshold."""
+        return np.sign(U) * np.maximum(np.abs(U) - steps * self.l1, 0) / (1 + steps * self.l2)
 
-def draw_settings(rng):
-    """Return settings in one and in three dimensions."""
-    return [_setting(*np.exp(rng.uniform(-0.7, 0.7, 2)).tolist(), d) for d in (1, 3)]
+
+def draw_params(rng, d):
+    """Return the two strengths."""
+    return dict(zip(("l1", "l2"), np.exp(rng.uniform(-0.7, 0.7, 2)).tolist(), strict=True))
 
 
-def _setting(l1, l2, d):
+def setting(d, l1, l2):
+    """Return a setting in d dimensions."""
     limits = (
         Limit("Without l1 the elastic net is ridge", {"l1": 1e-8}, Ridge(l2).estimate),
         Limit("Without l2 the elastic net is the lasso", {"l2": 1e-8}, Lasso(l1).estimate),
@@ -67,7 +72,7 @@ ASSIGNMENT = Assignment(
     2,
     "elastic_net",
     "the elastic net",
-    draw_settings,
+    (Family(draw_params, setting),),
     # l2 alone makes no zero, and yet the share is 0.46 with it and 0.35 without
     Experiment(
         "ElasticNet",

@@ -14,7 +14,7 @@ from amptutorial.checks.beliefs import Prior
 from amptutorial.denoisers import GaussianPosterior
 from amptutorial.laws import DiscreteBias
 
-from ._core import Assignment, DenoiserSetting, Experiment
+from ._core import Assignment, DenoiserSetting, Experiment, Family
 from ._points import POSTERIOR_MEAN
 
 
@@ -46,37 +46,30 @@ class SparsePrior(Prior):
     def log_partition(self, P, r, F):
         """Return log E exp(p x^T - x F x^T / 2), shape (N,).
 
-        It is the log of a sum over the sets of non-zero entries. Each term is a density
-        of p = x F + N(0, F), divided by the density at x = 0.
+        It is the log of a sum over the sets of non-zero entries, in which each term is a
+        Gaussian integral.
         """
         present = np.array(list(product((0.0, 1.0), repeat=len(F))))
         chances = np.where(present, self.rows.density, 1 - self.rows.density)
-        scales = self.rows.variance * r[:, None, None]
-        densities = [_log_normal(P, F + scales * (F * some) @ F) for some in present]
-        weights = chances.prod(axis=1)[:, None]
-        return logsumexp(densities, axis=0, b=weights) - _log_normal(P, F)
+        variances = self.rows.variance * r
+        logs = [_log_integral(P * some, F * np.outer(some, some), variances) for some in present]
+        return logsumexp(logs, axis=0, b=chances.prod(axis=1)[:, None])
 
 
-def _log_normal(P, C):
-    """Return the log density of N(0, C) at each row, without the power of 2 pi.
-
-    `C` is one matrix, or one for each row.
-    """
-    squares = (P * np.linalg.solve(C, P[..., None])[..., 0]).sum(axis=-1)
-    return -(squares + np.linalg.slogdet(C)[1]) / 2
+def _log_integral(P, F, variances):
+    """Return log E exp(p x^T - x F x^T / 2) for x from N(0, variance), row by row."""
+    scaled = np.eye(len(F)) + variances[:, None, None] * F
+    squares = variances * (P * np.linalg.solve(scaled, P[..., None])[..., 0]).sum(axis=-1)
+    return (squares - np.linalg.slogdet(scaled)[1]) / 2
 
 
-def draw_settings(rng):
-    """Return settings in one, two and three dimensions."""
-    return [_setting(*_draw_params(rng), d) for d in (1, 2, 3)]
-
-
-def _draw_params(rng):
+def draw_params(rng, d):
     """Return a density and a variance."""
-    return float(rng.uniform(0.25, 0.6)), float(np.exp(rng.uniform(1.5, 2.5)))
+    return {"density": float(rng.uniform(0.25, 0.6)), "variance": float(np.exp(rng.uniform(1.5, 2.5)))}
 
 
-def _setting(density, variance, d):
+def setting(d, density, variance):
+    """Return a setting in d dimensions."""
     gaussian = GaussianPosterior(variance).estimate
     limits = [
         Limit("If no entry is zero, u is Gaussian", {"density": 1 - 1e-9}, gaussian),
@@ -105,7 +98,7 @@ ASSIGNMENT = Assignment(
     5,
     "gauss_bernoulli",
     "sparse rows by their posterior mean",
-    draw_settings,
+    (Family(draw_params, setting, (1, 2, 3), (1, 2, 3, 4)),),
     Experiment(
         "GaussBernoulli",
         {"density": 0.2, "variance": 1.5},

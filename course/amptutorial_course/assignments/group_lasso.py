@@ -9,7 +9,7 @@ from amptutorial.checks.beliefs import Penalty
 from amptutorial.denoisers import Lasso
 from amptutorial.laws import DiscreteBias, RowLaw
 
-from ._core import Assignment, DenoiserSetting, Experiment
+from ._core import Assignment, DenoiserSetting, Experiment, Family
 from ._points import MINIMISER
 
 
@@ -40,17 +40,19 @@ class Norm(Penalty):
         """Return g of each row."""
         return self.strength * np.linalg.norm(U, axis=1)
 
-
-def draw_settings(rng):
-    """Return settings in one and in four dimensions.
-
-    In one dimension the group lasso is the lasso.
-    """
-    factors = {d: np.exp(rng.uniform(-0.7, 0.5)) for d in (1, 4)}
-    return [_setting(float(np.sqrt(d) * factor), d) for d, factor in factors.items()]
+    def prox(self, U, steps):
+        """Return rows of `U` that are shorter by the same length, or zero."""
+        lengths = np.maximum(np.linalg.norm(U, axis=1, keepdims=True), 1e-300)
+        return U * np.maximum(1 - steps * self.strength / lengths, 0)
 
 
-def _setting(strength, d):
+def draw_params(rng, d):
+    """Return a strength."""
+    return {"strength": float(np.sqrt(d) * np.exp(rng.uniform(-0.7, 0.5)))}
+
+
+def setting(d, strength):
+    """Return a setting in d dimensions; in one the group lasso is the lasso."""
     limits = (
         Limit(
             "Without a penalty the estimate is p F^-1", {"strength": 1e-7}, lambda P, r, F: np.linalg.solve(F, P.T).T
@@ -76,7 +78,7 @@ ASSIGNMENT = Assignment(
     4,
     "group_lasso",
     "the group lasso",
-    draw_settings,
+    (Family(draw_params, setting, (1, 4)),),
     Experiment(
         "GroupLasso",
         {"strength": 8.0},

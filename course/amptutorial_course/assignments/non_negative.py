@@ -9,7 +9,7 @@ from amptutorial.checks import Limit
 from amptutorial.checks.beliefs import Penalty
 from amptutorial.laws import DiscreteBias, RowLaw
 
-from ._core import Assignment, DenoiserSetting, Experiment
+from ._core import Assignment, DenoiserSetting, Experiment, Family
 from ._points import MINIMISER
 from .elastic_net import ZerosFound
 
@@ -54,6 +54,10 @@ class SquaresOfTopics(Penalty):
         squares = self.strength / 2 * (U**2).sum(axis=1)
         return np.where((U >= 0).all(axis=1), squares, np.inf)
 
+    def prox(self, U, steps):
+        """Return what is left of the positive entries of `U`."""
+        return np.maximum(U, 0) / (1 + steps * self.strength)
+
     def project(self, U):
         """Return the nearest rows without negative entries."""
         return np.maximum(U, 0)
@@ -74,12 +78,13 @@ def least_squares(P, r, F):
     return np.array([nnls(root, q)[0] for q in np.linalg.solve(root.T, P.T).T])
 
 
-def draw_settings(rng):
-    """Return settings in two and in four dimensions."""
-    return [_setting(float(np.exp(rng.uniform(-0.7, 1.0))), d) for d in (2, 4)]
+def draw_params(rng, d):
+    """Return a strength."""
+    return {"strength": float(np.exp(rng.uniform(-0.7, 1.0)))}
 
 
-def _setting(strength, d):
+def setting(d, strength):
+    """Return a setting in d dimensions."""
     limits = (
         Limit("Without strength the estimate is that of non-negative least squares", {"strength": 1e-7}, least_squares),
         Limit("With an infinite strength the estimate is zero", {"strength": 1e9}, lambda P, r, F: 0 * P),
@@ -92,7 +97,7 @@ ASSIGNMENT = Assignment(
     3,
     "non_negative",
     "non-negative rows",
-    draw_settings,
+    (Family(draw_params, setting, (2, 4)),),
     Experiment(
         "NonNegativeRows",
         {"strength": 8.0},

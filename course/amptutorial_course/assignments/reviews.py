@@ -237,6 +237,12 @@ def promise_heldout(trial):
 class OpenProject(Assignment):
     """An assignment whose denoiser learns: it is checked before and after."""
 
+    def _settings(self, rng):
+        """Return settings in one and in three dimensions."""
+        rows = FewLongRows(5.0)
+        beliefs = {1: OwnBelief(rows), 3: OwnBelief(rows, seed=int(rng.integers(2**31)))}
+        return [DenoiserSetting("ReviewDenoiser", {}, belief, d) for d, belief in beliefs.items()]
+
     def trials(self, make, *, seed=None, count_lines=count_lines):
         """Return two `Trial` for each setting: as it is made, and after learning."""
         fresh = super().trials(make, seed=seed, count_lines=count_lines)
@@ -252,13 +258,6 @@ def _after_learning(trial):
 
     belief, title = replace(trial.belief, seed=None), f"{trial.title}, after learning"
     return replace(trial, make=make, belief=belief, title=title)
-
-
-def draw_settings(rng):
-    """Return settings in one and in three dimensions."""
-    rows = FewLongRows(5.0)
-    beliefs = {1: OwnBelief(rows), 3: OwnBelief(rows, seed=int(rng.integers(2**31)))}
-    return [DenoiserSetting("ReviewDenoiser", {}, belief, d) for d, belief in beliefs.items()]
 
 
 @dataclass(frozen=True, repr=False)
@@ -284,7 +283,7 @@ ASSIGNMENT = OpenProject(
     8,
     "reviews",
     "a better prior for text",
-    draw_settings,
+    (),
     AgainstGaussian("ReviewDenoiser", {}, FewLongRows(5.0), d=3, n_iter=20, tolerance=0.03),
     (promise_refit, promise_heldout),
     by_hand=False,

@@ -8,7 +8,7 @@ from amptutorial.checks import Limit
 from amptutorial.checks.beliefs import Penalty
 from amptutorial.laws import DiscreteBias, GaussianRows, RowLaw
 
-from ._core import Assignment, DenoiserSetting, Experiment
+from ._core import Assignment, DenoiserSetting, Experiment, Family
 from ._points import MINIMISER
 
 
@@ -28,13 +28,18 @@ class SquaredNorm(Penalty):
         """Return g of each row."""
         return self.strength / 2 * (U**2).sum(axis=1)
 
+    def prox(self, U, steps):
+        """Return what is left of `U`."""
+        return U / (1 + steps * self.strength)
 
-def draw_settings(rng):
-    """Return settings in one and in three dimensions."""
-    return [_setting(float(np.exp(rng.uniform(-0.7, 1.4))), d) for d in (1, 3)]
+
+def draw_params(rng, d):
+    """Return a strength."""
+    return {"strength": float(np.exp(rng.uniform(-0.7, 1.4)))}
 
 
-def _setting(strength, d):
+def setting(d, strength):
+    """Return a setting in d dimensions."""
     limits = (
         Limit("With hardly a penalty it is p F^-1", {"strength": 1e-7}, lambda P, r, F: np.linalg.solve(F, P.T).T),
         Limit("With an infinite penalty the estimate is zero", {"strength": 1e9}, lambda P, r, F: 0 * P),
@@ -47,7 +52,7 @@ ASSIGNMENT = Assignment(
     1,
     "ridge",
     "ridge by hand",
-    draw_settings,
+    (Family(draw_params, setting),),
     Experiment("RidgeByHand", {"strength": 3.0}, GaussianRows(1.0), d=3, bias=DiscreteBias([0.3, 1.7])),
     points=MINIMISER,
 )

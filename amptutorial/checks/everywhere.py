@@ -1,0 +1,343 @@
+"""The check that asks everywhere: hundreds of problems, and the belief's answers.
+
+Named checks ask at settings that can be read. This one draws dimension, rows, rates, F
+and parameters together. What it compares with is the belief: a minimiser is a fixed
+point of gradient and proximal map, a posterior mean the derivative of a log partition
+function. A problem that fails is made smaller.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from .beliefs import Penalty, Prior
+from .contract import check
+from .minimisers import require_jacobian
+from .trials import Problem, observe
+from .verdict import (
+    Malformed,
+    require,
+    require_array,
+    require_number,
+    require_pair,
+    short,
+    short_pair,
+)
+
+N_PROBLEMS = 30  # for each denoiser of a family
+# what is new in the next problem: all, as many rows, one part of it, the denoiser
+MOVES = ("all", "all", "all", "P", "r", "F", "parameters", 300)
+MANY = 20_001  # rows, in the first problems of `THOUSANDS`
+THOUSANDS = 4
+METHODS = ("estimate", "mean_jacobian", "denoise", "penalty")
+SLOPE_TOLERANCE = 1e-3
+COARSE = 2e-2  # times the length of x, the error of a coarse integral
+MEMORY = ". A new denoiser answers as it should: what is kept between calls?"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a belief says of rows: estimates, their errors allowed, slopes by p.
+
+    Where differences of the estimate may meet a kink, `is_smooth` is False.
+    """
+
+    estimate: np.ndarray  # (N, d)
+    allowed: np.ndarray  # (N,)
+    slopes: np.ndarray  # (N, d, d), d x_l / d p_k at [k, l]
+    is_smooth: np.ndarray  # (N,)
+
+    def rows(self, index):
+        """Return the answer for some of the rows."""
+        return Answer(*(part[index] for part in vars(self).values()))
+
+
+@check("05_denoisers.html#denoisers-rows", lambda trial: trial.has_answer)
+def promise_everywhere(trial):
+    """Estimate and Jacobian are those of the belief, whatever is asked, in any order.
+
+    Dimension, number of rows, rates, F and parameters are drawn together.
+    """
+    family = (trial, *trial.relatives)
+    used = [one.make() for one in family]
+    rng = np.random.default_rng(trial.seed)
+    which, problem = 0, _draw(rng, trial, 1)
+    n_problems = N_PROBLEMS * len(family)
+    for k in rng.permutation(n_problems):
+        move = MOVES[k % len(MOVES)] if k >= THOUSANDS else MANY
+        which, problem = _move(rng, move, family, which, problem)
+        asked = _many(rng, problem, move) if isinstance(move, int) else problem
+        one, methods = family[which], rng.permutation(METHODS)
+        try:
+            _require_answers(one, asked, methods, used[which])
+        except Malformed:
+            raise
+        except AssertionError as failure:
+            told = _smallest(one, asked) or f"{_title(one, asked)}: {failure}" + MEMORY
+            raise AssertionError(told) from None
+        except Exception as error:
+            error.add_note(_title(one, asked))
+            raise
+    return f"{n_problems} problems"
+
+
+def _move(rng, move, family, which, problem):
+    """Return the next denoiser of the family, and its problem."""
+    if move == "parameters":
+        alike = [k for k, one in enumerate(family) if one.d == family[which].d]
+        return rng.choice(alike), problem
+    if move in ("P", "r", "F"):
+        new = _draw(rng, family[which], len(problem.r))
+        return which, replace(problem, **{move: getattr(new, move)})
+    # an F of three dimensions can be badly conditioned, one of six takes much memory
+    fit = [k for k, one in enumerate(family) if move != MANY or one.d == 3]
+    which = rng.choice(fit or len(family))
+    n_rows = rng.choice([1, 2, 5, 20]) if move == "all" else 20
+    return which, _draw(rng, family[which], n_rows)
+
+
+def _draw(rng, trial, N):
+    """Return a problem with N rows."""
+    d, belief = trial.d, trial.belief
+    spread = [(0, 0), (-1, 1), belief.decades][rng.integers(3) if N < 20 else 2]
+    r = 10 ** rng.uniform(*spread, N) * 10 ** rng.uniform(-1, 1)
+    F = _draw_F(rng, d)
+    P = observe(belief.rows.draw((N, d), rng=rng), r, F, rng=rng)[1]
+    P *= rng.choice([0.1, 1.0, 1.0, 1.0, 4.0])
+    P[(slice(0), rng.random(P.shape) < 0.4, r.argmax())[rng.integers(3)]] = 0
+    if rng.integers(4) == 0:
+        # densities of p, a right solution, lose digits where p is far from any x F
+        P[-1] *= 1e3 if isinstance(belief, Penalty) else 10
+    if rng.integers(4) == 0:
+        P[0], r[0] = P[-1], r[-1]
+    return Problem(P, r, F)
+
+
+def _draw_F(rng, d):
+    """Return a matrix F: badly conditioned or well, turned, diagonal or c I."""
+    size, kind = 10 ** rng.uniform(-1, 1), rng.integers(5)
+    # not worse: coordinate descent, a right solution, takes as many steps
+    condition = 10 ** rng.choice([0.5, 1.0, 2.0])
+    if kind == 0:
+        return size * np.eye(d)
+    if kind == 1:
+        return np.diag(size * rng.permutation(np.geomspace(1 / condition, 1, d)))
+    return size * _turned(rng, d, condition)
+
+
+def _turned(rng, d, condition):
+    """Return a matrix with this condition number whose axes have any direction."""
+    basis = np.linalg.qr(rng.standard_normal((d, d)))[0]
+    F = (basis * np.geomspace(1 / condition, 1, d)) @ basis.T
+    return (F + F.T) / 2
+
+
+def _many(rng, problem, n_rows):
+    """Return many rows, those of a problem again and again: easy ones first, or last.
+
+    F is badly conditioned: what stops when the first rows are done shows.
+    """
+    N, d = problem.P.shape
+    total = n_rows if d <= 3 else 300
+    order = np.argsort(np.linalg.norm(problem.P, axis=1) / np.sqrt(problem.r))
+    order = order[:: rng.choice([1, -1])][np.sort(rng.integers(N, size=total))]
+    return problem.with_F(_turned(rng, d, 100.0)).rows(order)
+
+
+def _require_answers(trial, problem, methods=METHODS, used=None):
+    """Raise unless the answers to a problem are those of the belief.
+
+    A new denoiser is asked first, and then one that may have been `used` before.
+    """
+    used = used or trial.make()
+    X = trial.make().estimate(*problem.copies())
+    told = _answer(trial.belief, problem, require_array(X, "estimate", problem.P.shape))
+    _require_estimate("estimate", problem, told, X)
+    smooth, slopes = problem.rows(told.is_smooth), told.rows(told.is_smooth)
+    for method in methods:
+        if method == "penalty":
+            _require_penalty(trial.belief, used, X, problem.r)
+        elif method == "estimate":
+            again = used.estimate(*problem.copies())
+            _require_estimate(f"{method}, asked again,", problem, told, again)
+        elif len(smooth.r):
+            # one row alone: a mean would hide a small slope
+            some = slice(None) if method == "denoise" else [len(smooth.r) // 2]
+            few, told_few = smooth.rows(some), slopes.rows(some)
+            J = getattr(used, method)(*few.copies())
+            if method == "denoise":
+                Y, J = require_pair(J)
+                _require_estimate(method, few, told_few, Y)
+            if not trial.inherits("mean_jacobian"):
+                _require_slopes(method, few, told_few, J)
+
+
+def _require_estimate(name, problem, told, X):
+    require_array(X, name, problem.P.shape)
+    off = np.linalg.norm(X - told.estimate, axis=1) / told.allowed
+    i = np.where(np.isnan(off), np.inf, off).argmax()
+    if off[i] <= 1:
+        return  # to write the text below would take longer than to ask
+    found, right = short_pair(X[i], told.estimate[i])
+    p, r = short(problem.P[i]), problem.r[i]
+    raise AssertionError(
+        f"row {i}, p = {p}, r = {r:.4g}: {name} gives {found}, expected {right}"
+    )
+
+
+def _require_slopes(method, problem, told, J):
+    right = told.slopes.mean(axis=0)
+    name = "denoise(P, r, F)[1]" if method == "denoise" else method
+    require_array(J, name, right.shape)
+    # of rows that are known for certain differences find round-off
+    sizes = np.abs(told.estimate).max() / max(np.abs(problem.P).max(), 1e-300)
+    tolerance = SLOPE_TOLERANCE * np.abs(right).max() + 1e-6 * sizes
+    rows = f"r = {problem.r[0]:.4g}, p = {short(problem.P[0])}"
+    source = f"for rows of which the first has {rows}, and should be"
+    require_jacobian(name, J, right, tolerance, len(problem.r), source)
+
+
+def _require_penalty(belief, denoiser, X, r):
+    if isinstance(belief, Prior):
+        return
+    if belief.convexity is not None:
+        c, right = denoiser.convexity(r.copy()), belief.convexity / r.max()
+        about = f"{len(r)} rows with r up to {r.max():.4g}"
+        require(
+            np.isclose(c, right, atol=0), f"convexity is {c} for {about}, not {right}"
+        )
+    value = require_number(denoiser.penalty(X.copy(), r.copy()), "penalty")
+    right = belief.value(X / np.sqrt(r)[:, None]).sum()
+    require(
+        np.isclose(value, right, rtol=1e-8, atol=1e-12),
+        f"penalty of {len(r)} rows is {value:.9g}, and g of them sums to {right:.9g}; "
+        f"the first is x = {short(X[0])}, r = {r[0]:.4g}",
+    )
+
+
+def _smallest(trial, problem):
+    """Return the message of the smallest problem found that fails, with the problem."""
+    failure = _failure(trial, problem)
+    for smaller in _smaller(problem) if failure else ():
+        if _failure(trial, smaller):
+            return _smallest(trial, smaller)
+    return failure
+
+
+def _failure(trial, problem):
+    """Return what new denoisers get wrong, or an empty text."""
+    try:
+        _require_answers(trial, problem)
+    except AssertionError as failure:
+        return f"{_title(trial, problem)}: {failure}"
+    except Exception:  # noqa: BLE001
+        return ""  # another fault than the one to be told
+    return ""
+
+
+def _smaller(problem):
+    """Yield a row alone; or the only row at r = 1, and with few digits."""
+    if len(problem.r) > 1:
+        yield from (problem.rows([i]) for i in np.unique(_distinct(problem)[0]))
+        return
+    if problem.r[0] != 1:
+        yield problem.at_one()
+    for digits in (1, 2, 3):
+        few = Problem(*(_rounded(array, digits) for array in problem.copies()))
+        if np.linalg.eigvalsh(few.F)[0] > 0 and not np.array_equal(few.F, problem.F):
+            yield few
+
+
+def _rounded(array, digits):
+    return np.reshape([float(f"{x:.{digits}g}") for x in array.ravel()], array.shape)
+
+
+def _title(trial, problem):
+    F, N = problem.F.round(6).tolist(), len(problem.r)
+    return f"{trial.title or trial.denoiser}, {N} row{'s' * (N > 1)}, F = {F}"
+
+
+def _distinct(problem):
+    """Return the first places of different rows, and which of those each row is."""
+    rows = np.column_stack([problem.P, problem.r])
+    return np.unique(rows, axis=0, return_index=True, return_inverse=True)[1:]
+
+
+def _answer(belief, problem, X):
+    """Return the `Answer` of a belief, given estimates; equal rows are asked once."""
+    first, index = _distinct(problem)
+    told = _minimiser if isinstance(belief, Penalty) else _posterior_mean
+    return told(belief, problem.rows(first), X[first]).rows(index.ravel())
+
+
+def _minimiser(belief, problem, X):
+    """Return the answer of a penalty (`eq:Gadef-row`).
+
+    The minimiser is the fixed point of a gradient step of length t and the proximal
+    map of t g. A step of Newton's method leads to it from the estimate, and the same
+    matrix has the slopes.
+    """
+    P, r, F = problem.copies()
+    t, one, root = 1 / np.linalg.norm(F, 2), np.eye(len(F)), np.sqrt(r)[:, None]
+
+    def prox(Z):
+        return root * belief.prox(Z / root, t / root**2)
+
+    def slopes(Z, steps):
+        """Return the derivatives of prox, by differences to the side of the steps."""
+        moved = (prox(Z + steps[:, None] * axis) - prox(Z) for axis in one)
+        return np.stack(list(moved), axis=1) / steps[:, None, None]
+
+    Z = X + t * (P - X @ F)
+    D = slopes(Z, 1e-9 * (np.abs(Z).max(axis=1) + t * np.abs(P).max(axis=1) + 1e-300))
+    inverse = np.linalg.inv(one - (one - t * F) @ D)
+    right = X - np.einsum("ik,ikl->il", X - prox(Z), inverse)
+    J = t * D @ inverse
+    allowed = belief.tolerance * np.linalg.norm(right, axis=1) + 1e-300
+    curvature = np.linalg.eigvalsh(F)[0] + (belief.convexity or 0) / r
+    allowed += 1e-10 * np.linalg.norm(P, axis=1) / curvature
+    # how far Z goes where differences of the estimate move P
+    reach = np.abs(J @ (one - t * F)).max(axis=(1, 2)) + t
+    reach *= 1e-4 * np.abs(P).max() + 1e-6
+    bends = [slopes(Z, steps) - D for steps in (reach, -reach)]
+    is_smooth = np.abs(bends).max(axis=(0, 2, 3)) <= 1e-2 * np.abs(D).max(axis=(1, 2))
+    return Answer(right, allowed, J, is_smooth)
+
+
+def _posterior_mean(belief, problem, X):
+    """Return the answer of a prior: derivatives of its log partition function by p.
+
+    The first is taken by complex steps and exact, the second by differences of it.
+    """
+    P, r, F = problem.copies()
+    N, d = P.shape
+    u = belief.rows.draw((1000, d), rng=np.random.default_rng(0))
+    scale = np.sqrt(r * np.mean(u**2))[:, None]
+
+    def mean(P, few):
+        """Return the means for a few rows, of which there are k, shape (k, d)."""
+        axes = 1e-20 / scale[few] * np.eye(d)[:, None]  # (d, k, d)
+        moved, rates = (P[few] + 1j * axes).reshape(-1, d), np.tile(r[few], d)
+        values = belief.log_partition(moved, rates, F).imag.reshape(d, -1)
+        return values.T * scale[few] / 1e-20
+
+    def slopes(step, few):
+        moves = (step / scale * axis for axis in np.eye(d))
+        changes = [mean(P + move, few) - mean(P - move, few) for move in moves]
+        return np.stack(changes, axis=1) * scale[few, None] / (2 * step)
+
+    right = mean(P, slice(None))
+    length = np.sqrt(d) * scale[:, 0]
+    exponents = np.linalg.norm(P, axis=1) * length + np.linalg.norm(F, 2) * length**2
+    coarse = exponents > belief.sharpest
+    allowed = belief.tolerance * np.linalg.norm(right, axis=1)
+    allowed += (1e-9 + 1e-14 * exponents + COARSE * coarse) * length
+    # of five rows at most: slopes take time
+    few = np.unique(np.linspace(0, N - 1, 5).astype(int))
+    J, is_smooth = np.zeros((N, d, d)), np.zeros(N, bool)
+    J[few], wide = slopes(1e-4, few), slopes(1e-3, few)
+    sizes = np.abs(J[few]).max(axis=(1, 2))
+    is_smooth[few] = np.abs(J[few] - wide).max(axis=(1, 2)) <= 1e-4 * sizes
+    # differences of the estimate move P by as much
+    is_smooth &= (1e-4 * np.abs(P).max() * length < 0.02) & ~coarse
+    return Answer(right, allowed, J, is_smooth)

@@ -1,0 +1,231 @@
+"""The check that draws its problems: what it compares with is right, and what it finds is told in one row."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from amptutorial.checks import CHECKS, Problem, Trial, draw_problem
+from amptutorial.checks import everywhere as module
+from amptutorial.checks.beliefs import Penalty, Prior
+from amptutorial.denoisers import Denoiser, GaussianPosterior, Lasso, Ridge
+from amptutorial.laws import GaussianRows
+
+CHECK = CHECKS["everywhere"]
+
+
+class Squares(Penalty):
+    """The belief of Ridge(1.0)."""
+
+    rows, convexity = GaussianRows(1.0), 1.0
+
+    def value(self, U):
+        return (U**2).sum(axis=1) / 2
+
+    def prox(self, U, steps):
+        return U / (1 + steps)
+
+
+class Moduli(Penalty):
+    """The belief of Lasso(1.0)."""
+
+    rows = GaussianRows(4.0)
+
+    def value(self, U):
+        return np.abs(U).sum(axis=1)
+
+    def prox(self, U, steps):
+        return np.sign(U) * np.maximum(np.abs(U) - steps, 0)
+
+
+class Normal(Prior):
+    """The belief of GaussianPosterior(1.0)."""
+
+    rows = GaussianRows(1.0)
+
+    def log_partition(self, P, r, F):
+        precisions = F + np.eye(len(F)) / r[:, None, None]
+        solved = np.linalg.solve(precisions, P[:, :, None])[:, :, 0]
+        return ((P * solved).sum(axis=1) - np.linalg.slogdet(precisions)[1] - len(F) * np.log(r)) / 2
+
+
+BELIEFS = {Ridge: Squares(), Lasso: Moduli(), GaussianPosterior: Normal()}
+
+
+def trial(cls, d=2, seed=0, belief=None, **arguments):
+    belief = belief or next(BELIEFS[base] for base in cls.__mro__ if base in BELIEFS)
+    problem = draw_problem(20, d, rng=np.random.default_rng(seed), rows=belief.rows)
+    return Trial(lambda: cls(1.0), problem, belief, seed=seed, **arguments)
+
+
+@pytest.mark.parametrize("d", [1, 3, 6])
+@pytest.mark.parametrize("cls", BELIEFS)
+def test_what_is_right_passes(cls, d):
+    assert "30 problems" in CHECK.measure(trial(cls, d))
+
+
+@pytest.mark.parametrize("cls", BELIEFS)
+def test_the_answer_of_a_belief_is_the_closed_form(cls):
+    """From a wrong estimate, too: for a quadratic a step of Newton's method leads to the minimum."""
+    one = trial(cls, 3)
+    denoiser, problem = cls(1.0), one.problem
+    X = denoiser.estimate(*problem.copies())
+    start = X if cls is Lasso else X + 0.1
+    told = module._answer(one.belief, problem, start)
+    assert np.allclose(told.estimate, X, rtol=1e-6, atol=1e-6)
+    for i in np.flatnonzero(told.is_smooth):
+        J = denoiser.mean_jacobian(*problem.rows([i]).copies())
+        assert np.allclose(told.slopes[i], J, rtol=1e-5, atol=1e-8)
+    assert told.is_smooth.any()
+
+
+def test_a_row_at_a_kink_has_no_slope_to_be_asked():
+    r, F = np.ones(4), np.eye(1)
+    P = np.array([[0.5], [1.0], [1.0 + 1e-5], [3.0]])
+    X = Lasso(1.0).estimate(P, r, F)
+    assert list(module._answer(Moduli(), Problem(P, r, F), X).is_smooth) == [True, False, False, True]
+
+
+class FiveDigits(Ridge):
+    """Rounds, which hides a Jacobian that is a fifth too small from differences."""
+
+    def denoise(self, P, r, F):
+        return self.estimate(P, r, F), self.mean_jacobian(P, r, F)
+
+    def estimate(self, P, r, F):
+        X = super().denoise(P, r, F)[0]
+        size = 1e-5 * np.abs(X).max() + 1e-300
+        return np.round(X / size) * size
+
+    def mean_jacobian(self, P, r, F):
+        return 0.8 * super().denoise(P, r, F)[1]
+
+
+class Forgetful(Ridge):
+    """Keeps the Jacobian of the first question with this r and d."""
+
+    def denoise(self, P, r, F):
+        return super().denoise(P, r, F)[0], self.mean_jacobian(P, r, F)
+
+    def mean_jacobian(self, P, r, F):
+        kept = self.__dict__.setdefault("kept", {})
+        return kept.setdefault((r.tobytes(), len(F)), super().denoise(P, r, F)[1])
+
+
+class FirstRows(Ridge):
+    """Estimates ten thousand rows, and leaves the others zero."""
+
+    def denoise(self, P, r, F):
+        X, J = super().denoise(P, r, F)
+        X[10_000:] = 0
+        return X, J
+
+    def estimate(self, P, r, F):
+        return self.denoise(P, r, F)[0]
+
+
+class InThePlane(Lasso):
+    """Has a threshold that is a thousandth too large in two dimensions alone."""
+
+    def denoise(self, P, r, F):
+        return Lasso(1.001 if len(F) == 2 else 1.0).denoise(P, r, F)
+
+    def estimate(self, P, r, F):
+        return self.denoise(P, r, F)[0]
+
+
+class Clipped(GaussianPosterior):
+    """Knows no row for more frequent than 100."""
+
+    def denoise(self, P, r, F):
+        return super().denoise(P, np.minimum(r, 100.0), F)
+
+    def estimate(self, P, r, F):
+        return self.denoise(P, r, F)[0]
+
+
+class Empty(Ridge):
+    """Has no penalty where there are twenty rows or more."""
+
+    def penalty(self, X, r):
+        return super().penalty(X, r) if len(X) < 20 else 0.0
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("cls", "told"),
+    [
+        (FiveDigits, "1 row,"),
+        (Forgetful, "what is kept between calls"),
+        (FirstRows, "20001 rows"),
+        (InThePlane, "1 row,"),
+        (Clipped, "1 row,"),
+        (Empty, "rows is 0, and g of them sums to"),
+    ],
+)
+def test_what_is_wrong_somewhere_is_found_on_every_seed_and_made_small(cls, told, seed):
+    with pytest.raises(AssertionError, match="expected|should be|sums to") as failure:
+        CHECK.measure(trial(cls, seed=seed))
+    assert told in str(failure.value)
+
+
+def test_a_relative_with_another_parameter_is_asked_in_between():
+    class Shared(Ridge):
+        """Keeps, for all instances together, what does not depend on the strength."""
+
+        kept: dict = {}
+
+        def estimate(self, P, r, F):
+            return self.kept.setdefault((P.tobytes(), r.tobytes(), F.tobytes()), super().estimate(P, r, F))
+
+    class Weaker(Squares):
+        def value(self, U):
+            return super().value(U) / 2
+
+        def prox(self, U, steps):
+            return super().prox(U, steps / 2)
+
+        convexity = 0.5
+
+    alone = trial(Shared)
+    CHECK.measure(alone)
+    other = replace(alone, make=lambda: Shared(0.5), belief=Weaker())
+    with pytest.raises(AssertionError, match="expected"):
+        CHECK.measure(replace(alone, relatives=(other,)))
+
+
+class RealNumbers(Normal):
+    """Takes no complex rows."""
+
+    def log_partition(self, P, r, F):
+        return super().log_partition(np.asarray(P, dtype=float), r, F)
+
+
+class OneNorm(Squares):
+    prox = Penalty.prox
+
+
+@pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
+@pytest.mark.parametrize("belief", [RealNumbers(), OneNorm(), None])
+def test_a_belief_that_does_not_say_what_is_right_is_asked_by_name_only(belief):
+    problem = draw_problem(20, 2, rng=np.random.default_rng(0))
+    assert not CHECK.applies(Trial(lambda: Ridge(1.0), problem, belief))
+
+
+def test_an_error_of_the_denoiser_says_where_it_was_asked():
+    class NotOfTwo(Denoiser):
+        def __init__(self, strength):
+            self.strength = strength
+
+        def penalty(self, X, r):
+            return Ridge(1.0).penalty(X, r)
+
+        def convexity(self, r):
+            return Ridge(1.0).convexity(r)
+
+        def estimate(self, P, r, F):
+            return Ridge(1.0).estimate(P, r, F) if len(P) != 2 else P[7]
+
+    with pytest.raises(IndexError) as error:
+        CHECK.measure(trial(NotOfTwo, belief=Squares()))
+    assert "2 rows, F = " in error.value.__notes__[0]
