@@ -31,7 +31,7 @@ MANY = 20_001  # rows, in the first problems of `THOUSANDS`
 THOUSANDS = 4
 METHODS = ("estimate", "mean_jacobian", "denoise", "penalty")
 SLOPE_TOLERANCE = 1e-3
-COARSE = 2e-2  # times the length of x, the error of a coarse integral
+COARSE = 0.1  # times the length of x, the error of a coarse integral
 MEMORY = ". A new denoiser answers as it should: what is kept between calls?"
 
 

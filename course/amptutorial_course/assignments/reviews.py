@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from amptutorial.checks import check, count_lines, draw_problem, observe, require
+from amptutorial.checks.priors import mean_log_partition
 from amptutorial.denoisers import GaussianPosterior, check_is_denoiser
 from amptutorial.estimator import AMPEmbedding
 from amptutorial.heldout import heldout_gain, hold_out, split_counts
@@ -25,6 +26,9 @@ BETTER = 1.05
 # the lengths of rows that are learned, beside the usual ones, and how much worse than
 # a Gaussian that knows them a denoiser may be
 SCALES, WORSE = (0.3, 3.0), 1.5
+# by how many nats a row may become less probable in a step, and by how much of their
+# size estimates may depend on the order of the rows: numbers of iterations may differ
+FALL, ORDER = 1e-3, 1e-3
 
 
 @dataclass(frozen=True)
@@ -158,7 +162,8 @@ def _has_tables(trial):
 def promise_refit(trial):
     """Learning by refit leaves the denoiser itself as it was.
 
-    What frozen returns has learned the same, and learns no more.
+    What frozen returns has learned the same, and learns no more. A step does not lower
+    the likelihood of its rows, and their order does not matter.
     """
     before = trial.estimate()
     learned = trial.denoiser.refit(*trial.problem.copies())
@@ -179,7 +184,46 @@ def promise_refit(trial):
     require(np.array_equal(then, again), "what frozen returns goes on learning: its refit should return itself")
     if _has_tables(trial):
         for scale in SCALES:
+            lessons = _lessons(trial, FewLongRows(scale * 5.0))
+            _require_likelihood(trial, lessons)
+            _require_no_order(trial, lessons)
             _require_learned_scale(trial, scale)
+
+
+def _lessons(trial, rows):
+    """Return rows to learn from, the long ones last: for those who look at the first only."""
+    rng, d = np.random.default_rng(1), trial.d
+    lessons = draw_problem(LEARNING_ROWS, d, rng=rng, rows=rows).with_F(trial.problem.F)
+    return lessons.rows(np.argsort(np.linalg.norm(lessons.P, axis=1) / np.sqrt(lessons.r)))
+
+
+def _require_likelihood(trial, lessons):
+    """Raise if a call of refit lowers the likelihood of the rows it was given."""
+    denoiser, values = trial.make(), []
+    for _ in range(4):
+        values.append(mean_log_partition(denoiser.frozen(), *lessons.copies(), n_nodes=24))
+        denoiser = check_is_denoiser(denoiser.refit(*lessons.copies()), "what refit returns")
+    require(
+        np.diff(values).min() >= -FALL,
+        f"the log-likelihood of {LEARNING_ROWS} rows, up to a constant and in nats per row, is "
+        f"{', '.join(f'{value:.4f}' for value in values)} before and after three calls of refit on them: a step of "
+        "learning must not lower it",
+    )
+
+
+def _require_no_order(trial, lessons):
+    """Raise if what is learned depends on the order of the rows."""
+    one, other = (_learned(trial.make(), rows).frozen() for rows in (lessons, lessons.rows(_shuffled(lessons))))
+    X, Y = (np.asarray(denoiser.estimate(*trial.problem.copies())) for denoiser in (one, other))
+    require(
+        np.abs(X - Y).max() <= ORDER * np.abs(X).max(),
+        f"{LESSONS} calls of refit on the same rows in another order lead to other estimates: {X[0].round(4)} became "
+        f"{Y[0].round(4)}. Does learning look at every row?",
+    )
+
+
+def _shuffled(problem):
+    return np.random.default_rng(0).permutation(len(problem.r))
 
 
 def _require_learned_scale(trial, scale):
