@@ -26,6 +26,7 @@ import random
 import resource
 import sys
 import tempfile
+import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
@@ -51,6 +52,7 @@ FIRST_SEED = 5000  # none that a test uses
 ORDER = "shapes frequency_scaling everywhere optimality tweedie jacobian penalty limits hard_inputs".split()
 SAME = 1e-9
 SAME_ANSWERS = ["same", ""]  # the verdict on a mutant that is none
+STARTING = threading.Lock()
 UNASKED = ["unasked", ""]  # on further seeds, what did not end on one of them
 
 
@@ -172,7 +174,8 @@ def in_a_child(judge, *question):
             sender.send(judge(*question))
 
     process = context.Process(target=child)
-    process.start()
+    with STARTING:  # a child that is forked while another thread imports something waits for that thread for ever
+        process.start()
     sender.close()
     try:
         verdict = receiver.recv()
