@@ -179,7 +179,8 @@ def column(setting):
     paired = np.hstack([errors[:, :-1] - errors[:, -1:], errors[:, -1:]])
     bars = paired.std(axis=0, ddof=1) / np.sqrt(INSTANCES)
     predicted = ["no" if value is None else f"{value:.3f}" for value in predictions(setting)]
-    measured = [f"{mean:.3f} ± {bar:.3f}" for mean, bar in zip(errors.mean(axis=0), bars, strict=True)]
+    pairs = zip(errors.mean(axis=0), bars, strict=True)
+    measured = [f"{mean:.3f} ± {bar:.3f}".replace(" ", "\N{NO-BREAK SPACE}") for mean, bar in pairs]
     return measured, predicted
 
 
