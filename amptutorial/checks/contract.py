@@ -198,10 +198,13 @@ def promise_deterministic(trial):
     _require_no_memory(trial, advice)
     _require_answers_of_ones_own(trial)
     _require_any_layout(trial)
-    require(
-        np.array_equal(first, trial.estimate()),
+    # what is kept of the same numbers in another order may differ by round-off
+    require_close(
+        trial.estimate(),
+        first,
         "after a call with other rows and another F, estimate gives another answer "
         f"for the same input: {advice}",
+        rtol=1e-9,
     )
     require(
         not trial.own("mean_jacobian")

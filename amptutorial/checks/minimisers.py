@@ -55,11 +55,12 @@ def _questions(trial, problem):
     Where the belief states the answers, `promise_everywhere` asks for more.
     """
     near = _near_kinks(trial) | _indefinite(problem, _convexity(trial))
+    near[ILL] = problem.hard()[ILL]
     if trial.has_answer:
         return near
     rates = {"r from 1e-6 to 1e6": problem.extreme_rates()}
     if trial.belief is None:
-        return {ILL: problem.hard()[ILL]} | rates | near
+        return rates | near
     other = {f"F {text}": problem.with_F(F) for text, F in problem.other_F().items()}
     return problem.hard() | rates | other | near
 

@@ -75,7 +75,8 @@ class Family:
 
     Attributes
     ----------
-    draw_params : callable (rng, d) -> dict
+    draw_params : callable (rng, d, wide=False) -> dict
+        From a range in which AMP finds the rows, or from a wide one.
     setting : callable (d, **params) -> DenoiserSetting
     dimensions : tuple of int
         Those in which named checks ask, and students see the settings.
@@ -96,7 +97,7 @@ class Family:
         """Return settings for `promise_everywhere`: two that share all parameters but one, in each dimension."""
         settings = []
         for d in self.everywhere:
-            one, other = self.draw_params(rng, d), self.draw_params(rng, d)
+            one, other = (self.draw_params(rng, d, wide=True) for _ in range(2))
             changed = str(rng.choice(list(one)))
             settings += [self.setting(d, **one), self.setting(d, **one | {changed: other[changed]})]
         return settings

@@ -88,7 +88,7 @@ class UniformPhase(Prior):
     radius: float
 
     decades = (-5, 3)  # the mean over phases resolves no sharper peak
-    sharpest = 1000.0
+    sharpest = 300.0
     tolerance = 1e-5
 
     @property
@@ -105,14 +105,14 @@ class UniformPhase(Prior):
         return logsumexp(exponents, axis=1) - np.log(4096)
 
 
-def draw_ball(rng, d):
+def draw_ball(rng, d, wide=False):
     """Return the radius of a ball."""
-    return {"radius": float(np.exp(rng.uniform(1.1, 1.5)))}
+    return {"radius": float(np.exp(rng.uniform(*((-1, 3) if wide else (1.1, 1.5)))))}
 
 
-def draw_circle(rng, d):
+def draw_circle(rng, d, wide=False):
     """Return the radius of a circle."""
-    return {"radius": float(np.exp(rng.uniform(0.5, 1.2)))}
+    return {"radius": float(np.exp(rng.uniform(*((-1, 1.5) if wide else (0.5, 1.2)))))}
 
 
 def ball(d, radius):

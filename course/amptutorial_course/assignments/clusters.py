@@ -81,16 +81,20 @@ class ShareOfRightRows:
         return float(np.mean(true == found))
 
 
-def draw_params(rng, d, scale=1.5):
-    """Return d + 2 centroids and their probabilities, such that E(u^T u) = scale^2 I.
+def draw_params(rng, d, wide=False):
+    """Return centroids and their probabilities, such that E(u^T u) = scale^2 I.
 
-    So no direction is lost in the noise. Where d is even, two of them are equal.
+    So no direction is lost in the noise. Where d is even, two of them are equal, and in
+    five dimensions all are equally long instead.
     """
-    odds = rng.uniform(1.0, 4.0, d + 2)
-    C = rng.standard_normal((d + 2, d))
+    K, scale = (12, np.exp(rng.uniform(-1, 1))) if wide else (d + 2, 1.5)
+    odds = rng.uniform(1.0, 4.0, K)
+    C = rng.standard_normal((K, d))
     C[-1] = C[-1 if d % 2 else 0]
     root = np.linalg.cholesky(C.T @ (odds[:, None] * C) / odds.sum())
     centroids = scale * np.linalg.solve(root, C.T).T
+    if d == 5:
+        centroids *= scale * np.sqrt(d) / np.linalg.norm(centroids, axis=1, keepdims=True)
     return {"centroids": centroids.tolist(), "probabilities": (odds / odds.sum()).tolist()}
 
 

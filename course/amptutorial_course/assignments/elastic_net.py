@@ -36,9 +36,10 @@ class BothNorms(Penalty):
         return np.sign(U) * np.maximum(np.abs(U) - steps * self.l1, 0) / (1 + steps * self.l2)
 
 
-def draw_params(rng, d):
+def draw_params(rng, d, wide=False):
     """Return the two strengths."""
-    return dict(zip(("l1", "l2"), np.exp(rng.uniform(-0.7, 0.7, 2)).tolist(), strict=True))
+    size = 3 if wide else 0.7
+    return dict(zip(("l1", "l2"), np.exp(rng.uniform(-size, size, 2)).tolist(), strict=True))
 
 
 def setting(d, l1, l2):

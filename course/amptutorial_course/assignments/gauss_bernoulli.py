@@ -63,9 +63,10 @@ def _log_integral(P, F, variances):
     return (squares - np.linalg.slogdet(scaled)[1]) / 2
 
 
-def draw_params(rng, d):
+def draw_params(rng, d, wide=False):
     """Return a density and a variance."""
-    return {"density": float(rng.uniform(0.25, 0.6)), "variance": float(np.exp(rng.uniform(1.5, 2.5)))}
+    density, size = ((0.02, 0.98), (-1.5, 4.5)) if wide else ((0.25, 0.6), (1.5, 2.5))
+    return {"density": float(rng.uniform(*density)), "variance": float(np.exp(rng.uniform(*size)))}
 
 
 def setting(d, density, variance):
@@ -98,7 +99,7 @@ ASSIGNMENT = Assignment(
     5,
     "gauss_bernoulli",
     "sparse rows by their posterior mean",
-    (Family(draw_params, setting, (1, 2, 3), (1, 2, 3, 4)),),
+    (Family(draw_params, setting, (1, 2, 3), (1, 2, 3, 4, 5)),),
     Experiment(
         "GaussBernoulli",
         {"density": 0.2, "variance": 1.5},

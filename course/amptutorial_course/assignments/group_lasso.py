@@ -46,9 +46,9 @@ class Norm(Penalty):
         return U * np.maximum(1 - steps * self.strength / lengths, 0)
 
 
-def draw_params(rng, d):
+def draw_params(rng, d, wide=False):
     """Return a strength."""
-    return {"strength": float(np.sqrt(d) * np.exp(rng.uniform(-0.7, 0.5)))}
+    return {"strength": float(np.sqrt(d) * np.exp(rng.uniform(*((-3, 3) if wide else (-0.7, 0.5)))))}
 
 
 def setting(d, strength):

@@ -78,9 +78,9 @@ def least_squares(P, r, F):
     return np.array([nnls(root, q)[0] for q in np.linalg.solve(root.T, P.T).T])
 
 
-def draw_params(rng, d):
+def draw_params(rng, d, wide=False):
     """Return a strength."""
-    return {"strength": float(np.exp(rng.uniform(-0.7, 1.0)))}
+    return {"strength": float(np.exp(rng.uniform(*((-3, 4) if wide else (-0.7, 1.0)))))}
 
 
 def setting(d, strength):

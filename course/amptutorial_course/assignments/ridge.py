@@ -33,9 +33,9 @@ class SquaredNorm(Penalty):
         return U / (1 + steps * self.strength)
 
 
-def draw_params(rng, d):
+def draw_params(rng, d, wide=False):
     """Return a strength."""
-    return {"strength": float(np.exp(rng.uniform(-0.7, 1.4)))}
+    return {"strength": float(np.exp(rng.uniform(*((-3, 4) if wide else (-0.7, 1.4)))))}
 
 
 def setting(d, strength):
