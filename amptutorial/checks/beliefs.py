@@ -59,7 +59,7 @@ class Penalty(ABC):
 
     precision = "argmin"
     convex = True
-    decades = (-5, 5)
+    decades = (-4, 4)
     tolerance = 1e-6
 
     @property
@@ -123,7 +123,7 @@ class Prior(ABC):
     """
 
     precision = "posterior"
-    decades = (-5, 5)
+    decades = (-4, 4)
     tolerance = 1e-6
     sharpest = np.inf
 

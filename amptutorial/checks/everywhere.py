@@ -33,7 +33,8 @@ THOUSANDS = 6
 FEWER = 6000  # in more than three dimensions: 64 supports of 6 x 6 take memory
 METHODS = ("estimate", "mean_jacobian", "denoise", "penalty")
 SLOPE_TOLERANCE = 1e-3
-COARSE = 0.5  # times the length of x, the error of a coarse integral
+# times the length of x, the error of a coarse integral: at p = 0 it is symmetric
+COARSE, SYMMETRIC = 2.0, 0.5
 MEMORY = ". A new denoiser answers as it should: what is kept between calls?"
 
 
@@ -158,7 +159,9 @@ def _many(rng, problem, n_rows, is_quick):
     total = n_rows if d <= 3 else min(n_rows, FEWER)
     order = np.argsort(np.linalg.norm(problem.P, axis=1) / np.sqrt(problem.r))
     order = order[:: rng.choice([1, -1])][np.sort(rng.integers(N, size=total))]
-    many = problem.with_F(10 ** rng.uniform(-1, 1) * _turned(rng, d, 100.0)).rows(order)
+    condition = 100.0 if d <= 3 else 10.0
+    F = 10 ** rng.uniform(-1, 1) * _turned(rng, d, condition)
+    many = problem.with_F(F).rows(order)
     if total > 300 and not is_quick:
         return many
     return replace(many, r=many.r * 10 ** rng.uniform(-0.3, 0.3, total))
@@ -378,7 +381,8 @@ def _posterior_mean(belief, problem, X):
     exponents = np.linalg.norm(P, axis=1) * length + np.linalg.norm(F, 2) * length**2
     coarse = exponents > belief.sharpest
     allowed = belief.tolerance * np.linalg.norm(right, axis=1)
-    allowed += (1e-9 + 1e-14 * exponents + COARSE * coarse) * length
+    forgiven = coarse * np.where(P.any(axis=1), COARSE, SYMMETRIC)
+    allowed += (1e-9 + 1e-14 * exponents + forgiven) * length
     # of five rows at most: slopes take time
     few = np.unique(np.linspace(0, N - 1, 5).astype(int))
     J, is_smooth = np.zeros((N, d, d)), np.zeros(N, bool)
