@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from stated_beliefs import SquaredNorm, StandardNormal
 
 from amptutorial.checks import CHECKS, Trial, check_denoiser, draw_problem, run_checks
-from amptutorial.checks.beliefs import Penalty, Prior
+from amptutorial.checks.beliefs import Penalty
 from amptutorial.denoisers import Denoiser, GaussianPosterior, Lasso, Ridge
 from amptutorial.laws import GaussianRows
 
@@ -99,26 +100,6 @@ class Stretched(Denoiser):
 
     def estimate(self, P, r, F):
         return 2 * np.linalg.solve(F, P.T).T
-
-
-class SquaredNorm(Penalty):
-    """The belief of Ridge(1.0)."""
-
-    rows = GaussianRows(1.0)
-
-    def value(self, U):
-        return (U**2).sum(axis=1) / 2
-
-
-class StandardNormal(Prior):
-    """The belief of GaussianPosterior(1.0)."""
-
-    rows = GaussianRows(1.0)
-
-    def log_partition(self, P, r, F):
-        precisions = F + np.eye(len(F)) / r[:, None, None]
-        solved = np.linalg.solve(precisions, P[:, :, None])[:, :, 0]
-        return ((P * solved).sum(axis=1) - np.linalg.slogdet(precisions)[1] - len(F) * np.log(r)) / 2
 
 
 class Peeking(Ridge):

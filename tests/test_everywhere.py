@@ -4,23 +4,21 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from stated_beliefs import SquaredNorm, StandardNormal
 
 from amptutorial.checks import CHECKS, Problem, Trial, draw_problem
 from amptutorial.checks import everywhere as module
-from amptutorial.checks.beliefs import Penalty, Prior
+from amptutorial.checks.beliefs import Penalty
 from amptutorial.denoisers import Denoiser, GaussianPosterior, Lasso, Ridge
 from amptutorial.laws import GaussianRows
 
 CHECK = CHECKS["everywhere"]
 
 
-class Squares(Penalty):
-    """The belief of Ridge(1.0)."""
+class Squares(SquaredNorm):
+    """The belief of Ridge(1.0), with its answer."""
 
-    rows, convexity = GaussianRows(1.0), 1.0
-
-    def value(self, U):
-        return (U**2).sum(axis=1) / 2
+    convexity = 1.0
 
     def prox(self, U, steps):
         return U / (1 + steps)
@@ -38,18 +36,7 @@ class Moduli(Penalty):
         return np.sign(U) * np.maximum(np.abs(U) - steps, 0)
 
 
-class Normal(Prior):
-    """The belief of GaussianPosterior(1.0)."""
-
-    rows = GaussianRows(1.0)
-
-    def log_partition(self, P, r, F):
-        precisions = F + np.eye(len(F)) / r[:, None, None]
-        solved = np.linalg.solve(precisions, P[:, :, None])[:, :, 0]
-        return ((P * solved).sum(axis=1) - np.linalg.slogdet(precisions)[1] - len(F) * np.log(r)) / 2
-
-
-BELIEFS = {Ridge: Squares(), Lasso: Moduli(), GaussianPosterior: Normal()}
+BELIEFS = {Ridge: Squares(), Lasso: Moduli(), GaussianPosterior: StandardNormal()}
 
 
 def trial(cls, d=2, seed=0, belief=None, **arguments):
@@ -194,19 +181,15 @@ def test_a_relative_with_another_parameter_is_asked_in_between():
         CHECK.measure(replace(alone, relatives=(other,)))
 
 
-class RealNumbers(Normal):
+class RealNumbers(StandardNormal):
     """Takes no complex rows."""
 
     def log_partition(self, P, r, F):
         return super().log_partition(np.asarray(P, dtype=float), r, F)
 
 
-class OneNorm(Squares):
-    prox = Penalty.prox
-
-
 @pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
-@pytest.mark.parametrize("belief", [RealNumbers(), OneNorm(), None])
+@pytest.mark.parametrize("belief", [RealNumbers(), SquaredNorm(), None])
 def test_a_belief_that_does_not_say_what_is_right_is_asked_by_name_only(belief):
     problem = draw_problem(20, 2, rng=np.random.default_rng(0))
     assert not CHECK.applies(Trial(lambda: Ridge(1.0), problem, belief))

@@ -71,7 +71,7 @@ def promise_everywhere(trial):
         which, problem = _move(rng, move, family, which, problem)
         one, methods, asked = family[which], rng.permutation(METHODS), problem
         if isinstance(move, int):
-            asked = _many(rng, problem, move, isinstance(one.belief, Penalty))
+            asked = _many(rng, problem, move, one.belief)
         try:
             _require_answers(one, asked, methods, used[which])
         except Malformed:
@@ -149,7 +149,7 @@ def _symmetric(F):
     return (F + F.T) / 2
 
 
-def _many(rng, problem, n_rows, is_quick):
+def _many(rng, problem, n_rows, belief):
     """Return many rows, those of a problem again and again: easy ones first, or last.
 
     F is badly conditioned: what stops when the first rows are done shows. Each row has
@@ -162,7 +162,7 @@ def _many(rng, problem, n_rows, is_quick):
     condition = 100.0 if d <= 3 else 10.0
     F = 10 ** rng.uniform(-1, 1) * _turned(rng, d, condition)
     many = problem.with_F(F).rows(order)
-    if total > 300 and not is_quick:
+    if total > 300 and isinstance(belief, Prior):
         return many
     return replace(many, r=many.r * 10 ** rng.uniform(-0.3, 0.3, total))
 

@@ -54,15 +54,14 @@ def _questions(trial, problem):
 
     Where the belief states the answers, `promise_everywhere` asks for more.
     """
-    near = _near_kinks(trial) | _indefinite(problem, _convexity(trial))
-    near[ILL] = problem.hard()[ILL]
-    if trial.has_answer:
-        return near
+    hard, least = problem.hard(), _indefinite(problem, _convexity(trial))
     rates = {"r from 1e-6 to 1e6": problem.extreme_rates()}
     if trial.belief is None:
-        return rates | near
+        return {ILL: hard[ILL]} | rates | least
+    if trial.has_answer:
+        return {ILL: hard[ILL]} | _near_kinks(trial) | least
     other = {f"F {text}": problem.with_F(F) for text, F in problem.other_F().items()}
-    return problem.hard() | rates | other | near
+    return hard | rates | other | _near_kinks(trial) | least
 
 
 def _near_kinks(trial):
@@ -168,19 +167,22 @@ def promise_penalty(trial):
 def _require_the_belief(trial):
     """Raise unless `penalty` is the g of the belief."""
     P, r, _ = trial.problem.copies()
+    extreme, many = trial.problem.extreme_rates(), trial.problem.many()
     # among the noisy rows, some are not allowed
-    for text, rows in {
-        "the estimates": trial.estimate(),
-        "the noisy rows P": P,
-    }.items():
-        by_row = trial.penalties(rows, r)
-        value, first = (trial.penalty(rows[:n], r[:n]) for n in (None, 1))
+    for text, rows, rates in (
+        ("the estimates", trial.estimate(), r),
+        ("the noisy rows P", P, r),
+        ("rows at r from 1e-6 to 1e6", extreme.P, extreme.r),
+        (f"the estimates of {len(many.r)} rows", trial.estimate(many), many.r),
+    ):
+        by_row = trial.penalties(rows, rates)
+        value, first = (trial.penalty(rows[:n], rates[:n]) for n in (None, 1))
         right = [by_row.sum(), by_row[0]]
         require(
             np.allclose([value, first], right, rtol=1e-8, atol=1e-12),
             f"penalty is {value:.6g} for {text}, the sum of g(x_i / sqrt(r_i)) is "
             f"{by_row.sum():.6g}; for the first row alone, x = {short(rows[0])}, "
-            f"r = {r[0]:.3g}, it is {first:.6g} and g = {by_row[0]:.6g}",
+            f"r = {rates[0]:.3g}, it is {first:.6g} and g = {by_row[0]:.6g}",
         )
     _require_a_sharp_bound(trial)
 
@@ -232,7 +234,7 @@ def _require_convexity(trial):
     if getattr(trial.belief, "convexity", None) is None:
         _require_no_larger_convexity(trial)
         return
-    for r in (problem.r, problem.r[:1], problem.extreme_rates().r):
+    for r in (problem.r, problem.r[:1], problem.extreme_rates().r, problem.many().r):
         answer, right = trial.convexity(r), trial.belief.convexity / r.max()
         what = "small" if answer < right else "large"
         require(
@@ -344,7 +346,8 @@ def promise_jacobian(trial):
         fine, kinks = _difference_jacobian(trial, problem)
         told = fine, 1e-4 * (np.abs(fine).max() + 1e-12) + kinks, len(problem.r)
         for name, answer in _jacobians(trial):
-            require_jacobian(text and f"{text}: {name}" or name, answer(problem), *told)
+            title = f"{text}: {name}" if text else name
+            require_jacobian(title, answer(problem), *told)
     _require_jacobian_at_any_rate(trial)
     _require_mean_over_blocks(trial)
 

@@ -276,15 +276,14 @@ class Assignment:
 
     def _with_relatives(self, trials, make, count_lines, rng):
         """Return the trials, of which the first of each family has others to be asked in its check of everything."""
-        e, complete = self.experiment, list(trials)
+        e, complete, first = self.experiment, list(trials), 0
         for family in self.families:
             others = family.draw_others(rng)
             if others[0].class_name == e.class_name:
                 others.append(family.setting(e.d, **e.params))
             relatives = tuple(self._trial(setting, make, count_lines, rng) for setting in others)
-            names = [trial.class_name for trial in self.public()]
-            first = names.index(others[0].class_name)
             complete[first] = replace(trials[first], relatives=relatives, seed=int(rng.integers(2**31)))
+            first += len(family.dimensions)
         return complete
 
     def _trial(self, setting, make, count_lines, rng):

@@ -184,16 +184,15 @@ def promise_refit(trial):
     require(np.array_equal(then, again), "what frozen returns goes on learning: its refit should return itself")
     if _has_tables(trial):
         for scale in SCALES:
-            lessons = _lessons(trial, FewLongRows(scale * 5.0))
+            lessons = _lessons(trial, FewLongRows(scale * 5.0), np.random.default_rng(1))
             _require_likelihood(trial, lessons)
             _require_no_order(trial, lessons)
             _require_learned_scale(trial, scale)
 
 
-def _lessons(trial, rows):
+def _lessons(trial, rows, rng):
     """Return rows to learn from, the long ones last: for those who look at the first only."""
-    rng, d = np.random.default_rng(1), trial.d
-    lessons = draw_problem(LEARNING_ROWS, d, rng=rng, rows=rows).with_F(trial.problem.F)
+    lessons = draw_problem(LEARNING_ROWS, trial.d, rng=rng, rows=rows)
     return lessons.rows(np.argsort(np.linalg.norm(lessons.P, axis=1) / np.sqrt(lessons.r)))
 
 
@@ -213,7 +212,8 @@ def _require_likelihood(trial, lessons):
 
 def _require_no_order(trial, lessons):
     """Raise if what is learned depends on the order of the rows."""
-    one, other = (_learned(trial.make(), rows).frozen() for rows in (lessons, lessons.rows(_shuffled(lessons))))
+    shuffled = lessons.rows(np.random.default_rng(0).permutation(len(lessons.r)))
+    one, other = (_learned(trial.make(), rows).frozen() for rows in (lessons, shuffled))
     X, Y = (np.asarray(denoiser.estimate(*trial.problem.copies())) for denoiser in (one, other))
     require(
         np.abs(X - Y).max() <= ORDER * np.abs(X).max(),
@@ -222,18 +222,10 @@ def _require_no_order(trial, lessons):
     )
 
 
-def _shuffled(problem):
-    return np.random.default_rng(0).permutation(len(problem.r))
-
-
 def _require_learned_scale(trial, scale):
     """Raise unless what has learned knows the scale of the rows it was given."""
-    rows, (_, d) = FewLongRows(scale * 5.0), trial.problem.P.shape
-    rng, F = np.random.default_rng(1), trial.problem.F
-    lessons = draw_problem(LEARNING_ROWS, d, rng=rng, rows=rows)
-    # the long rows last, for those who look at the first rows only
-    by_length = np.argsort(np.linalg.norm(lessons.P, axis=1) / np.sqrt(lessons.r))
-    lessons = lessons.rows(by_length)
+    rows, rng = FewLongRows(scale * 5.0), np.random.default_rng(1)
+    d, F, lessons = trial.d, trial.problem.F, _lessons(trial, rows, rng)
     learned = _learned(_learned(trial.make(), lessons), lessons)
     r = np.exp(rng.uniform(-1.0, 1.0, 2000))
     X, P = observe(rows.draw((len(r), d), rng=rng), r, F, rng=rng)
