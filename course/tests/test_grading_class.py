@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 import sample_class
 import yaml
-from grading_samples import GRADING, HOSTILE, LIMITS, RIGHT, WRONG
+from grading_samples import GRADING, HOSTILE, LIMITS, LOST, RIGHT, WRONG
 
 from amptutorial_course.assignments import ASSIGNMENTS
 from amptutorial_course.grading import __main__ as command_line
@@ -90,7 +90,6 @@ def test_the_default_rules_are_those_of_this_folder_or_of_the_clone(tmp_path, mo
     assert default_path() == tmp_path / "assignments/grading.yml"
 
 
-LOST = ("jacobian", "everywhere", "state_evolution", "prediction")  # by `WRONG`
 
 
 def hand_in(folder, **texts):

@@ -11,9 +11,10 @@ import hostile
 import numpy as np
 import pytest
 import yaml
-from grading_samples import LIMITS, RIGHT, SOLUTIONS, WRONG, passed
+from grading_samples import LIMITS, LOST, RIGHT, SOLUTIONS, WRONG, passed
 from test_grading_class import command, hand_in, read, wait_for
 
+from amptutorial_course.assignments import ASSIGNMENTS
 from amptutorial_course.grading import isolation
 from amptutorial_course.grading.__main__ import main
 from amptutorial_course.grading.record import Record
@@ -102,7 +103,8 @@ def test_everybody_has_a_row_and_nobody_points_that_are_not_earned(graded):
     rows = read(folder / "grades.csv")
     assert set(rows) == {*texts, *NEIGHBOURS}
     assert all(None not in row and None not in row.values() for row in rows.values())
-    assert rows["neighbour"]["total"] == "100.00" and float(rows["neighbour_2"]["total"]) > 50
+    earned = 100 - sum(ASSIGNMENTS[1].points[name] for name in LOST)
+    assert rows["neighbour"]["total"] == "100.00" and float(rows["neighbour_2"]["total"]) == earned
     gained = {name: float(rows[name]["total"]) for name in texts if float(rows[name]["total"])}
     assert set(gained) <= {"a large Jacobian"} and gained.get("a large Jacobian", 0) < 100
 
