@@ -90,8 +90,6 @@ def test_the_default_rules_are_those_of_this_folder_or_of_the_clone(tmp_path, mo
     assert default_path() == tmp_path / "assignments/grading.yml"
 
 
-
-
 def hand_in(folder, **texts):
     for student, text in texts.items():
         place = folder / student
