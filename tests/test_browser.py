@@ -327,6 +327,11 @@ def formulas_are_spelled_out(visit):
     visit.page.evaluate(SPELLED)
 
 
+def code_is_reached_by_the_keyboard(visit):
+    """Also where it is not scrolled, and after the page took other sizes."""
+    assert visit.page.locator("[contenteditable]:not([tabindex='0'])").count() == 0
+
+
 def nothing_fails_and_no_other_host_is_asked(visit):
     """Neither at first, nor when its sliders were turned and its quizzes answered."""
     foreign = [url for url in visit.asked if not url.startswith((f"{visit.address}/", "data:", "blob:"))]
@@ -352,8 +357,8 @@ QUESTIONS = [
     pictures_have_their_size, pictures_are_seen_in_the_dark, a_phone_scrolls_in_one_direction,
     formulas_are_spelled_out,
     sliders_turn_pictures_and_links_beside_them_lead_somewhere, answers_have_their_formulas_in_their_names,
-    quizzes_answer_the_keyboard, text_stands_out_from_its_ground, nothing_fails_and_no_other_host_is_asked,
-    axe_finds_nothing_but_trifles,
+    quizzes_answer_the_keyboard, code_is_reached_by_the_keyboard, text_stands_out_from_its_ground,
+    nothing_fails_and_no_other_host_is_asked, axe_finds_nothing_but_trifles,
 ]  # fmt: skip
 
 

@@ -30,8 +30,9 @@ function equip(element, place) {
   const cell = { element, code, number, stored, ran: null };
   code.contentEditable = "plaintext-only";
   code.spellcheck = false;
-  code.tabIndex = 0; // as any field for editing; said for those who check
-  const described = { role: "textbox", "aria-multiline": "true", "aria-label": `Code of cell ${number}` };
+  // The keys reach the field. The theme, at each change of the page, takes away what only scrolled code would need.
+  Object.defineProperty(code, "tabIndex", { get: () => 0, set: () => {} });
+  const described = { tabindex: 0, role: "textbox", "aria-multiline": "true", "aria-label": `Code of cell ${number}` };
   Object.entries(described).forEach(([name, value]) => code.setAttribute(name, value));
   cell.run = makeButton("Run", "Run this cell (Shift+Enter)", () => run(cell, false));
   cell.above = makeButton("Run all above", "Run what has not run above, then this cell", () => run(cell, true));
