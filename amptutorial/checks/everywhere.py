@@ -3,7 +3,8 @@
 Named checks ask at settings that can be read. This one draws dimension, rows, rates, F
 and parameters together. What it compares with is the belief: a minimiser is a fixed
 point of gradient and proximal map, a posterior mean the derivative of a log partition
-function. A problem that fails is made smaller.
+function. Of a denoiser whose belief is its own, each row must get the answer that it
+gets alone. A problem that fails is made smaller.
 """
 
 from dataclasses import dataclass, replace
@@ -24,15 +25,17 @@ from .verdict import (
     short_pair,
 )
 
-N_PROBLEMS = 30  # for each denoiser of a family
+N_PROBLEMS = 20  # for each denoiser of a family, and once more
 # what is new in the next problem: all, as many rows, a part of it, order or axes alone
-# (for caches that know rows and F by their sums), the denoiser
-MOVES = ("all", "all", "all", "P", "r", "F", "order", "axes", "parameters", 300)
-MANY = 20_001  # rows, in the first problems of `THOUSANDS`
-THOUSANDS = 6
+# (for caches that know rows and F by their sums), the denoiser, or all with many rows
+MOVES = tuple("all all all P r F order axes parameters parameters many".split())
+THOUSANDS = 8  # of the first problems have thousands of rows
+# the logarithms of the numbers of rows
+ROWS, SIZES = (0, 1.6), {"many": (1.6, 3.3), "thousands": (4.0, 4.4)}
 FEWER = 6000  # in more than three dimensions: 64 supports of 6 x 6 take memory
 METHODS = ("estimate", "mean_jacobian", "denoise", "penalty")
-SLOPE_TOLERANCE = 1e-3
+SLOPE_TOLERANCE, MEAN_TOLERANCE = 1e-3, 1e-5
+STEPS = 1e-4, 1e-3  # of differences
 # times the length of x, the error of a coarse integral: at p = 0 it is symmetric
 COARSE, SYMMETRIC = 2.0, 0.5
 MEMORY = ". A new denoiser answers as it should: what is kept between calls?"
@@ -55,7 +58,10 @@ class Answer:
         return Answer(*(part[index] for part in vars(self).values()))
 
 
-@check("05_denoisers.html#denoisers-rows", lambda trial: trial.has_answer)
+@check(
+    "05_denoisers.html#denoisers-rows",
+    lambda trial: trial.has_answer or trial.states_nothing,
+)
 def promise_everywhere(trial):
     """Estimate and Jacobian are those of the belief, whatever is asked, in any order.
 
@@ -65,13 +71,13 @@ def promise_everywhere(trial):
     used = [one.make() for one in family]
     rng = np.random.default_rng(trial.seed)
     which, problem = 0, _draw(rng, trial, 1)
-    n_problems = N_PROBLEMS * len(family)
+    n_problems = N_PROBLEMS * (1 + len(family))
     for k in rng.permutation(n_problems):
-        move = MOVES[k % len(MOVES)] if k >= THOUSANDS else MANY
+        move = MOVES[k % len(MOVES)] if k >= THOUSANDS else "thousands"
         which, problem = _move(rng, move, family, which, problem)
         one, methods, asked = family[which], rng.permutation(METHODS), problem
-        if isinstance(move, int):
-            asked = _many(rng, problem, move, one.belief)
+        if move in SIZES:
+            asked = _many(rng, one, problem, move)
         try:
             _require_answers(one, asked, methods, used[which])
         except Malformed:
@@ -88,8 +94,9 @@ def promise_everywhere(trial):
 def _move(rng, move, family, which, problem):
     """Return the next denoiser of the family, and its problem."""
     if move == "parameters":
-        alike = [k for k, one in enumerate(family) if one.d == family[which].d]
-        return rng.choice(alike), problem
+        same_d = [k for k, one in enumerate(family) if one.d == family[which].d]
+        others = [k for k in same_d if k != which]
+        return rng.choice(others or same_d), problem
     if move in ("P", "r", "F"):
         new = _draw(rng, family[which], len(problem.r))
         return which, replace(problem, **{move: getattr(new, move)})
@@ -98,50 +105,64 @@ def _move(rng, move, family, which, problem):
     if move == "axes":
         basis = _basis(rng, family[which].d)
         return which, problem.with_F(_symmetric(basis @ problem.F @ basis.T))
-    fit = [k for k, one in enumerate(family) if move != MANY or one.d >= 3]
+    # in more dimensions more is to be done
+    fit = [k for k, one in enumerate(family) if move != "thousands" or one.d >= 3]
     which = rng.choice(fit or len(family))
-    n_rows = rng.choice([1, 2, 5, 20]) if move == "all" else 20
+    n_rows = 20 if move in SIZES else int(10 ** rng.uniform(*ROWS))
     return which, _draw(rng, family[which], n_rows)
 
 
 def _draw(rng, trial, N):
     """Return a problem with N rows."""
     d, belief = trial.d, trial.belief
-    spread = [(0, 0), (-1, 1), belief.decades][rng.integers(3) if N < 20 else 2]
-    r = 10 ** rng.uniform(*spread, N) * 10 ** rng.uniform(-1, 1)
+    r = _draw_rates(rng, N, *belief.decades)
     F = _draw_F(rng, d)
     P = observe(belief.rows.draw((N, d), rng=rng), r, F, rng=rng)[1]
-    P *= rng.choice([0.1, 1.0, 1.0, 1.0, 4.0])
+    # densities of p, a right solution, lose digits where p is far from any x F
+    most = 3 if isinstance(belief, Penalty) else 1
+    P *= rng.choice([1, 1, 10 ** rng.uniform(-1, most)])
     P[(slice(0), rng.random(P.shape) < 0.4, r.argmax())[rng.integers(3)]] = 0
     if rng.integers(4) == 0:
-        # densities of p, a right solution, lose digits where p is far from any x F
-        P[-1] *= 1e3 if isinstance(belief, Penalty) else 10
+        P[-1] *= 10**most
     if rng.integers(4) == 0:
         P[0], r[0] = P[-1], r[-1]
     return Problem(P, r, F)
 
 
+def _draw_rates(rng, N, low, high):
+    """Return N rates: equal, nearly equal, or between any two of these decades."""
+    width = (high - low) * rng.choice([0, 1, 10 ** rng.uniform(-3, 0)])
+    start = low + (high - low - width) * rng.beta(2, 2)
+    return 10 ** rng.uniform(start, start + width, N)
+
+
 def _draw_F(rng, d):
     """Return a matrix F: badly conditioned or well, turned, diagonal or c I."""
-    size, kind = 10 ** rng.uniform(-1, 1), rng.integers(5)
+    size, kind = 10 ** rng.uniform(-2, 2), rng.integers(5)
     if kind == 0:
         return size * np.eye(d)
     # not worse: coordinate descent, a right solution, takes as many steps
-    condition = 10 ** rng.choice([0.01, 0.5, 1.0, 2.0])
-    if kind == 1:
-        return np.diag(size * rng.permutation(np.geomspace(1 / condition, 1, d)))
-    return size * _turned(rng, d, condition)
+    spectrum = size * _spectrum(rng, d, 1 + 10 ** rng.uniform(-3, 2))
+    return np.diag(spectrum) if kind == 1 else _turned(rng, spectrum)
 
 
-def _turned(rng, d, condition):
-    """Return a matrix with this condition number whose axes are turned, or hardly."""
-    basis = _basis(rng, d)
-    return _symmetric((basis * np.geomspace(1 / condition, 1, d)) @ basis.T)
+def _spectrum(rng, d, condition):
+    """Return d eigenvalues, some of them equal at times, with this condition number."""
+    powers = np.r_[0, 1, rng.random(d)][:d]
+    if rng.integers(3) == 0:
+        powers = powers.round()
+    return condition ** -rng.permutation(powers)
+
+
+def _turned(rng, spectrum):
+    """Return a matrix with these eigenvalues whose axes are turned, or hardly."""
+    basis = _basis(rng, len(spectrum))
+    return _symmetric((basis * spectrum) @ basis.T)
 
 
 def _basis(rng, d):
     """Return an orthogonal matrix, half of the time near to the identity."""
-    near = rng.choice([0, 100]) * np.eye(d)
+    near = rng.choice([0, 10 ** rng.uniform(0, 3)]) * np.eye(d)
     return np.linalg.qr(near + rng.standard_normal((d, d)))[0]
 
 
@@ -149,22 +170,22 @@ def _symmetric(F):
     return (F + F.T) / 2
 
 
-def _many(rng, problem, n_rows, belief):
-    """Return many rows, those of a problem again and again: easy ones first, or last.
+def _many(rng, trial, problem, size):
+    """Return a problem with many rows, easy ones first, or last.
 
-    F is badly conditioned: what stops when the first rows are done shows. Each row has
-    a rate of its own, unless so many take the belief too long.
+    F is badly conditioned: what stops when the first rows are done shows. Where so many
+    answers take the belief too long, they are the rows of `problem` again and again.
     """
-    N, d = problem.P.shape
-    total = n_rows if d <= 3 else min(n_rows, FEWER)
-    order = np.argsort(np.linalg.norm(problem.P, axis=1) / np.sqrt(problem.r))
-    order = order[:: rng.choice([1, -1])][np.sort(rng.integers(N, size=total))]
-    condition = 100.0 if d <= 3 else 10.0
-    F = 10 ** rng.uniform(-1, 1) * _turned(rng, d, condition)
-    many = problem.with_F(F).rows(order)
-    if total > 300 and isinstance(belief, Prior):
-        return many
-    return replace(many, r=many.r * 10 ** rng.uniform(-0.3, 0.3, total))
+    d, total = trial.d, int(10 ** rng.uniform(*SIZES[size]))
+    total = total if d <= 3 else min(total, FEWER)
+    if total > 300 and not isinstance(trial.belief, Penalty):
+        rows = problem.rows(rng.integers(len(problem.r), size=total))
+    else:
+        rows = _draw(rng, trial, total)
+    order = np.argsort(np.linalg.norm(rows.P, axis=1) / np.sqrt(rows.r))
+    condition = rng.uniform(30, 100) if d <= 3 else rng.uniform(10, 30)
+    spectrum = 10 ** rng.uniform(-1, 1) * _spectrum(rng, d, condition)
+    return rows.with_F(_turned(rng, spectrum)).rows(order[:: rng.choice([1, -1])])
 
 
 def _require_answers(trial, problem, methods=METHODS, used=None):
@@ -173,8 +194,9 @@ def _require_answers(trial, problem, methods=METHODS, used=None):
     A new denoiser is asked first, and then one that may have been `used` before.
     """
     used = used or trial.make()
-    X = trial.make().estimate(*problem.copies())
-    told = _answer(trial.belief, problem, require_array(X, "estimate", problem.P.shape))
+    new = trial.make()
+    X = require_array(new.estimate(*problem.copies()), "estimate", problem.P.shape)
+    told = _answer(trial, problem, X, new)
     _require_estimate(trial, "estimate", problem, told, X)
     smooth, slopes = problem.rows(told.is_smooth), told.rows(told.is_smooth)
     for method in methods:
@@ -184,16 +206,19 @@ def _require_answers(trial, problem, methods=METHODS, used=None):
             again = used.estimate(*problem.copies())
             _require_estimate(trial, "estimate, asked again,", problem, told, again)
         elif len(smooth.r):
-            # of few rows one alone: a mean would hide a small slope
-            is_one = method == "mean_jacobian" and len(smooth.r) < 30
-            some = [len(smooth.r) // 2] if is_one else slice(None)
-            few, told_few = smooth.rows(some), slopes.rows(some)
-            J = getattr(used, method)(*few.copies())
+            own = not trial.inherits("mean_jacobian")
             if method == "denoise":
-                Y, J = require_pair(J)
-                _require_estimate(trial, method, few, told_few, Y)
-            if not trial.inherits("mean_jacobian"):
-                _require_slopes(method, few, told_few, J)
+                Y, J = require_pair(used.denoise(*smooth.copies()))
+                _require_estimate(trial, method, smooth, slopes, Y)
+                if own:
+                    _require_slopes(method, smooth, slopes, J)
+            elif own:
+                # one alone too: a mean would hide a small slope
+                for some in (slice(None), [len(smooth.r) // 2]):
+                    few = smooth.rows(some)
+                    J = used.mean_jacobian(*few.copies())
+                    _require_slopes(method, few, slopes.rows(some), J)
+                _require_mean(used, problem, X)
 
 
 def _require_estimate(trial, name, problem, told, X):
@@ -202,7 +227,7 @@ def _require_estimate(trial, name, problem, told, X):
     i = np.where(np.isnan(off), np.inf, off).argmax()
     if off[i] <= 1:
         return  # to write the text below would take longer than to ask
-    right = _settled(trial.belief, problem.rows([i]))
+    right = _settled(trial, problem.rows([i]))
     found, right = short_pair(X[i], right)
     raise AssertionError(
         f"row {i}, {_row(problem, i)}: {name} gives {found}, expected {right}"
@@ -218,34 +243,51 @@ def _require_slopes(method, problem, told, J):
     name = "denoise(P, r, F)[1]" if method == "denoise" else method
     require_array(J, name, right.shape)
     # of rows that are known for certain differences find round-off
-    sizes = np.abs(told.estimate).max() / max(np.abs(problem.P).max(), 1e-300)
-    tolerance = SLOPE_TOLERANCE * np.abs(right).max() + 1e-6 * sizes
+    tolerance = SLOPE_TOLERANCE * np.abs(right).max()
+    tolerance += 1e-6 * _typical_slope(told.estimate, problem)
     N = len(problem.r)
     rows = "at" if N == 1 else f"for {N} rows, of which the first has"
     source = f"{rows} {_row(problem, 0)}, and should be"
     require_jacobian(name, J, right, tolerance, N, source)
 
 
+def _typical_slope(X, problem):
+    return np.abs(X).max() / max(np.abs(problem.P).max(), 1e-300)
+
+
+def _require_mean(denoiser, problem, X):
+    """Raise unless the mean Jacobian is a mean: that of two halves has each of them."""
+    N = len(problem.r)
+    halves = [problem.rows(slice(k, None, 2)) for k in range(min(N, 2))]
+    parts = [len(one.r) * denoiser.mean_jacobian(*one.copies()) for one in halves]
+    J, right = denoiser.mean_jacobian(*problem.copies()), sum(parts) / N
+    tolerance = MEAN_TOLERANCE * np.abs(right).max()
+    tolerance += 1e-8 * _typical_slope(X, problem)
+    source = f"for {N} rows, and should be, after those of two halves of them,"
+    require_jacobian("mean_jacobian", J, right, tolerance, N, source)
+
+
 def _require_penalty(belief, denoiser, X, problem):
-    if isinstance(belief, Prior):
+    if not isinstance(belief, Penalty):
         return
-    r, i = problem.r, problem.r.argmin()
-    noisy = X.copy()
-    noisy[i] = problem.P[i]  # which may not be allowed
+    r = problem.r
     if belief.convexity is not None:
         c, right = denoiser.convexity(r.copy()), belief.convexity / r.max()
         about = f"{len(r)} rows with r up to {r.max():.4g}"
         require(
             np.isclose(c, right, atol=0), f"convexity is {c} for {about}, not {right}"
         )
-    for rows in (X, noisy):
-        value = require_number(denoiser.penalty(rows.copy(), r.copy()), "penalty")
-        right = belief.value(rows / np.sqrt(r)[:, None]).sum()
-        require(
-            np.isclose(value, right, rtol=1e-8, atol=1e-12),
-            f"penalty of {len(r)} rows is {value:.9g}, and g of them sums to "
-            f"{right:.9g}; row {i} is x = {short(rows[i])}, r = {r[i]:.4g}",
-        )
+    for i in (r.argmin(), len(r) // 2):
+        noisy = X.copy()
+        noisy[i] = problem.P[i]  # which may not be allowed
+        for rows in (X, noisy):
+            value = require_number(denoiser.penalty(rows.copy(), r.copy()), "penalty")
+            right = belief.value(rows / np.sqrt(r)[:, None]).sum()
+            require(
+                np.isclose(value, right, rtol=1e-8, atol=1e-12),
+                f"penalty of {len(r)} rows is {value:.9g}, and g of them sums to "
+                f"{right:.9g}; row {i} is x = {short(rows[i])}, r = {r[i]:.4g}",
+            )
 
 
 def _smallest(trial, problem):
@@ -292,17 +334,56 @@ def _title(trial, problem):
     return f"{trial.title or trial.denoiser}, {N} row{'s' * (N > 1)}, F = {F}"
 
 
+def _few(N):
+    """Return the places of five rows at most: slopes take time."""
+    return np.unique(np.linspace(0, N - 1, 5).astype(int))
+
+
 def _distinct(problem):
     """Return the first places of different rows, and which of those each row is."""
     rows = np.column_stack([problem.P, problem.r])
     return np.unique(rows, axis=0, return_index=True, return_inverse=True)[1:]
 
 
-def _answer(belief, problem, X):
-    """Return the `Answer` of a belief, given estimates; equal rows are asked once."""
+def _answer(trial, problem, X, denoiser=None):
+    """Return the `Answer` for a problem, given estimates; equal rows are asked once."""
     first, index = _distinct(problem)
-    told = _minimiser if isinstance(belief, Penalty) else _posterior_mean
-    return told(belief, problem.rows(first), X[first]).rows(index.ravel())
+    rows = problem.rows(first)
+    if isinstance(trial.belief, Penalty):
+        told = _minimiser(trial.belief, rows, X[first])
+    elif isinstance(trial.belief, Prior):
+        told = _posterior_mean(trial.belief, rows)
+    else:
+        told = _alone(denoiser or trial.make(), rows, trial.belief)
+    return told.rows(index.ravel())
+
+
+def _alone(denoiser, problem, belief):
+    """Return what a denoiser answers to each row alone, as a question about u.
+
+    So a prior of u answers at every rate (`sec:denoiser`). Slopes are differences.
+    """
+    (N, d), root = problem.P.shape, np.sqrt(problem.r)
+    estimate, J, is_smooth = problem.P.copy(), np.zeros((N, d, d)), np.zeros(N, bool)
+    some = _few(N)
+    for i in range(N):
+        one = problem.rows([i]).at_one()
+        estimate[i] = root[i] * denoiser.estimate(*one.copies())[0]
+        if i in some:
+            J[i], wide = (problem.r[i] * _differences(denoiser, one, h) for h in STEPS)
+            is_smooth[i] = np.abs(J[i] - wide).max() <= 1e-4 * np.abs(J[i]).max()
+    lengths = np.linalg.norm(estimate, axis=1)
+    allowed = belief.tolerance * lengths + 1e-9 * _scales(belief, problem)
+    return Answer(estimate, allowed, J, is_smooth)
+
+
+def _differences(denoiser, one, step):
+    """Return d estimate_l / d p_k of a row at [k, l], by central differences."""
+    d = len(one.F)
+    h = step * max(np.abs(one.P).max(), np.sqrt(np.linalg.norm(one.F, 2)))
+    P = one.P + h * np.vstack([np.eye(d), -np.eye(d)])
+    ahead, back = np.split(denoiser.estimate(P, np.ones(2 * d), one.F.copy()), 2)
+    return (ahead - back) / (2 * h)
 
 
 def _minimiser(belief, problem, X):
@@ -345,24 +426,29 @@ def _prox(belief, Z, r, t):
     return root * belief.prox(Z / root, t / root**2)
 
 
-def _settled(belief, row):
+def _settled(trial, row):
     """Return the estimate of a single row, by proximal gradient descent if need be."""
-    P, r, F = row.copies()
+    belief, (P, r, F) = trial.belief, row.copies()
     X, t = 0 * P, 1 / np.linalg.norm(F, 2)
     for _ in range(3000 if isinstance(belief, Penalty) else 0):
         X = _prox(belief, X + t * (P - X @ F), r, t)
-    return _answer(belief, row, X).estimate[0]
+    return _answer(trial, row, X).estimate[0]
 
 
-def _posterior_mean(belief, problem, X):
+def _scales(belief, problem):
+    """Return the size of an entry of each row, shape (N,)."""
+    u = belief.rows.draw((1000, len(problem.F)), rng=np.random.default_rng(0))
+    return np.sqrt(problem.r * np.mean(u**2))
+
+
+def _posterior_mean(belief, problem):
     """Return the answer of a prior: derivatives of its log partition function by p.
 
     The first is taken by complex steps and exact, the second by differences of it.
     """
     P, r, F = problem.copies()
     N, d = P.shape
-    u = belief.rows.draw((1000, d), rng=np.random.default_rng(0))
-    scale = np.sqrt(r * np.mean(u**2))[:, None]
+    scale = _scales(belief, problem)[:, None]
 
     def mean(P, few):
         """Return the means for a few rows, of which there are k, shape (k, d)."""
@@ -382,11 +468,12 @@ def _posterior_mean(belief, problem, X):
     coarse = exponents > belief.sharpest
     allowed = belief.tolerance * np.linalg.norm(right, axis=1)
     forgiven = coarse * np.where(P.any(axis=1), COARSE, SYMMETRIC)
-    allowed += (1e-9 + 1e-14 * exponents + forgiven) * length
-    # of five rows at most: slopes take time
-    few = np.unique(np.linspace(0, N - 1, 5).astype(int))
+    # what densities of p lose
+    lost = 1e-15 * (P * np.linalg.solve(F, P.T).T).sum(axis=1)
+    allowed += (1e-9 + 1e-14 * exponents + lost + forgiven) * length
+    few = _few(N)
     J, is_smooth = np.zeros((N, d, d)), np.zeros(N, bool)
-    J[few], wide = slopes(1e-4, few), slopes(1e-3, few)
+    J[few], wide = (slopes(step, few) for step in STEPS)
     sizes = np.abs(J[few]).max(axis=(1, 2))
     is_smooth[few] = np.abs(J[few] - wide).max(axis=(1, 2)) <= 1e-4 * sizes
     # differences of the estimate move P by as much

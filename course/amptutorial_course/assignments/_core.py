@@ -35,6 +35,7 @@ from amptutorial.state_evolution import state_evolution
 from ._points import ESSENTIAL
 
 N_ROWS = 40  # of each setting, as in `check_denoiser`
+NEAR, WIDE, FAR = range(3)  # the ranges of a parameter
 
 
 @dataclass(frozen=True)
@@ -75,8 +76,9 @@ class Family:
 
     Attributes
     ----------
-    draw_params : callable (rng, d, wide=False) -> dict
-        From a range in which AMP finds the rows, or from a wide one.
+    draw_params : callable (rng, d, reach=NEAR) -> dict
+        From a range in which AMP finds the rows, from a wide one, or from one that
+        reaches to where the parameter makes no difference.
     setting : callable (d, **params) -> DenoiserSetting
     dimensions : tuple of int
         Those in which named checks ask, and students see the settings.
@@ -94,12 +96,13 @@ class Family:
         return [self.setting(d, **self.draw_params(rng, d)) for d in self.dimensions]
 
     def draw_others(self, rng):
-        """Return settings for `promise_everywhere`: two that share all parameters but one, in each dimension."""
+        """Return settings for `promise_everywhere`: in each dimension two that differ in one parameter, and another."""
         settings = []
         for d in self.everywhere:
-            one, other = (self.draw_params(rng, d, wide=True) for _ in range(2))
+            one, other, far = (self.draw_params(rng, d, reach) for reach in (WIDE, WIDE, FAR))
             changed = str(rng.choice(list(one)))
-            settings += [self.setting(d, **one), self.setting(d, **one | {changed: other[changed]})]
+            drawn = (one, one | {changed: other[changed]}, far)
+            settings += [self.setting(d, **params) for params in drawn]
         return settings
 
 

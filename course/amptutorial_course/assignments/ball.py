@@ -8,7 +8,7 @@ from scipy.special import logsumexp
 from amptutorial.checks import Limit
 from amptutorial.checks.beliefs import Penalty, Prior
 
-from ._core import Assignment, DenoiserSetting, Experiment, Family
+from ._core import NEAR, Assignment, DenoiserSetting, Experiment, Family
 
 
 @dataclass(frozen=True)
@@ -105,14 +105,19 @@ class UniformPhase(Prior):
         return logsumexp(exponents, axis=1) - np.log(4096)
 
 
-def draw_ball(rng, d, wide=False):
+# the logarithms of radii
+BALLS = (1.1, 1.5), (-1, 3), (-4, 6)
+CIRCLES = (0.5, 1.2), (-1, 1.5), (-3, 4)
+
+
+def draw_ball(rng, d, reach=NEAR):
     """Return the radius of a ball."""
-    return {"radius": float(np.exp(rng.uniform(*((-1, 3) if wide else (1.1, 1.5)))))}
+    return {"radius": float(np.exp(rng.uniform(*BALLS[reach])))}
 
 
-def draw_circle(rng, d, wide=False):
+def draw_circle(rng, d, reach=NEAR):
     """Return the radius of a circle."""
-    return {"radius": float(np.exp(rng.uniform(*((-1, 1.5) if wide else (0.5, 1.2)))))}
+    return {"radius": float(np.exp(rng.uniform(*CIRCLES[reach])))}
 
 
 def ball(d, radius):

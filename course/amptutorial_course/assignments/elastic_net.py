@@ -9,7 +9,7 @@ from amptutorial.checks.beliefs import Penalty
 from amptutorial.denoisers import Lasso, Ridge
 from amptutorial.laws import DiscreteBias, RowLaw, SparseGaussianRows
 
-from ._core import Assignment, DenoiserSetting, Experiment, Family
+from ._core import NEAR, Assignment, DenoiserSetting, Experiment, Family
 from ._points import MINIMISER
 
 
@@ -36,9 +36,12 @@ class BothNorms(Penalty):
         return np.sign(U) * np.maximum(np.abs(U) - steps * self.l1, 0) / (1 + steps * self.l2)
 
 
-def draw_params(rng, d, wide=False):
+SIZES = 0.7, 3, 7  # of the logarithms of strengths
+
+
+def draw_params(rng, d, reach=NEAR):
     """Return the two strengths."""
-    size = 3 if wide else 0.7
+    size = SIZES[reach]
     return dict(zip(("l1", "l2"), np.exp(rng.uniform(-size, size, 2)).tolist(), strict=True))
 
 

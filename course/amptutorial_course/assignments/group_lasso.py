@@ -9,7 +9,7 @@ from amptutorial.checks.beliefs import Penalty
 from amptutorial.denoisers import Lasso
 from amptutorial.laws import DiscreteBias, RowLaw
 
-from ._core import Assignment, DenoiserSetting, Experiment, Family
+from ._core import NEAR, Assignment, DenoiserSetting, Experiment, Family
 from ._points import MINIMISER
 
 
@@ -46,9 +46,12 @@ class Norm(Penalty):
         return U * np.maximum(1 - steps * self.strength / lengths, 0)
 
 
-def draw_params(rng, d, wide=False):
+STRENGTHS = (-0.7, 0.5), (-3, 3), (-7, 7)  # their logarithms, in one dimension
+
+
+def draw_params(rng, d, reach=NEAR):
     """Return a strength."""
-    return {"strength": float(np.sqrt(d) * np.exp(rng.uniform(*((-3, 3) if wide else (-0.7, 0.5)))))}
+    return {"strength": float(np.sqrt(d) * np.exp(rng.uniform(*STRENGTHS[reach])))}
 
 
 def setting(d, strength):

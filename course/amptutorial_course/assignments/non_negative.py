@@ -9,7 +9,7 @@ from amptutorial.checks import Limit
 from amptutorial.checks.beliefs import Penalty
 from amptutorial.laws import DiscreteBias, RowLaw
 
-from ._core import Assignment, DenoiserSetting, Experiment, Family
+from ._core import NEAR, Assignment, DenoiserSetting, Experiment, Family
 from ._points import MINIMISER
 from .elastic_net import ZerosFound
 
@@ -78,9 +78,12 @@ def least_squares(P, r, F):
     return np.array([nnls(root, q)[0] for q in np.linalg.solve(root.T, P.T).T])
 
 
-def draw_params(rng, d, wide=False):
+STRENGTHS = (-0.7, 1.0), (-3, 4), (-9, 9)  # their logarithms
+
+
+def draw_params(rng, d, reach=NEAR):
     """Return a strength."""
-    return {"strength": float(np.exp(rng.uniform(*((-3, 4) if wide else (-0.7, 1.0)))))}
+    return {"strength": float(np.exp(rng.uniform(*STRENGTHS[reach])))}
 
 
 def setting(d, strength):

@@ -8,7 +8,7 @@ from amptutorial.checks import Limit
 from amptutorial.checks.beliefs import Penalty
 from amptutorial.laws import DiscreteBias, GaussianRows, RowLaw
 
-from ._core import Assignment, DenoiserSetting, Experiment, Family
+from ._core import NEAR, Assignment, DenoiserSetting, Experiment, Family
 from ._points import MINIMISER
 
 
@@ -33,9 +33,12 @@ class SquaredNorm(Penalty):
         return U / (1 + steps * self.strength)
 
 
-def draw_params(rng, d, wide=False):
+STRENGTHS = (-0.7, 1.4), (-3, 4), (-9, 9)  # their logarithms
+
+
+def draw_params(rng, d, reach=NEAR):
     """Return a strength."""
-    return {"strength": float(np.exp(rng.uniform(*((-3, 4) if wide else (-0.7, 1.4)))))}
+    return {"strength": float(np.exp(rng.uniform(*STRENGTHS[reach])))}
 
 
 def setting(d, strength):
