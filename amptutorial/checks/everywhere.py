@@ -29,7 +29,7 @@ N_PROBLEMS = 20  # for each denoiser of a family, and once more
 # what is new in the next problem: all, as many rows, a part of it, order or axes alone
 # (for caches that know rows and F by their sums), the denoiser, or all with many rows
 MOVES = tuple("all all all P r F order axes parameters parameters many".split())
-THOUSANDS = 8  # of the first problems have thousands of rows
+THOUSANDS = 2, 60  # so many problems, and one of so many, have thousands of rows
 # the logarithms of the numbers of rows
 ROWS, SIZES = (0, 1.6), {"many": (1.6, 3.3), "thousands": (4.0, 4.4)}
 FEWER = 6000  # in more than three dimensions: 64 supports of 6 x 6 take memory
@@ -72,8 +72,9 @@ def promise_everywhere(trial):
     rng = np.random.default_rng(trial.seed)
     which, problem = 0, _draw(rng, trial, 1)
     n_problems = N_PROBLEMS * (1 + len(family))
+    n_thousands = THOUSANDS[0] + n_problems // THOUSANDS[1]
     for k in rng.permutation(n_problems):
-        move = MOVES[k % len(MOVES)] if k >= THOUSANDS else "thousands"
+        move = MOVES[k % len(MOVES)] if k >= n_thousands else "thousands"
         which, problem = _move(rng, move, family, which, problem)
         one, methods, asked = family[which], rng.permutation(METHODS), problem
         if move in SIZES:

@@ -15,7 +15,7 @@ def has_prior(trial):
     return isinstance(trial.belief, Prior)
 
 
-def mean_log_partition(denoiser, P, r, F, power=1, n_nodes=48):
+def mean_log_partition(denoiser, P, r, F, power=1, n_nodes=96):
     """Return the mean over rows of log E exp(p x^T - x F x^T / 2), by the denoiser.
 
     It is an integral over the way from (0, 0) to (p, F): by p its derivative is the
