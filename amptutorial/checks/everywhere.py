@@ -25,7 +25,7 @@ from .verdict import (
     short_pair,
 )
 
-N_PROBLEMS = 20  # for each denoiser of a family, and once more
+N_PROBLEMS = 16  # for each denoiser of a family, and once more
 # what is new in the next problem: all, as many rows, a part of it, order or axes alone
 # (for caches that know rows and F by their sums), the denoiser, or all with many rows
 MOVES = tuple("all all all P r F order axes parameters parameters many".split())

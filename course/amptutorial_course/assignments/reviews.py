@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from amptutorial.checks import check, count_lines, draw_problem, observe, require
+from amptutorial.checks import Problem, check, count_lines, draw_problem, observe, require
 from amptutorial.checks.priors import mean_log_partition
 from amptutorial.denoisers import GaussianPosterior, check_is_denoiser
 from amptutorial.estimator import AMPEmbedding
@@ -187,15 +187,16 @@ def promise_refit(trial):
     if _has_tables(trial):
         for scale in SCALES:
             rows = FewLongRows(scale * 5.0)
-            for n_rows in (40, LEARNING_ROWS):
+            for n_rows in (40, 200, LEARNING_ROWS):
                 _require_likelihood(trial, _lessons(trial, rows, np.random.default_rng(1), n_rows))
             _require_no_order(trial, _lessons(trial, rows, np.random.default_rng(1), 3000))
             _require_learned_scale(trial, scale)
 
 
 def _lessons(trial, rows, rng, n_rows=LEARNING_ROWS):
-    """Return rows to learn from, the long ones last: for those who look at the first only."""
-    lessons = draw_problem(n_rows, trial.d, rng=rng, rows=rows)
+    """Return rows to learn from, rare and frequent, the long ones last: for those who look at the first only."""
+    r, F = np.exp(rng.uniform(-4.6, 4.6, n_rows)), trial.problem.F
+    lessons = Problem(observe(rows.draw((n_rows, trial.d), rng=rng), r, F, rng=rng)[1], r, F)
     return lessons.rows(np.argsort(np.linalg.norm(lessons.P, axis=1) / np.sqrt(lessons.r)))
 
 

@@ -36,7 +36,7 @@ class NonNegativeRows(Denoiser):
         """Return the estimate and its mean Jacobian."""
         D = (self._consensus(P, r, F) > 0).astype(float)
         H = F + np.einsum("i,kl->ikl", self.strength / r, np.eye(len(F)))
-        J = np.linalg.pinv(D[:, :, None] * H * D[:, None, :], hermitian=True)  # zero off the support
+        J = np.linalg.pinv(D[:, :, None] * H * D[:, None, :], rcond=1e-12, hermitian=True)  # zero off the support
         return (P[:, None] @ J)[:, 0] * D, J.mean(axis=0)
 
     def estimate(self, P, r, F):
