@@ -50,7 +50,7 @@ def trial(cls, d=2, seed=0, belief=None, **arguments):
 @pytest.mark.parametrize("d", [1, 3, 6])
 @pytest.mark.parametrize("cls", BELIEFS)
 def test_what_is_right_passes(cls, d):
-    assert f"{2 * module.N_PROBLEMS} problems" in CHECK.measure(trial(cls, d))
+    assert f"{module.N_PROBLEMS} problems" in CHECK.measure(trial(cls, d))
 
 
 @pytest.mark.parametrize("cls", BELIEFS)
@@ -102,11 +102,11 @@ class Forgetful(Ridge):
 
 
 class FirstRows(Ridge):
-    """Estimates ten thousand rows, and leaves the others zero."""
+    """Estimates two thousand rows, and leaves the others zero."""
 
     def denoise(self, P, r, F):
         X, J = super().denoise(P, r, F)
-        X[10_000:] = 0
+        X[2000:] = 0
         return X, J
 
     def estimate(self, P, r, F):
@@ -157,7 +157,7 @@ class Empty(Ridge):
     [
         (FiveDigits, "1 row,"),
         (Forgetful, "what is kept between calls"),
-        (FirstRows, "[12][0-9]{4} rows, F"),
+        (FirstRows, "[0-9]{4,5} rows, F"),
         (InThePlane, "1 row,"),
         (Clipped, "1 row,"),
         (FirstFive, "two halves|and should be"),

@@ -25,14 +25,19 @@ from .verdict import (
     short_pair,
 )
 
-N_PROBLEMS = 16  # for each denoiser of a family, and once more
-# what is new in the next problem: all, as many rows, a part of it, order or axes alone
-# (for caches that know rows and F by their sums), the denoiser, or all with many rows
-MOVES = tuple("all all all P r F order axes parameters parameters many".split())
-THOUSANDS = 2, 60  # so many problems, and one of so many, have thousands of rows
+N_PROBLEMS, MORE = 40, 8  # for a denoiser, and for each relative
+# what is new in the next problem: all, as many rows, a part of it, next to nothing,
+# order or axes alone (for caches that know rows and F by their sums), the denoiser, or
+# all with many rows
+MOVES = tuple(
+    "all all all P r F nearly order axes parameters parameters many many".split()
+)
+THOUSANDS = 2, 40  # so many problems, and one of so many, have thousands of rows
 # the logarithms of the numbers of rows
-ROWS, SIZES = (0, 1.6), {"many": (1.6, 3.3), "thousands": (4.0, 4.4)}
-FEWER = 6000  # in more than three dimensions: 64 supports of 6 x 6 take memory
+ROWS = 0, 1.6
+SIZES = {"many": (1.6, 3.3), "thousands": (3.3, 4.4), "most": (4.0, 4.4)}
+FEWER = 12_000  # in more than three dimensions: 64 supports of 6 x 6 take memory
+COMPARED = 100  # of many rows, where the answer is an integral
 METHODS = ("estimate", "mean_jacobian", "denoise", "penalty")
 SLOPE_TOLERANCE, MEAN_TOLERANCE = 1e-3, 1e-5
 STEPS = 1e-4, 1e-3  # of differences
@@ -71,14 +76,16 @@ def promise_everywhere(trial):
     used = [one.make() for one in family]
     rng = np.random.default_rng(trial.seed)
     which, problem = 0, _draw(rng, trial, 1)
-    n_problems = N_PROBLEMS * (1 + len(family))
+    n_problems = N_PROBLEMS + MORE * len(trial.relatives)
     n_thousands = THOUSANDS[0] + n_problems // THOUSANDS[1]
     for k in rng.permutation(n_problems):
-        move = MOVES[k % len(MOVES)] if k >= n_thousands else "thousands"
+        move = MOVES[k % len(MOVES)]
+        if k < n_thousands:
+            move = ("thousands", "most")[k % 2]
         which, problem = _move(rng, move, family, which, problem)
         one, methods, asked = family[which], rng.permutation(METHODS), problem
         if move in SIZES:
-            asked = _many(rng, one, problem, move)
+            asked = _many(rng, one, move)
         try:
             _require_answers(one, asked, methods, used[which])
         except Malformed:
@@ -95,22 +102,34 @@ def promise_everywhere(trial):
 def _move(rng, move, family, which, problem):
     """Return the next denoiser of the family, and its problem."""
     if move == "parameters":
-        same_d = [k for k, one in enumerate(family) if one.d == family[which].d]
-        others = [k for k in same_d if k != which]
-        return rng.choice(others or same_d), problem
+        # neighbours may share all parameters but one
+        near = [k for k in (which - 1, which + 1) if 0 <= k < len(family)]
+        others = [k for k in near if family[k].d == family[which].d]
+        return rng.choice(others or [which]), problem
     if move in ("P", "r", "F"):
         new = _draw(rng, family[which], len(problem.r))
         return which, replace(problem, **{move: getattr(new, move)})
+    if move == "nearly":
+        # F by a number: with noise it might not be positive definite
+        shapes = (problem.P.shape, problem.r.shape, ())
+        factors = (_near_one(rng, shape) for shape in shapes)
+        return which, Problem(*map(np.multiply, problem.copies(), factors))
     if move == "order":
         return which, problem.rows(rng.permutation(len(problem.r)))
     if move == "axes":
         basis = _basis(rng, family[which].d)
         return which, problem.with_F(_symmetric(basis @ problem.F @ basis.T))
     # in more dimensions more is to be done
-    fit = [k for k, one in enumerate(family) if move != "thousands" or one.d >= 3]
+    fit = [k for k, one in enumerate(family) if move != "most" or one.d >= 3]
     which = rng.choice(fit or len(family))
-    n_rows = 20 if move in SIZES else int(10 ** rng.uniform(*ROWS))
-    return which, _draw(rng, family[which], n_rows)
+    return which, _draw(rng, family[which], int(10 ** rng.uniform(*ROWS)))
+
+
+def _near_one(rng, shape):
+    """Return factors near one, or one."""
+    return 1 + rng.choice([0, 1]) * 10 ** rng.uniform(-6, -2) * rng.uniform(
+        -1, 1, shape
+    )
 
 
 def _draw(rng, trial, N):
@@ -131,10 +150,12 @@ def _draw(rng, trial, N):
 
 
 def _draw_rates(rng, N, low, high):
-    """Return N rates: equal, nearly equal, or between any two of these decades."""
+    """Return N rates: equal, few, nearly equal, or between any two of these decades."""
     width = (high - low) * rng.choice([0, 1, 10 ** rng.uniform(-3, 0)])
     start = low + (high - low - width) * rng.beta(2, 2)
-    return 10 ** rng.uniform(start, start + width, N)
+    r = 10 ** rng.uniform(start, start + width, N)
+    few = r[: int(10 ** rng.uniform(0, 2))]
+    return rng.choice(few, N) if rng.integers(4) == 0 else r
 
 
 def _draw_F(rng, d):
@@ -171,22 +192,20 @@ def _symmetric(F):
     return (F + F.T) / 2
 
 
-def _many(rng, trial, problem, size):
+def _many(rng, trial, size):
     """Return a problem with many rows, easy ones first, or last.
 
-    F is badly conditioned: what stops when the first rows are done shows. Where so many
-    answers take the belief too long, they are the rows of `problem` again and again.
+    With the most rows, and at times, F is badly conditioned: what stops when the first
+    rows are done shows.
     """
-    d, total = trial.d, int(10 ** rng.uniform(*SIZES[size]))
-    total = total if d <= 3 else min(total, FEWER)
-    if total > 300 and not isinstance(trial.belief, Penalty):
-        rows = problem.rows(rng.integers(len(problem.r), size=total))
-    else:
-        rows = _draw(rng, trial, total)
-    order = np.argsort(np.linalg.norm(rows.P, axis=1) / np.sqrt(rows.r))
-    condition = rng.uniform(30, 100) if d <= 3 else rng.uniform(10, 30)
-    spectrum = 10 ** rng.uniform(-1, 1) * _spectrum(rng, d, condition)
-    return rows.with_F(_turned(rng, spectrum)).rows(order[:: rng.choice([1, -1])])
+    d, N = trial.d, int(10 ** rng.uniform(*SIZES[size]))
+    problem = _draw(rng, trial, N if d <= 3 else min(N, FEWER))
+    if size == "most" or rng.integers(3) == 0:
+        condition = rng.uniform(30, 100) if d <= 3 else rng.uniform(10, 30)
+        spectrum = 10 ** rng.uniform(-1, 1) * _spectrum(rng, d, condition)
+        problem = problem.with_F(_turned(rng, spectrum))
+    order = np.argsort(np.linalg.norm(problem.P, axis=1) / np.sqrt(problem.r))
+    return problem.rows(order[:: rng.choice([1, -1])])
 
 
 def _require_answers(trial, problem, methods=METHODS, used=None):
@@ -199,27 +218,42 @@ def _require_answers(trial, problem, methods=METHODS, used=None):
     X = require_array(new.estimate(*problem.copies()), "estimate", problem.P.shape)
     told = _answer(trial, problem, X, new)
     _require_estimate(trial, "estimate", problem, told, X)
-    smooth, slopes = problem.rows(told.is_smooth), told.rows(told.is_smooth)
+    own = not trial.inherits("mean_jacobian")
     for method in methods:
         if method == "penalty":
             _require_penalty(trial.belief, used, X, problem)
         elif method == "estimate":
             again = used.estimate(*problem.copies())
             _require_estimate(trial, "estimate, asked again,", problem, told, again)
-        elif len(smooth.r):
-            own = not trial.inherits("mean_jacobian")
-            if method == "denoise":
-                Y, J = require_pair(used.denoise(*smooth.copies()))
-                _require_estimate(trial, method, smooth, slopes, Y)
-                if own:
-                    _require_slopes(method, smooth, slopes, J)
-            elif own:
-                # one alone too: a mean would hide a small slope
-                for some in (slice(None), [len(smooth.r) // 2]):
-                    few = smooth.rows(some)
-                    J = used.mean_jacobian(*few.copies())
-                    _require_slopes(method, few, slopes.rows(some), J)
-                _require_mean(used, problem, X)
+        elif method == "denoise":
+            Y, J = require_pair(used.denoise(*problem.copies()))
+            _require_estimate(trial, method, problem, told, Y)
+            if own:
+                right = used.mean_jacobian(*problem.copies())
+                _require_same(
+                    "denoise(P, r, F)[1]", J, right, "and mean_jacobian", problem
+                )
+        elif own:
+            _require_jacobians(used, problem, told)
+
+
+def _require_jacobians(denoiser, problem, told):
+    """Raise unless mean Jacobians are those of the answer, and means over rows."""
+
+    def ask(rows):
+        return denoiser.mean_jacobian(*rows.copies())
+
+    smooth, slopes = problem.rows(told.is_smooth), told.rows(told.is_smooth)
+    if len(smooth.r):
+        # one row alone too: a mean would hide a small slope
+        for some in (slice(None), [len(smooth.r) // 2]):
+            few = smooth.rows(some)
+            _require_slopes(few, slopes.rows(some), ask(few))
+    if len(problem.r) > 1:
+        halves = [problem.rows(slice(k, None, 2)) for k in (0, 1)]
+        right = sum(len(half.r) * ask(half) for half in halves) / len(problem.r)
+        source = "and the mean of those of two halves"
+        _require_same("mean_jacobian", ask(problem), right, source, problem)
 
 
 def _require_estimate(trial, name, problem, told, X):
@@ -239,33 +273,28 @@ def _row(problem, i):
     return f"p = {short(problem.P[i])}, r = {problem.r[i]:.4g}"
 
 
-def _require_slopes(method, problem, told, J):
+def _require_slopes(problem, told, J):
     right = told.slopes.mean(axis=0)
-    name = "denoise(P, r, F)[1]" if method == "denoise" else method
-    require_array(J, name, right.shape)
+    require_array(J, "mean_jacobian", right.shape)
     # of rows that are known for certain differences find round-off
     tolerance = SLOPE_TOLERANCE * np.abs(right).max()
-    tolerance += 1e-6 * _typical_slope(told.estimate, problem)
+    sizes = np.abs(told.estimate).max() / max(np.abs(problem.P).max(), 1e-300)
+    tolerance += 1e-6 * sizes
     N = len(problem.r)
     rows = "at" if N == 1 else f"for {N} rows, of which the first has"
     source = f"{rows} {_row(problem, 0)}, and should be"
-    require_jacobian(name, J, right, tolerance, N, source)
-
-
-def _typical_slope(X, problem):
-    return np.abs(X).max() / max(np.abs(problem.P).max(), 1e-300)
-
-
-def _require_mean(denoiser, problem, X):
-    """Raise unless the mean Jacobian is a mean: that of two halves has each of them."""
-    N = len(problem.r)
-    halves = [problem.rows(slice(k, None, 2)) for k in range(min(N, 2))]
-    parts = [len(one.r) * denoiser.mean_jacobian(*one.copies()) for one in halves]
-    J, right = denoiser.mean_jacobian(*problem.copies()), sum(parts) / N
-    tolerance = MEAN_TOLERANCE * np.abs(right).max()
-    tolerance += 1e-8 * _typical_slope(X, problem)
-    source = f"for {N} rows, and should be, after those of two halves of them,"
     require_jacobian("mean_jacobian", J, right, tolerance, N, source)
+
+
+def _require_same(name, J, right, source, problem):
+    """Raise unless two ways to a mean Jacobian lead to the same."""
+    require_array(J, name, right.shape)
+    tolerance = MEAN_TOLERANCE * np.abs(right).max() + 1e-8 / np.linalg.norm(
+        problem.F, 2
+    )
+    N = len(problem.r)
+    source = f"for {N} rows, {source} should be"
+    require_jacobian(name, J, right, tolerance, N, source)
 
 
 def _require_penalty(belief, denoiser, X, problem):
@@ -351,12 +380,20 @@ def _answer(trial, problem, X, denoiser=None):
     first, index = _distinct(problem)
     rows = problem.rows(first)
     if isinstance(trial.belief, Penalty):
-        told = _minimiser(trial.belief, rows, X[first])
-    elif isinstance(trial.belief, Prior):
-        told = _posterior_mean(trial.belief, rows)
+        return _minimiser(trial.belief, rows, X[first]).rows(index.ravel())
+    some = np.unique(np.linspace(0, len(first) - 1, COMPARED).astype(int))
+    if isinstance(trial.belief, Prior):
+        told = _posterior_mean(trial.belief, rows.rows(some))
     else:
-        told = _alone(denoiser or trial.make(), rows, trial.belief)
-    return told.rows(index.ravel())
+        told = _alone(denoiser or trial.make(), rows.rows(some), trial.belief)
+    # nothing is asked of the other rows
+    N, d = rows.P.shape
+    every = Answer(
+        np.zeros((N, d)), np.full(N, np.inf), np.zeros((N, d, d)), np.zeros(N, bool)
+    )
+    for part, values in zip(vars(every).values(), vars(told).values(), strict=True):
+        part[some] = values
+    return every.rows(index.ravel())
 
 
 def _alone(denoiser, problem, belief):

@@ -96,12 +96,12 @@ class Family:
         return [self.setting(d, **self.draw_params(rng, d)) for d in self.dimensions]
 
     def draw_others(self, rng):
-        """Return settings for `promise_everywhere`: in each dimension two that differ in one parameter, and others."""
+        """Return settings for `promise_everywhere`: pairs that share all but one parameter, and others."""
         settings = []
-        for d in self.everywhere:
-            one, other, *far = (self.draw_params(rng, d, reach) for reach in (WIDE, WIDE, FAR, FAR))
+        for d in self.everywhere * 3:
+            one, other, far = (self.draw_params(rng, d, reach) for reach in (WIDE, WIDE, FAR))
             changed = str(rng.choice(list(one)))
-            drawn = (one, one | {changed: other[changed]}, *far)
+            drawn = (one, one | {changed: other[changed]}, far)
             settings += [self.setting(d, **params) for params in drawn]
         return settings
 

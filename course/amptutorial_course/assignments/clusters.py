@@ -8,7 +8,7 @@ from scipy.special import logsumexp
 from amptutorial.checks import Limit
 from amptutorial.checks.beliefs import Prior
 
-from ._core import NEAR, WIDE, Assignment, DenoiserSetting, Experiment, Family
+from ._core import FAR, NEAR, Assignment, DenoiserSetting, Experiment, Family
 from ._points import POSTERIOR_MEAN
 
 
@@ -81,27 +81,28 @@ class ShareOfRightRows:
         return float(np.mean(true == found))
 
 
-# the logarithms of sizes, and by which power one centroid is more probable than another
-SCALES, ODDS = (None, (-1, 1), (-3, 3)), (1, 1, 4)
-
-
 def draw_params(rng, d, reach=NEAR):
     """Return centroids and their probabilities, such that E(u^T u) = scale^2 I.
 
     So no direction is lost in the noise. Where d is even, two of them are equal, and in
-    five dimensions all are equally long instead.
+    five dimensions all are equally long instead. Those that reach far are not so tidy.
     """
-    K, scale = d + 2, 1.5
-    if reach != NEAR:
-        K = 12 if reach == WIDE else d + rng.integers(1, 20)
-        scale = np.exp(rng.uniform(*SCALES[reach]))
-    odds = rng.uniform(1.0, 4.0, K) ** ODDS[reach]
+    if reach == FAR:
+        K = int(31 ** rng.random())
+        odds, C = rng.uniform(1.0, 4.0, K) ** 4, rng.standard_normal((K, d))
+        return _as_params(C * np.exp(rng.uniform(-2, 2, d)), odds)
+    K, scale = (d + 2, 1.5) if reach == NEAR else (12, np.exp(rng.uniform(-1, 1)))
+    odds = rng.uniform(1.0, 4.0, K)
     C = rng.standard_normal((K, d))
     C[-1] = C[-1 if d % 2 else 0]
     root = np.linalg.cholesky(C.T @ (odds[:, None] * C) / odds.sum())
     centroids = scale * np.linalg.solve(root, C.T).T
     if d == 5:
         centroids *= scale * np.sqrt(d) / np.linalg.norm(centroids, axis=1, keepdims=True)
+    return _as_params(centroids, odds)
+
+
+def _as_params(centroids, odds):
     return {"centroids": centroids.tolist(), "probabilities": (odds / odds.sum()).tolist()}
 
 
