@@ -449,7 +449,7 @@ def _minimiser(belief, problem, X):
     J = t * D @ inverse
     allowed = belief.tolerance * np.linalg.norm(right, axis=1) + 1e-300
     curvature = np.linalg.eigvalsh(F)[0] + (belief.convexity or 0) / r
-    allowed += 1e-10 * np.linalg.norm(P, axis=1) / curvature
+    allowed += 2e-9 * np.linalg.norm(P, axis=1) / curvature
     # how far Z goes where differences of the estimate move P
     reach = np.abs(J @ (one - t * F)).max(axis=(1, 2)) + t
     reach *= 1e-4 * np.abs(P).max() + 1e-6

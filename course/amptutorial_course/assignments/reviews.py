@@ -201,10 +201,14 @@ def promise_refit(trial):
             _require_learned_scale(trial, scale)
 
 
-def _lessons(trial, rows, rng, n_rows=LEARNING_ROWS):
-    """Return rows to learn from, rare and frequent, the long ones last: for those who look at the first only."""
+def _lessons(trial, rows, rng, n_rows):
+    """Return rows to learn from, rare and frequent."""
     r, F = np.exp(rng.uniform(-4.6, 4.6, n_rows)), trial.problem.F
-    lessons = Problem(observe(rows.draw((n_rows, trial.d), rng=rng), r, F, rng=rng)[1], r, F)
+    return _long_last(Problem(observe(rows.draw((n_rows, trial.d), rng=rng), r, F, rng=rng)[1], r, F))
+
+
+def _long_last(lessons):
+    """Return the same rows, the long ones last: for those who look at the first only."""
     return lessons.rows(np.argsort(np.linalg.norm(lessons.P, axis=1) / np.sqrt(lessons.r)))
 
 
@@ -237,7 +241,8 @@ def _require_no_order(trial, lessons):
 def _require_learned_scale(trial, scale):
     """Raise unless what has learned knows the scale of the rows it was given."""
     rows, rng = FewLongRows(scale * 5.0), np.random.default_rng(1)
-    d, F, lessons = trial.d, trial.problem.F, _lessons(trial, rows, rng)
+    d, F = trial.d, trial.problem.F
+    lessons = _long_last(draw_problem(LEARNING_ROWS, d, rng=rng, rows=rows))
     learned = _learned(_learned(trial.make(), lessons), lessons)
     r = np.exp(rng.uniform(-1.0, 1.0, 2000))
     X, P = observe(rows.draw((len(r), d), rng=rng), r, F, rng=rng)

@@ -19,6 +19,8 @@ class SquaredNorm(Penalty):
     strength: float
     rows: RowLaw = field(default=GaussianRows(3.0))
 
+    tolerance = 1e-8  # it is linear in p
+
     @property
     def convexity(self):
         """The curvature of the square."""
