@@ -169,6 +169,7 @@ def in_a_child(judge, *question):
     receiver, sender = context.Pipe(duplex=False)
 
     def child():
+        tqdm.set_lock(threading.RLock())  # that of the parent may have been held when the child was forked
         resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
         with np.errstate(all="ignore"):
             sender.send(judge(*question))
