@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +9,7 @@ from stated_beliefs import SquaredNorm, StandardNormal
 
 from amptutorial.checks import CHECKS, Problem, Trial, draw_problem
 from amptutorial.checks import everywhere as module
-from amptutorial.checks.beliefs import Penalty
+from amptutorial.checks.beliefs import Penalty, Unstated
 from amptutorial.denoisers import Denoiser, GaussianPosterior, Lasso, Ridge
 from amptutorial.laws import GaussianRows
 
@@ -202,8 +201,14 @@ class RealNumbers(StandardNormal):
         return super().log_partition(np.asarray(P, dtype=float), r, F)
 
 
+class RowsAlone:
+    """A belief with what every belief has, and no more."""
+
+    rows, precision = GaussianRows(1.0), "argmin"
+
+
 @pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
-@pytest.mark.parametrize("belief", [RealNumbers(), SquaredNorm(), None])
+@pytest.mark.parametrize("belief", [RealNumbers(), SquaredNorm(), RowsAlone(), None])
 def test_a_belief_that_does_not_say_what_is_right_is_asked_by_name_only(belief):
     problem = draw_problem(20, 2, rng=np.random.default_rng(0))
     assert not CHECK.applies(Trial(lambda: Ridge(1.0), problem, belief))
@@ -230,8 +235,9 @@ def test_an_error_of_the_denoiser_says_where_it_was_asked():
 
 def own(cls, seed):
     """Return a trial whose belief is nothing but rows."""
-    rows = SimpleNamespace(rows=GaussianRows(1.0), precision="posterior", decades=(-4, 4), tolerance=1e-6)
-    return trial(cls, seed=seed, belief=rows)
+    belief = Unstated()
+    belief.rows, belief.decades = GaussianRows(1.0), (-4, 4)
+    return trial(cls, seed=seed, belief=belief)
 
 
 class OneRate(GaussianPosterior):

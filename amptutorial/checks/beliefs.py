@@ -94,6 +94,23 @@ class Penalty(ABC):
         return U
 
 
+class Unstated:
+    """A belief that is the denoiser's own: all that is stated is rows to try it on.
+
+    `promise_everywhere` compares what many rows get with what each gets alone.
+
+    Attributes
+    ----------
+    rows, decades, tolerance
+        As those of a `Penalty`.
+    """
+
+    precision = "posterior"
+    decades = (-2, 2)
+    tolerance = 1e-6
+    rows: RowLaw
+
+
 class Prior(ABC):
     """A law of one row u.
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .beliefs import Penalty, Prior
+from .beliefs import Penalty, Prior, Unstated
 from .contract import check
 from .minimisers import require_jacobian
 from .trials import Problem, observe
@@ -38,6 +38,7 @@ ROWS = 0, 1.6
 SIZES = {"many": (1.6, 3.3), "thousands": (3.3, 4.4), "most": (4.0, 4.4)}
 FEWER = 12_000  # in more than three dimensions: 64 supports of 6 x 6 take memory
 COMPARED = 100  # of many rows, where the answer is an integral
+SLOPES = 5  # of those, for slopes take time
 METHODS = ("estimate", "mean_jacobian", "denoise", "penalty")
 SLOPE_TOLERANCE, MEAN_TOLERANCE = 1e-3, 1e-5
 STEPS = 1e-4, 1e-3  # of differences
@@ -65,7 +66,7 @@ class Answer:
 
 @check(
     "05_denoisers.html#denoisers-rows",
-    lambda trial: trial.has_answer or trial.states_nothing,
+    lambda trial: trial.has_answer or isinstance(trial.belief, Unstated),
 )
 def promise_everywhere(trial):
     """Estimate and Jacobian are those of the belief, whatever is asked, in any order.
@@ -127,9 +128,8 @@ def _move(rng, move, family, which, problem):
 
 def _near_one(rng, shape):
     """Return factors near one, or one."""
-    return 1 + rng.choice([0, 1]) * 10 ** rng.uniform(-6, -2) * rng.uniform(
-        -1, 1, shape
-    )
+    size = rng.choice([0, 1]) * 10 ** rng.uniform(-6, -2)
+    return 1 + size * rng.uniform(-1, 1, shape)
 
 
 def _draw(rng, trial, N):
@@ -307,17 +307,19 @@ def _require_penalty(belief, denoiser, X, problem):
         require(
             np.isclose(c, right, atol=0), f"convexity is {c} for {about}, not {right}"
         )
-    for i in (r.argmin(), len(r) // 2):
-        noisy = X.copy()
-        noisy[i] = problem.P[i]  # which may not be allowed
-        for rows in (X, noisy):
-            value = require_number(denoiser.penalty(rows.copy(), r.copy()), "penalty")
-            right = belief.value(rows / np.sqrt(r)[:, None]).sum()
-            require(
-                np.isclose(value, right, rtol=1e-8, atol=1e-12),
-                f"penalty of {len(r)} rows is {value:.9g}, and g of them sums to "
-                f"{right:.9g}; row {i} is x = {short(rows[i])}, r = {r[i]:.4g}",
-            )
+    # the estimates, and with a row that may not be allowed
+    for i in (None, r.argmin(), len(r) // 2):
+        rows = X.copy()
+        if i is not None:
+            rows[i] = problem.P[i]
+        value = require_number(denoiser.penalty(rows.copy(), r.copy()), "penalty")
+        right = belief.value(rows / np.sqrt(r)[:, None]).sum()
+        k = i or 0
+        require(
+            np.isclose(value, right, rtol=1e-8, atol=1e-12),
+            f"penalty of {len(r)} rows is {value:.9g}, and g of them sums to "
+            f"{right:.9g}; row {k} is x = {short(rows[k])}, r = {r[k]:.4g}",
+        )
 
 
 def _smallest(trial, problem):
@@ -344,8 +346,8 @@ def _smaller(problem):
     """Yield a row alone; or the only row at r = 1, and with few digits."""
     if len(problem.r) > 1:
         places = np.unique(_distinct(problem)[0])
-        some = places[np.linspace(0, len(places) - 1, 20).astype(int)]
-        yield from (problem.rows([i]) for i in np.unique(some))
+        some = places[_spread(len(places), 20)]
+        yield from (problem.rows([i]) for i in some)
         return
     if problem.r[0] != 1:
         yield problem.at_one()
@@ -364,9 +366,9 @@ def _title(trial, problem):
     return f"{trial.title or trial.denoiser}, {N} row{'s' * (N > 1)}, F = {F}"
 
 
-def _few(N):
-    """Return the places of five rows at most: slopes take time."""
-    return np.unique(np.linspace(0, N - 1, 5).astype(int))
+def _spread(N, most):
+    """Return the places of all of N rows, or of as many as `most`, evenly spread."""
+    return np.unique(np.linspace(0, N - 1, most).astype(int))
 
 
 def _distinct(problem):
@@ -381,7 +383,7 @@ def _answer(trial, problem, X, denoiser=None):
     rows = problem.rows(first)
     if isinstance(trial.belief, Penalty):
         return _minimiser(trial.belief, rows, X[first]).rows(index.ravel())
-    some = np.unique(np.linspace(0, len(first) - 1, COMPARED).astype(int))
+    some = _spread(len(first), COMPARED)
     if isinstance(trial.belief, Prior):
         told = _posterior_mean(trial.belief, rows.rows(some))
     else:
@@ -403,7 +405,7 @@ def _alone(denoiser, problem, belief):
     """
     (N, d), root = problem.P.shape, np.sqrt(problem.r)
     estimate, J, is_smooth = problem.P.copy(), np.zeros((N, d, d)), np.zeros(N, bool)
-    some = _few(N)
+    some = _spread(N, SLOPES)
     for i in range(N):
         one = problem.rows([i]).at_one()
         estimate[i] = root[i] * denoiser.estimate(*one.copies())[0]
@@ -509,7 +511,7 @@ def _posterior_mean(belief, problem):
     # what densities of p lose
     lost = 1e-15 * (P * np.linalg.solve(F, P.T).T).sum(axis=1)
     allowed += (1e-9 + 1e-14 * exponents + lost + forgiven) * length
-    few = _few(N)
+    few = _spread(N, SLOPES)
     J, is_smooth = np.zeros((N, d, d)), np.zeros(N, bool)
     J[few], wide = (slopes(step, few) for step in STEPS)
     sizes = np.abs(J[few]).max(axis=(1, 2))

@@ -269,11 +269,6 @@ class Trial:
         """Say whether `method`, of the denoiser that AMP asks, is the base class's."""
         return not self.own("denoise", method)
 
-    @property
-    def states_nothing(self):
-        """Whether the belief is rows to try, and the prior is the denoiser's own."""
-        return not isinstance(self.belief, Penalty | Prior | None)
-
     @cached_property
     def has_answer(self):
         """Whether the belief says what estimates are, without a search.

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from amptutorial.checks import Problem, check, count_lines, draw_problem, observe, require
+from amptutorial.checks.beliefs import Unstated
 from amptutorial.checks.priors import mean_log_partition
 from amptutorial.denoisers import GaussianPosterior, check_is_denoiser
 from amptutorial.estimator import AMPEmbedding
@@ -67,7 +68,7 @@ class FewLongRows:
 
 
 @dataclass(frozen=True)
-class OwnBelief:
+class OwnBelief(Unstated):
     """The place of a prior that the student chooses.
 
     All that is stated is rows to try it on, and counts to be predicted.
@@ -82,10 +83,6 @@ class OwnBelief:
 
     rows: FewLongRows
     seed: int | None = None
-
-    precision = "posterior"
-    decades = (-2, 2)
-    tolerance = 1e-6
 
 
 def draw_table(rows, rng):
