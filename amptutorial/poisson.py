@@ -299,7 +299,7 @@ class AllColumns:
         """Return the `log_partition` of rows `U`."""
         return log_partition(U, self.W, self.r_v)
 
-    def reach(self, step, beyond=0.0):
+    def reach(self, step, beyond):
         """Return the `largest_changes` by steps of rows."""
         return largest_changes(step, self.W, beyond)
 

@@ -193,7 +193,7 @@ class _Drawn(AllColumns):
     def log_partition(self, U):
         return self._sample.log_partition(U)
 
-    def reach(self, step, beyond=0.0):
+    def reach(self, step, beyond):
         return self._sample.reach(step, beyond)
 
 
@@ -238,7 +238,7 @@ class RowSums:
         """Return the `log_partition` of rows `U`."""
         return self._in_order(lambda part, rows: (part.log_partition(U[rows]),))[0]
 
-    def reach(self, step, beyond=0.0):
+    def reach(self, step, beyond):
         """Return the `largest_changes` by steps of rows."""
         return self._in_order(lambda part, rows: (part.reach(step[rows], beyond),))[0]
 

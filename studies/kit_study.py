@@ -37,6 +37,7 @@ from imports import modules_of
 from tqdm import tqdm
 
 from amptutorial.checks import describe_error
+from amptutorial.checks.everywhere import draw
 from amptutorial_course.assignments import ASSIGNMENTS, load_submission, maker
 
 from . import mutate
@@ -134,9 +135,9 @@ def answers(one, other):
 
     problem, belief = one.problem, one.belief
     c = getattr(belief, "convexity", None) or 0.0
-    extreme, many, kinks = problem.extreme_rates(), problem.many(), other.near_kinks if belief else None
-    least = problem.indefinite(c / problem.r.max())
-    for each in (problem, extreme, many, least, *problem.hard().values(), *[kinks] * (kinks is not None)):
+    rng = np.random.default_rng(one.seed)
+    drawn = [draw(rng, one, n_rows) for n_rows in (*[1] * 20, *[10] * 20, 300, 10_000)]
+    for each in (problem, problem.indefinite(c / problem.r.max()), *problem.hard().values(), *drawn):
         for method in ("estimate", "mean_jacobian"):
             yield both(method, each)
         for X in (each.P, other.estimate(each)):

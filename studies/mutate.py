@@ -22,6 +22,7 @@ import random
 import shutil
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -219,6 +220,7 @@ def _run_pytest(folder, tests, marked):
 
     Plugins and rewritten assertions, which would say more about a failure, take three quarters of the time.
     """
+    tqdm.set_lock(threading.RLock())  # that of the parent may have been held when this process was forked
     os.chdir(folder)
     os.environ |= {"PYTHONPATH": str(folder), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     sys.path.insert(0, str(folder))

@@ -204,6 +204,7 @@ def test_refit_is_threaded_through_the_run(rng):
     # the factors are known up to an invertible map only; the product of the two covariances is the prior of A B^T
     product = np.trace(run.denoiser_a.covariance @ run.denoiser_b.covariance)
     assert product == pytest.approx(2 * 0.25, rel=0.15)
+    assert run.denoiser_a is run.iterates[-1].denoiser_a and run.denoiser_b is run.iterates[-1].denoiser_b
     assert learner.covariance == 5.0
 
 

@@ -11,6 +11,7 @@ from amptutorial.estimator import AMPEmbedding
 from amptutorial.heldout import heldout_gain, split_pairs
 from amptutorial.laws import GaussianRows, ShiftedExponential
 from amptutorial.model import draw_embedding
+from amptutorial.table import Table
 
 RATES = np.array([1e-3, 0.1, 1.0, 7.0])
 DISPERSION = 1.5
@@ -73,6 +74,12 @@ def test_rare_pairs_show_their_presence_and_frequent_ones_their_counts():
 def test_an_indicator_is_the_presence_of_rare_bursts():
     z = np.arange(4.0)
     assert np.allclose(Indicator().bursts(z, 0.0), Presence().bursts(z, np.full(4, 1e-9)), atol=1e-8)
+
+
+def test_where_bursts_are_rare_every_pair_that_occurs_is_one_burst():
+    Z = np.array([[0, 3], [7, 1]])
+    table = Table(sp.csr_array(Z)).rare(Bursts(DISPERSION))
+    assert np.allclose(table.observed[0].Z.toarray(), Z > 0, atol=1e-6)
 
 
 def test_the_kth_occurrence_counts_one_kth():

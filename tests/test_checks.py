@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from stated_beliefs import SquaredNorm, StandardNormal
 
-from amptutorial.checks import CHECKS, Trial, check_denoiser, draw_problem, run_checks
+from amptutorial.checks import CHECKS, Limit, Trial, check_denoiser, draw_problem, run_checks
 from amptutorial.checks.beliefs import Penalty
 from amptutorial.denoisers import Denoiser, GaussianPosterior, Lasso, Ridge
 from amptutorial.laws import GaussianRows
@@ -156,6 +156,16 @@ def writing_penalty(self, X, r):
     return float(((X / r[:, None]) ** 2).sum() / 2)
 
 
+def weak(strength=1.0):
+    """Return a Ridge of strength 1, whatever is asked for."""
+    return variant(estimate=lambda self, P, r, F: estimate(P, r, F))
+
+
+def nothing(P, r, F):
+    return 0 * P
+
+
+PROBLEM = draw_problem(40, 3, rng=np.random.default_rng(0))
 APART = {"estimate": vectorised, "mean_jacobian": jacobian_of_rows}  # both right, and denoise is another method
 
 
@@ -165,9 +175,7 @@ WRONG = {
         variant(estimate=single_precision),
         variant(estimate=lambda self, P, r, F: estimate(P, r, F) * (P / P)),
     ],
-    "limits": [
-        type("Weak", (Ridge,), APART | {"denoise": lambda self, *args: (estimate(*args), jacobian(*args))})(1.0)
-    ],
+    "limits": [Trial(weak, PROBLEM, limits=(Limit("a huge penalty leaves nothing", {"strength": 1e9}, nothing),))],
     "penalty": [
         variant(penalty=lambda self, X, r: float((X**2).sum() / 2)),
         variant(penalty=lambda self, X, r: float((X**2 / r[:, None]).mean() / 2)),
@@ -195,9 +203,12 @@ WRONG = {
     "no_mutation": [InPlace(1.0), variant(denoise=writing_denoise, **APART), variant(penalty=writing_penalty)],
     "deterministic": [
         Remembers(1.0),
-        Cached,
         variant(denoise=lambda self, P, r, F: (1.01 * estimate(P, r, F), jacobian(P, r, F)), **APART),
         variant(estimate=lambda self, P, r, F: estimate(P, r, F) + np.random.default_rng().standard_normal(P.shape)),
+    ],
+    "everywhere": [
+        Trial(lambda: Cached(1.0), PROBLEM),
+        variant(mean_jacobian=lambda self, P, r, F: jacobian(P, np.minimum(r, 15), F)),
     ],
     "row_independence": [
         variant(estimate=lambda self, P, r, F: estimate(P, r, F) - estimate(P, r, F).mean(axis=0)),
@@ -226,10 +237,9 @@ WRONG = {
 
 
 def report_of(wrong):
-    """Return the report of a denoiser, of one with its belief, or of a class of which new instances are made."""
-    if isinstance(wrong, type):
-        trial = Trial(lambda: wrong(1.0), draw_problem(40, 3, rng=np.random.default_rng(0)))
-        return run_checks("new", [trial], CHECKS.values())
+    """Return the report of a denoiser, of one with its belief, or of a trial."""
+    if isinstance(wrong, Trial):
+        return run_checks("new", [wrong], CHECKS.values())
     denoiser, belief = wrong if isinstance(wrong, tuple) else (wrong, None)
     return check_denoiser(denoiser, belief=belief)
 
@@ -326,11 +336,11 @@ def test_an_inherited_jacobian_costs_few_calls():
     plain = type("Plain", (Denoiser,), {"estimate": counted, "penalty": lambda self, *rows: Ridge(1.0).penalty(*rows)})
     report = check_denoiser(plain(), d=10)
     assert report.passed, str(report)
-    assert len(calls) < 1000
+    assert len(calls) < 1500
 
 
 def test_the_bank_covers_every_check():
-    assert set(CHECKS) == {*WRONG, "everywhere"}  # whose mistakes are in test_everywhere.py
+    assert set(CHECKS) == set(WRONG)
 
 
 @pytest.mark.parametrize(
@@ -382,7 +392,7 @@ def test_checks_that_wait_for_one_method_share_a_line():
 def test_an_overflow_is_said_before_what_it_leads_to():
     def overflow(self, P, r, F):
         X = estimate(P, r, F)
-        return np.where(np.abs(X) > np.sqrt(r)[:, None], np.nan, X)
+        return np.where(np.abs(X) > 0.1 * np.sqrt(r)[:, None], np.nan, X)
 
     messages = [failure.message for failure in check_denoiser(variant(estimate=overflow)).failures]
     compared = [message for message in messages if "sqrt(r) estimate(sqrt(r) p, 1, r F)" in message.split("\n")[0]]

@@ -207,11 +207,41 @@ class RowsAlone:
     rows, precision = GaussianRows(1.0), "argmin"
 
 
+class RootOfR(Ridge):
+    """Takes sqrt(r) for r where it is large."""
+
+    def denoise(self, P, r, F):
+        return super().denoise(P, np.where(r > 10, np.sqrt(10 * r), r), F)
+
+    def estimate(self, P, r, F):
+        return self.denoise(P, r, F)[0]
+
+
 @pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
 @pytest.mark.parametrize("belief", [RealNumbers(), SquaredNorm(), RowsAlone(), None])
-def test_a_belief_that_does_not_say_what_is_right_is_asked_by_name_only(belief):
+def test_where_a_belief_does_not_say_what_is_right_rows_are_compared_with_what_they_get_alone(belief):
     problem = draw_problem(20, 2, rng=np.random.default_rng(0))
-    assert not CHECK.applies(Trial(lambda: Ridge(1.0), problem, belief))
+    CHECK.measure(Trial(lambda: Ridge(1.0), problem, belief))
+    for wrong in (RootOfR, Forgetful):
+        with pytest.raises(AssertionError, match="expected|should be"):
+            CHECK.measure(Trial(lambda cls=wrong: cls(1.0), problem, belief))
+
+
+class OneSided(Denoiser):
+    """The minimiser for u >= 0 and a ridge of 1, with its Jacobian, which no belief states; for a diagonal F."""
+
+    def estimate(self, P, r, F):
+        return np.maximum(P, 0) / (np.diag(F) + 1 / r[:, None])
+
+    def mean_jacobian(self, P, r, F):
+        return np.diag(((P > 0) / (np.diag(F) + 1 / r[:, None])).mean(axis=0))
+
+
+def test_a_row_on_a_kink_is_not_asked_for_its_slope_where_no_belief_states_it():
+    one = Trial(OneSided, Problem(np.ones((4, 2)), np.ones(4), np.eye(2)), Unstated(GaussianRows(1.0)))
+    for P, smooth in [([1.0, 2.0], True), ([1.0, 0.0], False), ([1.0, 1e-6], False), ([1.0, -5e-4], False)]:
+        asked = Problem(np.array([P]), np.ones(1), np.eye(2))
+        assert module._answer(one, asked, asked.P).is_smooth == [smooth]
 
 
 def test_an_error_of_the_denoiser_says_where_it_was_asked():
@@ -233,11 +263,13 @@ def test_an_error_of_the_denoiser_says_where_it_was_asked():
     assert "1 row, F = " in error.value.__notes__[0]
 
 
+class Wide(Unstated):
+    decades = (-4, 4)
+
+
 def own(cls, seed):
     """Return a trial whose belief is nothing but rows."""
-    belief = Unstated()
-    belief.rows, belief.decades = GaussianRows(1.0), (-4, 4)
-    return trial(cls, seed=seed, belief=belief)
+    return trial(cls, seed=seed, belief=Wide(GaussianRows(1.0)))
 
 
 class OneRate(GaussianPosterior):

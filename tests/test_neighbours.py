@@ -44,6 +44,8 @@ def test_rare_words_are_no_neighbours():
     assert nearest_words(X, WORDS, "film", counts=counts, min_count=6) == ["forest"]
     with pytest.warns(AMPWarning, match="'movie' occurs .* times, less than min_count"):
         assert nearest_words(X, WORDS, "movie", counts=counts) == []
+    with pytest.warns(AMPWarning, match="'film' occurs .* times"):  # its row has a zero, and is not zero
+        assert nearest_words(X, WORDS, "film", counts=[4, *counts[1:]]) == []
     with pytest.raises(ValueError, match="counts must have shape"):
         nearest_words(X, WORDS, "film", counts=counts[:3])
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from amptutorial.checks import CHECKS, Problem, Trial, draw_problem
-from amptutorial.checks.beliefs import Penalty
 from amptutorial.checks.minimisers import _difference_jacobian
 from amptutorial.checks.prediction import _number_of_rows
 from amptutorial.denoisers import Denoiser
@@ -37,61 +36,6 @@ def test_hard_problems_are_as_hard_as_they_say():
     kept = hard["zeros in P"].P != 0
     assert np.array_equal(hard["zeros in P"].P[kept], np.abs(PROBLEM.P[kept]))
     assert (kept[1::2].sum(axis=1) == 1).all() and set(kept[::2].sum(axis=1)) == {2}
-
-
-def test_other_matrices_share_what_a_cache_may_go_by():
-    F = PROBLEM.F
-    scaled, turned, swapped, diagonal, equal = PROBLEM.other_F().values()
-    assert np.allclose(np.linalg.eigvalsh(scaled), 2 * np.linalg.eigvalsh(F) + 1)
-    for other in (turned, swapped):
-        assert np.allclose(np.linalg.eigvalsh(other), np.linalg.eigvalsh(F)) and not np.allclose(other, F)
-    assert swapped[0, 0] == F[0, 0]
-    assert np.array_equal(np.diag(np.diag(diagonal)), diagonal) and len(set(np.diag(diagonal))) == len(F)
-    assert np.allclose(equal, np.trace(F) / 3 * np.eye(3))
-
-
-def test_rows_at_extreme_rates_are_noise_or_have_the_length_of_their_signal():
-    """The mean of p = x F + noise is sqrt(r) u F: for r below 1 also a u is tried that stands out of the noise."""
-    extreme = PROBLEM.extreme_rates()
-    typical = PROBLEM.P / np.sqrt(PROBLEM.r)[:, None]
-    near_one = typical[np.argsort(np.abs(np.log(PROBLEM.r)))[:3]]
-    sizes = [(1e-6, 1), (1e-6, 1e6**0.5), (1e-3, 1), (1e-3, 1e3**0.5), (1e3, 1e3**0.5), (1e6, 1e6**0.5)]
-    for k, (rate, size) in enumerate(sizes):
-        block = slice(3 * k, 3 * k + 3)
-        assert np.allclose(extreme.r[block], rate) and np.allclose(extreme.P[block], size * near_one)
-    assert len(extreme.r) == 18
-
-
-def test_many_rows_have_few_rates_each_of_another_frequency():
-    many = PROBLEM.many()
-    rates, counts = np.unique(many.r, return_counts=True)
-    assert len(many.P) == 3000 and len(rates) == 5 and np.isin(rates, PROBLEM.r).all()
-    assert np.allclose(np.sort(counts) / 3000, np.arange(1, 6) / 15, atol=4 * np.sqrt(0.25 / 3000))
-
-
-class OnlyLarge(Denoiser):
-    """Zero up to 1, and 2 at most."""
-
-    def estimate(self, P, r, F):
-        return np.clip(np.where(np.abs(P) > 1, P, 0.0), -2, 2)
-
-
-class InACube(Penalty):
-    """No entry is larger than 2."""
-
-    rows = GaussianRows(1.0)
-
-    def value(self, U):
-        return np.where((np.abs(U) <= 2).all(axis=1), 0.0, np.inf)
-
-
-def test_rows_near_kinks_lie_on_both_sides_of_them():
-    """Even rows leave zero: an entry sets in at 1. The others come from beyond the bound 2, towards the row before."""
-    P = np.array([[0.8], [9.0], [1.5], [9.0]])
-    kinks = Trial(OnlyLarge, Problem(P, np.ones(4), np.eye(1)), InACube()).near_kinks
-    places, ways = np.array([1.0, 2.0, 1.0, 2.0]), np.array([2 * 0.8, 0.8 - 9, 2 * 1.5, 1.5 - 9])
-    assert np.allclose(kinks.P.reshape(3, 4), places + np.array([[-1e-2], [1e-3], [1e-2]]) * ways)
-    assert Trial(OnlyLarge, Problem(P / 100, np.ones(4), np.eye(1)), InACube()).near_kinks is None
 
 
 class Soft(Denoiser):

@@ -23,7 +23,7 @@ def shards(counts, tmp_path):
 
 
 def test_shards_hold_the_rows_and_their_sums(counts, tmp_path):
-    for rows, form in ((1, counts), (17, counts.toarray()), (10_000, counts)):
+    for rows, form in ((1, counts), (17, counts.toarray()), (10_000, counts), (61, [counts])):
         shards = write_shards(form, tmp_path, rows=rows)
         blocks = [sp.load_npz(tmp_path / one["file"]) for one in shards.files]
         assert [list(block.shape) for block in blocks] == [one["shape"] for one in shards.files]

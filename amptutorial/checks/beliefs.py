@@ -7,6 +7,7 @@ assignments are in `amptutorial_course.assignments`.
 """
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -94,6 +95,7 @@ class Penalty(ABC):
         return U
 
 
+@dataclass(frozen=True)
 class Unstated:
     """A belief that is the denoiser's own: all that is stated is rows to try it on.
 
@@ -105,10 +107,10 @@ class Unstated:
         As those of a `Penalty`.
     """
 
+    rows: RowLaw
     precision = "posterior"
     decades = (-2, 2)
     tolerance = 1e-6
-    rows: RowLaw
 
 
 class Prior(ABC):

@@ -1,13 +1,11 @@
 """Checks of a minimiser, and of the Jacobian and the slope of any estimate."""
 
-import copy
-
 import numpy as np
 
 from .beliefs import Penalty
 from .contract import check
 from .priors import has_prior, require_one_prior
-from .trials import ILL, TURNED, Problem, is_own
+from .trials import Problem, is_own
 from .verdict import require, short, short_pair
 
 
@@ -17,12 +15,6 @@ def _has_penalty(trial):
         and trial.denoiser.precision == "argmin"
         and is_own(trial.denoiser, "penalty")
     )
-
-
-def _has_limits(trial):
-    strength = vars(trial.denoiser).get("strength") if trial.belief is None else None
-    is_number = isinstance(strength, float | int)
-    return bool(trial.limits) or (_has_penalty(trial) and is_number)
 
 
 def _terms(trial, problem, X):
@@ -38,46 +30,21 @@ def promise_optimality(trial):
 
     No small step lowers it.
     """
-    P, r, _ = trial.problem.copies()
-    slack = 1e-9 * _lengths(trial.estimate(), P) ** 2
-    _require_minima(trial, trial.problem, "", slack, 1e-9)
-    # a denoiser's own penalty is asked row by row, which takes time
-    few = trial.problem.rows(slice(12 if trial.belief else 3))
-    for text, problem in _questions(trial, few).items():
-        # a solver may end when steps are small beside p
-        slack = 1e-12 * (problem.P**2).sum(axis=1) / np.linalg.norm(problem.F)
-        _require_minima(trial, problem, f"{text}: ", slack, 1e-6)
+    for text, problem in _problems(trial).items():
+        _require_minima(trial, problem, text)
 
 
-def _questions(trial, problem):
-    """Return problems made of this one that a right minimiser solves, by name.
+def _problems(trial):
+    """Return the trial's problem, and one in which the penalty alone makes the minimum.
 
-    Where the belief states the answers, `promise_everywhere` asks for more.
+    `promise_everywhere` asks for no such F. A convexity that is round-off beside F
+    makes no minimum.
     """
-    hard, least = problem.hard(), _indefinite(problem, _convexity(trial))
-    rates = {"r from 1e-6 to 1e6": problem.extreme_rates()}
-    if trial.belief is None:
-        return {ILL: hard[ILL]} | rates | least
-    if trial.has_answer:
-        return {ILL: hard[ILL]} | _near_kinks(trial) | least
-    other = {f"F {text}": problem.with_F(F) for text, F in problem.other_F().items()}
-    return hard | rates | other | _near_kinks(trial) | least
-
-
-def _near_kinks(trial):
-    near = "p near a kink of the estimate"
-    return {} if trial.near_kinks is None else {near: trial.near_kinks}
-
-
-def _indefinite(problem, c):
-    """Return a problem in which the penalty alone makes the minimum, if it can.
-
-    A convexity that is round-off beside F cannot.
-    """
+    problem, c = trial.problem, _convexity(trial) if _has_penalty(trial) else 0.0
     if abs(c) < 1e-9 * np.linalg.norm(problem.F):
-        return {}
-    text = f"F with the eigenvalue {-c / 2:.2g}, convexity {c:.2g}"
-    return {text: problem.indefinite(c)}
+        return {"": problem}
+    text = f"F with the eigenvalue {-c / 2:.2g}, convexity {c:.2g}: "
+    return {"": problem, text: problem.indefinite(c)}
 
 
 def _convexity(trial):
@@ -90,11 +57,8 @@ def _convexity(trial):
     return trial.convexity(r) if stated is None else stated / r.max()
 
 
-def _require_minima(trial, problem, where, slack, relative):
-    """Raise if some step lowers the objective of a row by more than the slack.
-
-    The slack is that given and a `relative` one of the terms of the objective.
-    """
+def _require_minima(trial, problem, where):
+    """Raise if some step lowers the objective of a row by more than round-off."""
     P, r, _ = problem.copies()
     X = trial.estimate(problem)
     terms = _terms(trial, problem, X)
@@ -105,7 +69,8 @@ def _require_minima(trial, problem, where, slack, relative):
         f"{where}row {i}: the penalty of the estimate {short(X[i])} is infinite: "
         "such a row is not allowed",
     )
-    slack = slack + relative * np.abs(terms).sum(axis=0)
+    # a solver may end when steps are small beside p
+    slack = 1e-9 * (_lengths(X, P) ** 2 + np.abs(terms).sum(axis=0))
     for there in _neighbours(trial, problem, X):
         drop = here - _terms(trial, problem, there).sum(axis=0)
         i = np.argmax(drop - slack)
@@ -167,22 +132,16 @@ def promise_penalty(trial):
 def _require_the_belief(trial):
     """Raise unless `penalty` is the g of the belief."""
     P, r, _ = trial.problem.copies()
-    extreme, many = trial.problem.extreme_rates(), trial.problem.many()
     # among the noisy rows, some are not allowed
-    for text, rows, rates in (
-        ("the estimates", trial.estimate(), r),
-        ("the noisy rows P", P, r),
-        ("rows at r from 1e-6 to 1e6", extreme.P, extreme.r),
-        (f"the estimates of {len(many.r)} rows", trial.estimate(many), many.r),
-    ):
-        by_row = trial.penalties(rows, rates)
-        value, first = (trial.penalty(rows[:n], rates[:n]) for n in (None, 1))
+    for text, rows in (("the estimates", trial.estimate()), ("the noisy rows P", P)):
+        by_row = trial.penalties(rows, r)
+        value, first = (trial.penalty(rows[:n], r[:n]) for n in (None, 1))
         right = [by_row.sum(), by_row[0]]
         require(
             np.allclose([value, first], right, rtol=1e-8, atol=1e-12),
             f"penalty is {value:.6g} for {text}, the sum of g(x_i / sqrt(r_i)) is "
             f"{by_row.sum():.6g}; for the first row alone, x = {short(rows[0])}, "
-            f"r = {rates[0]:.3g}, it is {first:.6g} and g = {by_row[0]:.6g}",
+            f"r = {r[0]:.3g}, it is {first:.6g} and g = {by_row[0]:.6g}",
         )
     _require_a_sharp_bound(trial)
 
@@ -230,20 +189,19 @@ def _require_a_sum_over_rows(trial):
 
 def _require_convexity(trial):
     """Raise unless convexity(r) is what the belief says, or at least not too large."""
-    problem = trial.problem
     if getattr(trial.belief, "convexity", None) is None:
         _require_no_larger_convexity(trial)
         return
-    for r in (problem.r, problem.r[:1], problem.extreme_rates().r, problem.many().r):
-        answer, right = trial.convexity(r), trial.belief.convexity / r.max()
-        what = "small" if answer < right else "large"
-        require(
-            np.isclose(answer, right, rtol=1e-6, atol=0),
-            f"convexity(r) = {answer:.6g} is too {what} for {len(r)} rows with r from "
-            f"{r.min():.3g} to {r.max():.3g}: the largest c for which "
-            f"g(x / sqrt(r)) - c |x|^2 / 2 is convex in every row is {right:.6g}. AMP "
-            "lets eigenvalues of F fall to -c, and raises those below",
-        )
+    r = trial.problem.r
+    answer, right = trial.convexity(r), trial.belief.convexity / r.max()
+    what = "small" if answer < right else "large"
+    require(
+        np.isclose(answer, right, rtol=1e-6, atol=0),
+        f"convexity(r) = {answer:.6g} is too {what} for {len(r)} rows with r from "
+        f"{r.min():.3g} to {r.max():.3g}: the largest c for which "
+        f"g(x / sqrt(r)) - c |x|^2 / 2 is convex in every row is {right:.6g}. AMP "
+        "lets eigenvalues of F fall to -c, and raises those below",
+    )
 
 
 def _require_no_larger_convexity(trial):
@@ -264,13 +222,11 @@ def _require_no_larger_convexity(trial):
     )
 
 
-@check("05_denoisers.html#denoisers-ridge", _has_limits)
+@check("05_denoisers.html#denoisers-ridge", lambda trial: bool(trial.limits))
 def promise_limits(trial):
     """The estimate becomes what it must as a parameter goes to an end of its range."""
     for limit in trial.limits:
         _require_limit(trial, limit)
-    if not trial.limits:
-        _require_order_in_strength(trial)
 
 
 def _require_limit(trial, limit):
@@ -289,41 +245,6 @@ def _require_limit(trial, limit):
     )
 
 
-def _require_order_in_strength(trial):
-    """Raise unless a larger strength gives a smaller penalty and a worse fit.
-
-    This is what can be known where no limits are stated; a huge strength must give the
-    smallest penalty that there is.
-    """
-    P, r, F = trial.problem.copies()
-    fits, values = [], []
-    for factor in (1e-6, 1.0, 1e6):
-        changed = copy.copy(trial.denoiser)
-        # past the setter of a frozen dataclass
-        vars(changed)["strength"] = factor * trial.denoiser.strength
-        X = changed.estimate(*trial.problem.copies())
-        values.append(trial.penalty(X, r))
-        fits.append(np.vdot(X @ F, X) / 2 - np.vdot(P, X))
-    slack = 1e-6 * (np.abs(fits).max() + values[1])
-    where = "at strengths 1e-6, 1 and 1e6 times the given one is"
-    shown_values, shown_fits = (
-        ", ".join(f"{number:.4g}" for number in numbers) for numbers in (values, fits)
-    )
-    require(
-        values[2] <= values[1] + slack and values[1] <= values[0] + slack,
-        f"the penalty {where} {shown_values}: it should fall as the strength grows",
-    )
-    require(
-        fits[0] <= fits[1] + slack and fits[1] <= fits[2] + slack,
-        f"x F x / 2 - p x {where} {shown_fits}: it should rise as the strength grows",
-    )
-    require(
-        values[2] <= 1e-3 * values[1] + slack,
-        f"at a million times the strength the penalty is still {values[2]:.4g}, at the "
-        f"given one {values[1]:.4g}",
-    )
-
-
 @check("05_denoisers.html#def-denoisers-jacobian", method="mean_jacobian")
 def promise_jacobian(trial):
     """mean_jacobian[k, l] is the mean of d estimate_l / d P_k.
@@ -331,86 +252,13 @@ def promise_jacobian(trial):
     Central differences of the estimate find the same. If it is inherited, it is made of
     them.
     """
-    problem = trial.problem
-    if trial.inherits("mean_jacobian"):
-        fine, kinks = _difference_jacobian(trial, problem)
-        tolerance = 1e-4 * (np.abs(fine).max() + 1e-12) + kinks
-        J = trial.mean_jacobian()
-        return require_jacobian("mean_jacobian", J, fine, tolerance, len(problem.r))
-    hard = problem.rows(slice(12)).hard()
-    problems = {"": problem, ILL: hard[ILL], "zeros in P": hard["zeros in P"]}
-    problems["F turned"] = problem.with_F(problem.other_F()[TURNED])
-    if _has_penalty(trial):
-        problems |= _near_kinks(trial) | _indefinite(problem, _convexity(trial))
-    for text, problem in problems.items():
+    for text, problem in _problems(trial).items():
         fine, kinks = _difference_jacobian(trial, problem)
         told = fine, 1e-4 * (np.abs(fine).max() + 1e-12) + kinks, len(problem.r)
-        for name, answer in _jacobians(trial):
-            title = f"{text}: {name}" if text else name
-            require_jacobian(title, answer(problem), *told)
-    _require_jacobian_at_any_rate(trial)
-    _require_mean_over_blocks(trial)
-
-
-def _require_jacobian_at_any_rate(trial):
-    """Raise unless the Jacobian of u = x / sqrt(r) by p is what it is at r = 1.
-
-    Each row is asked alone: a mean would hide those of a small r.
-    """
-    extreme = trial.problem.extreme_rates()
-    for i, r in enumerate(extreme.r):
-        row = extreme.rows([i])
-        direct, scaled = trial.mean_jacobian(row) / r, trial.mean_jacobian(row.at_one())
-        # of a row that is known for certain, round-off is left
-        slack = 1e-6 * np.abs(trial.estimate(row)).max() / np.abs(row.P).max() / r
-        error = np.abs(direct - scaled)
-        entry = k, l = np.unravel_index(error.argmax(), error.shape)  # noqa: E741
-        require(
-            (error <= 1e-3 * np.abs(scaled).max() + slack).all(),
-            f"at r = {r:.3g}, p = {short(row.P[0])}: mean_jacobian(p, r, F)[{k}, {l}] "
-            f"= {r * direct[entry]:.6g}, but r mean_jacobian(sqrt(r) p, 1, r F)[{k}, "
-            f"{l}] = {r * scaled[entry]:.6g}, as the estimate demands",
-        )
-
-
-def _jacobians(trial):
-    """Return what gives the mean Jacobian of a problem, by its name."""
-    return (
-        ("mean_jacobian", trial.mean_jacobian),
-        ("denoise(P, r, F)[1]", lambda problem: trial.denoise(problem)[1]),
-    )
-
-
-def _require_mean_over_blocks(trial):
-    """Raise unless the Jacobian of thousands of rows is the mean of those of blocks.
-
-    The rows of a block have the same r: what counts each r once, or takes the first
-    thousand rows for all, differs.
-    """
-    many = trial.problem.many()
-    rates, counts = np.unique(many.r, return_counts=True)
-    index = [np.flatnonzero(many.r == rate) for rate in rates]
-    pieces = []  # single rows among them
-    for same in index:
-        pieces += same[:1], *np.array_split(same[1:], len(same) // 400 + 1)
-    pieces = [piece for piece in pieces if len(piece)]
-    blocks = [trial.mean_jacobian(many.rows(piece)) for piece in pieces]
-    mean = np.tensordot([len(piece) for piece in pieces], blocks, 1) / len(many.r)
-    # differences may be taken across the kinks of a few rows
-    tolerance = 1e-3 * np.abs(mean).max() + 1e-12
-    pairs = zip(rates, counts, strict=True)
-    shown = ", ".join(f"{n} at {rate:.3g}" for rate, n in pairs)
-    for name, answer in _jacobians(trial):
-        jacobian = answer(many)
-        error = np.abs(jacobian - mean)
-        entry = k, l = np.unravel_index(error.argmax(), error.shape)  # noqa: E741
-        require(
-            (error <= tolerance).all(),
-            f"{name}[{k}, {l}] is {jacobian[entry]:.6g} for {len(many.r)} rows with "
-            f"few values of r ({shown}), and {mean[entry]:.6g} as the mean over "
-            f"{len(pieces)} blocks of them. Every row counts once, also where another "
-            "has the same r",
-        )
+        require_jacobian(f"{text}mean_jacobian", trial.mean_jacobian(problem), *told)
+        if not trial.inherits("mean_jacobian"):
+            J = trial.denoise(problem)[1]
+            require_jacobian(f"{text}denoise(P, r, F)[1]", J, *told)
 
 
 def require_jacobian(

@@ -228,7 +228,7 @@ def run_checks(title, trials, checks):
     -------
     CheckReport
         Without the checks that apply to no trial. Where an answer has a wrong type or
-        shape, the check that says so is the only one.
+        shape, the check that says so is the last one, after those that failed before.
 
     Examples
     --------
@@ -247,7 +247,9 @@ def run_checks(title, trials, checks):
         try:
             by_name[check.name] = _run_check(check, trials)
         except Malformed as failure:
-            return CheckReport(title, (_result(check, False, str(failure)),))
+            failed = (one for one in by_name.values() if one and not one.passed)
+            told = _result(check, False, str(failure))
+            return CheckReport(title, (*failed, told))
     results = (by_name[check.name] for check in listed)
     return CheckReport(title, tuple(result for result in results if result is not None))
 

@@ -20,9 +20,6 @@ LIBRARIES = tuple(
     map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib", "platlib"))
 )
 
-# extreme problems that checks ask for by name
-ILL, TURNED = "an F with the eigenvalue 1e-4", "turned, with the same trace"
-
 
 @dataclass(frozen=True)
 class Problem:
@@ -51,38 +48,6 @@ class Problem:
         """Return what a single row asks about u = x / sqrt(r), at r = 1."""
         return Problem(np.sqrt(self.r) * self.P, np.ones(1), self.r[0] * self.F)
 
-    def other_F(self):
-        """Return other matrices F, by how each is made of this one.
-
-        A cache that knows F by its shape, trace, determinant or corner takes some of
-        them for this one. What is special about others invites a shortcut, or is
-        divided by.
-        """
-        d = len(self.F)
-        turn = np.linalg.qr(np.random.default_rng(5).standard_normal((d, d)))[0]
-        turned = turn @ self.F @ turn.T
-        swap = [0, *range(1, d)[::-1]]
-        size = np.trace(self.F) / d
-        return {
-            "twice as large, and one more": 2 * self.F + np.eye(d),
-            TURNED: (turned + turned.T) / 2,
-            "with axes exchanged, and the same corner": self.F[np.ix_(swap, swap)],
-            "diagonal": np.diag(size * np.arange(1, d + 1)),
-            "a multiple of the identity": size * np.eye(d),
-        }
-
-    def many(self, n_rows=3000):
-        """Return many rows as AMP has them: few values of r, not all equally often.
-
-        Each row is one of this problem and a random part of another.
-        """
-        rng, N = np.random.default_rng(6), len(self.r)
-        rates = self.r[rng.integers(N, size=min(N, 5))]
-        often = np.arange(1, len(rates) + 1) / np.arange(1, len(rates) + 1).sum()
-        P = self.P[rng.integers(N, size=n_rows)]
-        P += rng.random((n_rows, 1)) * self.P[rng.integers(N, size=n_rows)]
-        return Problem(P, rng.choice(rates, n_rows, p=often), self.F)
-
     def hard(self):
         """Return extreme problems made from this one, by what is extreme in each."""
         P, r, F = self.copies()
@@ -100,7 +65,7 @@ class Problem:
         return {
             "a tiny r = 1e-10": Problem(P[:1], tiny, F),
             "a huge r = 1e10, and p 1e5 times as large": Problem(1e5 * P[:1], huge, F),
-            ILL: Problem(P, r, (ill + ill.T) / 2),
+            "an F with the eigenvalue 1e-4": Problem(P, r, (ill + ill.T) / 2),
             "P = 0": Problem(0 * P, r, F),
             "zeros in P": Problem(np.where(absent, 0, np.abs(P)), r, F),
             "a row of P that is 1e6 times as large as others": Problem(larger, r, F),
@@ -112,17 +77,6 @@ class Problem:
         w, V = np.linalg.eigh(self.F)
         F = (V * [-convexity / 2, *w[1:]]) @ V.T
         return self.with_F((F + F.T) / 2)
-
-    def extreme_rates(self):
-        """Return rows at r = 1e-6, 1e-3, 1e3 and 1e6, of the size that they would have.
-
-        For a small r, noise alone is tried too.
-        """
-        # typical u F
-        p = (self.P / np.sqrt(self.r)[:, None])[np.argsort(np.abs(np.log(self.r)))[:3]]
-        r = np.repeat([1e-6, 1e-6, 1e-3, 1e-3, 1e3, 1e6], len(p))
-        size = np.repeat([1.0, 1e3, 1.0, 1e3**0.5, 1e3**0.5, 1e3], len(p))
-        return Problem(size[:, None] * np.tile(p, (6, 1)), r, self.F)
 
 
 @dataclass(frozen=True)
@@ -322,35 +276,6 @@ class Trial:
         rows = zip(X[:, None], r[:, None], strict=True)
         return np.array([self.penalty(x, s) for x, s in rows])
 
-    @cached_property
-    def near_kinks(self):
-        """Rows close to where an entry of the estimate sets in, or a bound; a Problem.
-
-        None where no row has such a place between 0 and 2 p, or on the way to the next.
-        """
-        P, r, F = self.problem.copies()
-        even = (np.arange(len(P)) % 2 == 0)[:, None]
-        start = np.where(even, 0, P)
-        way = np.where(even, 2 * P, np.roll(P, 1, axis=0)) - start
-
-        def kind(t):
-            X = self.estimate(Problem(start + t[:, None] * way, r, F))
-            # a bound is where a little more is not allowed
-            more = self.penalties((1 + 1e-6) * X, r)
-            return np.column_stack([X != 0, np.isfinite(more)])
-
-        low, high = np.zeros(len(P)), np.ones(len(P))
-        first = kind(low)
-        changing = np.flatnonzero((kind(high) != first).any(axis=1))
-        for _ in range(30 if len(changing) else 0):
-            middle = (low + high) / 2
-            same = (kind(middle) == first).all(axis=1)
-            low, high = np.where(same, middle, low), np.where(same, high, middle)
-        index = np.tile(changing, 3)
-        t = high[index] + np.repeat([-1e-2, 1e-3, 1e-2], len(changing))
-        rows = Problem(start[index] + t[:, None] * way[index], r[index], F)
-        return rows if len(changing) else None
-
     def convexity(self, r):
         """Return the denoiser's convexity at the rates `r`, a number."""
         return require_number(self.denoiser.convexity(r.copy()), "convexity")
@@ -360,7 +285,7 @@ def trial_of(denoiser, *, belief=None, d=3, n_rows=40, rng=None):
     """Return a `Trial` of a denoiser that has been made, on random rows."""
     rng = np.random.default_rng(0) if rng is None else rng
     problem = draw_problem(n_rows, d, rng=rng, rows=belief and belief.rows)
-    return Trial(lambda: denoiser, problem, belief)
+    return Trial(lambda: denoiser, problem, belief, seed=int(rng.integers(2**31)))
 
 
 def draw_problem(n_rows, d, *, rng, rows=None):
