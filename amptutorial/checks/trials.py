@@ -197,7 +197,7 @@ class Trial:
     title: str = ""  # which setting this is, where there are several
     count_lines: Callable[..., tuple[int, float]] = field(default=count_lines)
     relatives: tuple["Trial", ...] = ()  # for `promise_everywhere`, of other parameters
-    seed: int = 0
+    seed: int | None = 0  # of that check; None where it asks on behalf of a relative
 
     @property
     def d(self):

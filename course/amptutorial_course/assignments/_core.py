@@ -278,16 +278,18 @@ class Assignment:
         return self._with_relatives(trials, make, count_lines, rng)
 
     def _with_relatives(self, trials, make, count_lines, rng):
-        """Return the trials, of which the first of each family has others to be asked in its check of everything."""
-        e, complete, first = self.experiment, list(trials), 0
+        """Return the trials, of which the first of each family asks everywhere, for all of them and more."""
+        e, complete, first = self.experiment, [], 0
         for family in self.families:
             others = family.draw_others(rng)
             if others[0].class_name == e.class_name:
                 others.append(family.setting(e.d, **e.params))
-            relatives = tuple(self._trial(setting, make, count_lines, rng) for setting in others)
-            complete[first] = replace(trials[first], relatives=relatives, seed=int(rng.integers(2**31)))
+            drawn = (self._trial(setting, make, count_lines, rng) for setting in others)
+            one, *rest = trials[first : first + len(family.dimensions)]
+            silent = [replace(other, seed=None) for other in rest]
+            complete += [replace(one, relatives=(*rest, *drawn)), *silent]
             first += len(family.dimensions)
-        return complete
+        return complete or trials
 
     def _trial(self, setting, make, count_lines, rng):
         def make_denoiser(**changes):
@@ -305,6 +307,7 @@ class Assignment:
             setting.limits,
             setting.title,
             count_lines,
+            seed=int(rng.integers(2**31)),
         )
 
     def check_names(self):
