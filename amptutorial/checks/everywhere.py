@@ -169,7 +169,7 @@ def draw(rng, trial, N):
     most = 3 if isinstance(belief, Penalty) else 1
     P *= rng.choice([1, 1, 10 ** rng.uniform(-1, most)])
     P[(slice(0), rng.random(P.shape) < 0.4, r.argmax())[rng.integers(3)]] = 0
-    if rng.integers(4) == 0:
+    if rng.integers(2):
         P[-1] *= 10**most
     if rng.integers(4) == 0:
         P[0], r[0] = P[-1], r[-1]

@@ -5,7 +5,7 @@ import numpy as np
 from .beliefs import Penalty
 from .contract import check
 from .priors import has_prior, require_one_prior
-from .trials import Problem, is_own
+from .trials import ILL, Problem, is_own
 from .verdict import require, short, short_pair
 
 
@@ -35,16 +35,18 @@ def promise_optimality(trial):
 
 
 def _problems(trial):
-    """Return the trial's problem, and one in which the penalty alone makes the minimum.
+    """Return the trial's problem, and what `promise_everywhere` does not ask.
 
-    `promise_everywhere` asks for no such F. A convexity that is round-off beside F
-    makes no minimum.
+    That is an F which is nearly singular, and one in which the penalty alone makes the
+    minimum. A convexity that is round-off beside F makes none.
     """
-    problem, c = trial.problem, _convexity(trial) if _has_penalty(trial) else 0.0
-    if abs(c) < 1e-9 * np.linalg.norm(problem.F):
-        return {"": problem}
-    text = f"F with the eigenvalue {-c / 2:.2g}, convexity {c:.2g}: "
-    return {"": problem, text: problem.indefinite(c)}
+    problem = trial.problem
+    few, c = problem.rows(slice(12)), _convexity(trial) if _has_penalty(trial) else 0.0
+    problems = {"": problem, f"{ILL}: ": few.hard()[ILL]}
+    if abs(c) >= 1e-9 * np.linalg.norm(problem.F):
+        text = f"F with the eigenvalue {-c / 2:.2g}, convexity {c:.2g}: "
+        problems[text] = few.indefinite(c)
+    return problems
 
 
 def _convexity(trial):
@@ -70,7 +72,8 @@ def _require_minima(trial, problem, where):
         "such a row is not allowed",
     )
     # a solver may end when steps are small beside p
-    slack = 1e-9 * (_lengths(X, P) ** 2 + np.abs(terms).sum(axis=0))
+    slack = (1e-6 if where else 1e-9) * np.abs(terms).sum(axis=0)
+    slack += 1e-12 * (P**2).sum(axis=1) / np.linalg.norm(problem.F)
     for there in _neighbours(trial, problem, X):
         drop = here - _terms(trial, problem, there).sum(axis=0)
         i = np.argmax(drop - slack)

@@ -20,6 +20,8 @@ LIBRARIES = tuple(
     map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib", "platlib"))
 )
 
+ILL = "an F with the eigenvalue 1e-4"
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -65,7 +67,7 @@ class Problem:
         return {
             "a tiny r = 1e-10": Problem(P[:1], tiny, F),
             "a huge r = 1e10, and p 1e5 times as large": Problem(1e5 * P[:1], huge, F),
-            "an F with the eigenvalue 1e-4": Problem(P, r, (ill + ill.T) / 2),
+            ILL: Problem(P, r, (ill + ill.T) / 2),
             "P = 0": Problem(0 * P, r, F),
             "zeros in P": Problem(np.where(absent, 0, np.abs(P)), r, F),
             "a row of P that is 1e6 times as large as others": Problem(larger, r, F),
