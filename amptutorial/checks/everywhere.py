@@ -26,7 +26,7 @@ from .verdict import (
     short_pair,
 )
 
-N_PROBLEMS, MORE = 40, 8  # for a denoiser, and for each relative
+N_PROBLEMS, MORE = 60, 8  # for a denoiser, and for each relative
 # what is new in the next problem: all, as many rows, a part of it, next to nothing,
 # order or axes alone (for caches that know rows and F by their sums), the denoiser, or
 # all with many rows
@@ -42,6 +42,7 @@ SIZES = {"many": (1.6, 3.3), "thousands": (3.3, 4.4), "most": (4.0, 4.4)}
 FEWER = 12_000
 COMPARED, ALONE = 100, 30  # of many rows: of integrals, and of answers one by one
 SLOPES = 5  # of those, for slopes take time
+UNITS = 8  # so many decades of r, up and down
 METHODS = ("estimate", "mean_jacobian", "denoise", "penalty")
 SLOPE_TOLERANCE, MEAN_TOLERANCE = 1e-3, 1e-5
 STEPS = 1e-4, 1e-3  # of differences
@@ -77,7 +78,7 @@ def promise_everywhere(trial):
     family = [_with_belief(one) for one in (trial, *trial.relatives)]
     used, held = [one.make() for one in family], {}
     rng = np.random.default_rng(trial.seed)
-    which, problem = 0, draw(rng, family[0], 1)
+    which, problem, unit = 0, draw(rng, family[0], 1), 1.0
     n_problems = N_PROBLEMS + MORE * len(trial.relatives)
     n_thousands = THOUSANDS[0] + n_problems // THOUSANDS[1]
     for k in rng.permutation(n_problems):
@@ -88,6 +89,9 @@ def promise_everywhere(trial):
         one, methods, asked = family[which], rng.permutation(METHODS), problem
         if move in SIZES:
             asked = _many(rng, one, move)
+        if move == "all" or move in SIZES:
+            unit = 10 ** (rng.integers(2) * rng.uniform(-UNITS, UNITS))
+        asked = in_units(asked, unit)
         try:
             _require_answers(one, asked, methods, _again(held, asked), used[which])
         except Malformed:
@@ -153,6 +157,12 @@ def _move(rng, move, family, which, problem):
     return which, draw(rng, family[which], int(10 ** rng.uniform(*ROWS)))
 
 
+def in_units(problem, unit):
+    """Return the same problem with x in other units: an absolute threshold shows."""
+    P, r, F = problem.copies()
+    return Problem(P / np.sqrt(unit), r * unit, F / unit)
+
+
 def _near_one(rng, shape):
     """Return factors near one, or one."""
     size = rng.choice([0, 1]) * 10 ** rng.uniform(-6, -2)
@@ -190,9 +200,10 @@ def _draw_F(rng, d):
     size, kind = 10 ** rng.uniform(-2, 2), rng.integers(5)
     if kind == 0:
         return size * np.eye(d)
+    if kind == 1:
+        return size * np.diag(_spectrum(rng, d, 10 ** rng.uniform(0, 4)))
     # not worse: coordinate descent, a right solution, takes as many steps
-    spectrum = size * _spectrum(rng, d, 1 + 10 ** rng.uniform(-3, 2))
-    return np.diag(spectrum) if kind == 1 else _turned(rng, spectrum)
+    return _turned(rng, size * _spectrum(rng, d, 1 + 10 ** rng.uniform(-3, 2)))
 
 
 def _spectrum(rng, d, condition):
@@ -392,7 +403,7 @@ def _rounded(array, digits):
 
 
 def _title(trial, problem):
-    F, N = problem.F.round(6).tolist(), len(problem.r)
+    F, N = _rounded(problem.F, 7).tolist(), len(problem.r)
     return f"{trial.title or trial.denoiser}, {N} row{'s' * (N > 1)}, F = {F}"
 
 
@@ -415,7 +426,7 @@ def _answer(trial, problem, X, denoiser=None):
         return _minimiser(trial.belief, rows, X[first]).rows(index.ravel())
     some = _spread(len(first), COMPARED if trial.has_answer else ALONE)
     if trial.has_answer:
-        told = _posterior_mean(trial.belief, rows.rows(some))
+        told = _posterior_mean(trial, rows.rows(some))
     else:
         told = _alone(trial, denoiser or trial.make(), rows.rows(some))
     # nothing is asked of the other rows
@@ -449,7 +460,7 @@ def _alone(trial, denoiser, problem):
             is_smooth[i] = has_no_kink and far.max() <= 1e-4 * np.abs(slopes).max()
             J[i] = problem.r[i] * slopes
     lengths, noise = (np.linalg.norm(X, axis=1) for X in (estimate, problem.P))
-    allowed = belief.tolerance * lengths + 1e-9 * _scales(belief, problem)
+    allowed = belief.tolerance * lengths + 1e-9 * trial.entry_size * root
     # a solver may end when steps are small beside p
     allowed += 2e-9 * noise / np.linalg.eigvalsh(problem.F)[0]
     return Answer(estimate, allowed, J, is_smooth)
@@ -484,7 +495,8 @@ def _minimiser(belief, problem, X):
         return np.stack(list(moved), axis=1) / steps[:, None, None]
 
     Z = X + t * (P - X @ F)
-    D = slopes(Z, 1e-9 * (np.abs(Z).max(axis=1) + t * np.abs(P).max(axis=1) + 1e-300))
+    least = 1e-9 * (np.abs(Z).max(axis=1) + t * np.abs(P).max(axis=1) + 1e-300)
+    D = slopes(Z, least)
     inverse = np.linalg.inv(one - (one - t * F) @ D)
     right = X - np.einsum("ik,ikl->il", X - prox(Z), inverse)
     J = t * D @ inverse
@@ -493,8 +505,8 @@ def _minimiser(belief, problem, X):
     allowed += 2e-9 * np.linalg.norm(P, axis=1) / curvature
     # how far Z goes where differences of the estimate move P
     reach = np.abs(J @ (one - t * F)).max(axis=(1, 2)) + t
-    reach *= 1e-4 * np.abs(P).max() + 1e-6
-    bends = [slopes(Z, steps) - D for steps in (reach, -reach)]
+    reach *= 1e-4 * np.abs(P).max() + 1e-6 * np.sqrt(np.linalg.norm(F, 2))
+    bends = [slopes(Z, steps) - D for steps in (reach, -reach, least * 1e-3)]
     is_smooth = np.abs(bends).max(axis=(0, 2, 3)) <= 1e-2 * np.abs(D).max(axis=(1, 2))
     return Answer(right, allowed, J, is_smooth)
 
@@ -515,20 +527,14 @@ def _settled(trial, row):
     return _answer(trial, row, X).estimate[0]
 
 
-def _scales(belief, problem):
-    """Return the size of an entry of each row, shape (N,)."""
-    u = belief.rows.draw((1000, len(problem.F)), rng=np.random.default_rng(0))
-    return np.sqrt(problem.r * np.mean(u**2))
-
-
-def _posterior_mean(belief, problem):
+def _posterior_mean(trial, problem):
     """Return the answer of a prior: derivatives of its log partition function by p.
 
     The first is taken by complex steps and exact, the second by differences of it.
     """
-    P, r, F = problem.copies()
+    (P, r, F), belief = problem.copies(), trial.belief
     N, d = P.shape
-    scale = _scales(belief, problem)[:, None]
+    scale = trial.entry_size * np.sqrt(r)[:, None]
 
     def mean(P, few):
         """Return the means for `P` at the places `few`, k of them, shape (k, d)."""
@@ -549,9 +555,10 @@ def _posterior_mean(belief, problem):
     coarse = exponents > belief.sharpest
     allowed = belief.tolerance * np.linalg.norm(right, axis=1)
     forgiven = coarse * np.where(P.any(axis=1), COARSE, SYMMETRIC)
-    # what densities of p lose
+    # what densities of p lose, and weights that are exponentials of p x
     lost = 1e-15 * (P * np.linalg.solve(F, P.T).T).sum(axis=1)
     allowed += (1e-9 + 1e-14 * exponents + lost + forgiven) * length
+    allowed += 1e-15 * np.linalg.norm(P, axis=1) * np.linalg.norm(right, axis=1) ** 2
     few = _spread(N, SLOPES)
     J, is_smooth = np.zeros((N, d, d)), np.zeros(N, bool)
     J[few], wide = (slopes(step, few) for step in STEPS)

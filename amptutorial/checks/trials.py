@@ -75,9 +75,9 @@ class Problem:
         }
 
     def indefinite(self, convexity):
-        """Return the problem with an F whose least eigenvalue is half of -convexity."""
+        """Return the problem with an F whose least eigenvalue is nearly -convexity."""
         w, V = np.linalg.eigh(self.F)
-        F = (V * [-convexity / 2, *w[1:]]) @ V.T
+        F = (V * [-0.99 * convexity, *w[1:]]) @ V.T
         return self.with_F((F + F.T) / 2)
 
 
@@ -244,6 +244,12 @@ class Trial:
             return False
         steps = [log_partition(P + h, r, F) for h in (1e-5, -1e-5)]
         return np.allclose(slope, np.subtract(*steps) / 2e-5, rtol=1e-3, atol=1e-6)
+
+    @cached_property
+    def entry_size(self):
+        """The root mean square of an entry of u, by the law of the belief."""
+        u = self.belief.rows.draw((30_000, self.d), rng=np.random.default_rng(0))
+        return np.sqrt(np.mean(u**2))
 
     @cached_property
     def first(self):

@@ -88,9 +88,13 @@ def draw_params(rng, d, reach=NEAR):
     five dimensions all are equally long instead. Those that reach far are not so tidy.
     """
     if reach == FAR:
-        K = int(31 ** rng.random())
+        K = int(51 ** rng.random())
         odds, C = rng.uniform(1.0, 4.0, K) ** 4, rng.standard_normal((K, d))
-        return _as_params(C * np.exp(rng.uniform(-2, 2, d)), odds)
+        C *= np.exp(rng.uniform(-2, 2, d))
+        if rng.integers(2):  # all equally long
+            C /= np.linalg.norm(C, axis=1, keepdims=True)
+        C[1:][-1:] *= rng.integers(2)  # or one of several is zero
+        return _as_params(C, odds)
     K, scale = (d + 2, 1.5) if reach == NEAR else (12, np.exp(rng.uniform(-1, 1)))
     odds = rng.uniform(1.0, 4.0, K)
     C = rng.standard_normal((K, d))

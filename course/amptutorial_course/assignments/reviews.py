@@ -11,6 +11,7 @@ import numpy as np
 
 from amptutorial.checks import Problem, check, count_lines, draw_problem, observe, require
 from amptutorial.checks.beliefs import Unstated
+from amptutorial.checks.everywhere import in_units
 from amptutorial.checks.priors import mean_log_partition
 from amptutorial.denoisers import GaussianPosterior, check_is_denoiser
 from amptutorial.estimator import AMPEmbedding
@@ -190,8 +191,9 @@ def promise_refit(trial):
     if _is_new(trial):
         rng = np.random.default_rng(trial.belief.seed)
         for _ in range(N_CLASSES):
-            rows = FewLongRows(5 * np.exp(rng.uniform(-1.2, 1.2)))
-            _require_likelihood(trial, _lessons(trial, rows, rng, int(10 ** rng.uniform(0.7, 2.7))))
+            rows = FewLongRows(5 * np.exp(rng.uniform(-4, 4)))
+            lessons = _lessons(trial, rows, rng, int(10 ** rng.uniform(0.7, 2.7)))
+            _require_likelihood(trial, in_units(lessons, 10 ** (rng.integers(2) * rng.uniform(-8, 8))))
         _require_no_order(trial, _lessons(trial, FewLongRows(5.0), rng, int(10 ** rng.uniform(3, 4))))
     if _has_tables(trial):
         for scale in SCALES:
@@ -213,7 +215,7 @@ def _require_likelihood(trial, lessons):
     """Raise if a call of refit lowers the likelihood of the rows it was given."""
     denoiser, values = trial.make(), []
     for _ in range(LESSONS + 2):
-        values.append(mean_log_partition(denoiser.frozen(), *lessons.copies(), n_nodes=24))
+        values.append(mean_log_partition(denoiser.frozen(), *lessons.copies(), n_nodes=48))
         denoiser = check_is_denoiser(denoiser.refit(*lessons.copies()), "what refit returns")
     require(
         np.diff(values).min() >= -FALL,
