@@ -106,8 +106,8 @@ class UniformPhase(Prior):
 
 
 # the logarithms of radii
-BALLS = (1.1, 1.5), (-1, 3), (-10, 10)
-CIRCLES = (0.5, 1.2), (-1, 1.5), (-7, 4)
+BALLS = (1.1, 1.5), (-1, 3), (-6, 8)
+CIRCLES = (0.5, 1.2), (-1, 1.5), (-6, 4)
 
 
 def draw_ball(rng, d, reach=NEAR):

@@ -36,7 +36,7 @@ class BothNorms(Penalty):
         return np.sign(U) * np.maximum(np.abs(U) - steps * self.l1, 0) / (1 + steps * self.l2)
 
 
-SIZES = 0.7, 3, 10  # of the logarithms of strengths
+SIZES = 0.7, 3, 7  # of the logarithms of strengths
 
 
 def draw_params(rng, d, reach=NEAR):

@@ -64,12 +64,12 @@ def _log_integral(P, F, variances):
 
 
 DENSITIES = (0.25, 0.6), (0.02, 0.98)
-VARIANCES = (1.5, 2.5), (-1.5, 4.5), (-9, 9)  # their logarithms
+VARIANCES = (1.5, 2.5), (-1.5, 4.5), (-7, 7)  # their logarithms
 
 
 def draw_params(rng, d, reach=NEAR):
     """Return a density and a variance."""
-    density = expit(rng.uniform(-9, 9)) if reach == FAR else rng.uniform(*DENSITIES[reach])
+    density = expit(rng.uniform(-7, 7)) if reach == FAR else rng.uniform(*DENSITIES[reach])
     return {"density": float(density), "variance": float(np.exp(rng.uniform(*VARIANCES[reach])))}
 
 

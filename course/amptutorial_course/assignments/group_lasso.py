@@ -46,7 +46,7 @@ class Norm(Penalty):
         return U * np.maximum(1 - steps * self.strength / lengths, 0)
 
 
-STRENGTHS = (-0.7, 0.5), (-3, 3), (-14, 14)  # their logarithms, in one dimension
+STRENGTHS = (-0.7, 0.5), (-3, 3), (-7, 7)  # their logarithms, in one dimension
 
 
 def draw_params(rng, d, reach=NEAR):

@@ -78,7 +78,7 @@ def least_squares(P, r, F):
     return np.array([nnls(root, q)[0] for q in np.linalg.solve(root.T, P.T).T])
 
 
-STRENGTHS = (-0.7, 1.0), (-3, 4), (-16, 16)  # their logarithms
+STRENGTHS = (-0.7, 1.0), (-3, 4), (-9, 9)  # their logarithms
 
 
 def draw_params(rng, d, reach=NEAR):

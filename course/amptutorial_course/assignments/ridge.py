@@ -35,7 +35,7 @@ class SquaredNorm(Penalty):
         return U / (1 + steps * self.strength)
 
 
-STRENGTHS = (-0.7, 1.4), (-3, 4), (-16, 16)  # their logarithms
+STRENGTHS = (-0.7, 1.4), (-3, 4), (-9, 9)  # their logarithms
 
 
 def draw_params(rng, d, reach=NEAR):
