@@ -23,7 +23,7 @@ export OMP_NUM_THREADS := 1
 
 # What `time` says of each part of the tests.
 export TIMEFORMAT := (%0R s, %0U s of the processor)
-TESTS := $(BIN)/python -m pytest -q --dist worksteal --durations 20 -n
+TESTS := $(BIN)/python -m pytest -q -n 2 --dist worksteal --durations 20
 PARTS := $(MAKE) --no-print-directory
 
 .PHONY: help setup book test test-all site store lint pdf system clean rest offline without-pages pages
@@ -99,24 +99,24 @@ lint: $(INSTALLED)
 test: export AMPTUTORIAL_SITE := $(if $(NPM),$(SITE))
 test: $(INSTALLED) $(if $(NPM),offline)
 	@time $(PARTS) -j2 -Oline without-pages pages OFFLINE=$(if $(NPM),1)
-	@time $(TESTS) 2 -m "pages and not slow"
+	@time $(TESTS) -m "pages and not slow"
 	@echo "What tells most has passed. Left out: tests marked slow, all pages but a handful, all notebooks but two; make test-all runs them"
 
 # The site is built on one core: what needs no page runs meanwhile. Two chapters: AMP, and the state evolution that predicts it.
 without-pages: $(INSTALLED)
 	@$(MAKE) --no-print-directory lint
 	@$(BIN)/python tools/execute_book.py --strict book/07_*.ipynb book/09_*.ipynb
-	@$(TESTS) 2 -m "not slow and not pages"
+	@$(TESTS) -m "not slow and not pages"
 
 test-all:
 	@$(PARTS) test
 	@$(PARTS) rest
 
-# What make test leaves out, after it: in this order nothing is done twice. Tests of the grader wait for the clock: hence three.
+# What make test leaves out, after it: in this order nothing is done twice.
 rest: export AMPTUTORIAL_SITE := $(if $(NPM),$(SITE))
 rest: $(INSTALLED)
 	@time $(BIN)/python tools/execute_book.py --strict
-	@time $(TESTS) 3 -m slow
+	@time $(TESTS) -m slow
 	@echo "Every test has passed, and every notebook has printed what is stored"
 
 # What is made lies in dist, which outlives _build: the site takes it from there.

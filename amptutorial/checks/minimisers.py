@@ -44,7 +44,7 @@ def _problems(trial):
     few, c = problem.rows(slice(12)), _convexity(trial) if _has_penalty(trial) else 0.0
     problems = {"": problem, f"{ILL}: ": few.hard()[ILL]}
     if abs(c) >= 1e-9 * np.linalg.norm(problem.F):
-        text = f"F with the eigenvalue {-0.99 * c:.3g}, convexity {c:.2g}: "
+        text = f"F with the eigenvalue {-c / 2:.2g}, convexity {c:.2g}: "
         problems[text] = few.indefinite(c)
     return problems
 

@@ -75,9 +75,9 @@ class Problem:
         }
 
     def indefinite(self, convexity):
-        """Return the problem with an F whose least eigenvalue is nearly -convexity."""
+        """Return the problem with an F whose least eigenvalue is half of -convexity."""
         w, V = np.linalg.eigh(self.F)
-        F = (V * [-0.99 * convexity, *w[1:]]) @ V.T
+        F = (V * [-convexity / 2, *w[1:]]) @ V.T
         return self.with_F((F + F.T) / 2)
 
 
