@@ -236,6 +236,13 @@ WRONG = {
 }
 
 
+class WithProx(SquaredNorm):
+    """Says what is right."""
+
+    def prox(self, U, steps):
+        return U / (1 + steps)
+
+
 def report_of(wrong):
     """Return the report of a denoiser, of one with its belief, or of a trial."""
     if isinstance(wrong, Trial):
@@ -311,6 +318,16 @@ def test_a_number_of_any_exact_kind_is_one(kind):
     zero = {"convexity": lambda self, r: kind(0), "penalty": lambda self, X, r: kind(0)}
     report = check_denoiser(type("Plain", (Denoiser,), {"estimate": vectorised, **zero})(), n_rows=5)
     assert {result.name: result.passed for result in report.results}["shapes"]
+
+
+def test_what_failed_before_an_answer_of_a_wrong_kind_is_told_too():
+    def few_rows_only(self, X, r):
+        return np.nan if len(X) > 100 else Ridge(1.0).penalty(X, r)
+
+    wrong = variant(denoise=writing_denoise, penalty=few_rows_only, **APART)
+    first, *_, last = check_denoiser(wrong, belief=WithProx()).failures
+    assert (first.name, last.name) == ("no_mutation", "everywhere")
+    assert "penalty returns nan" in last.message
 
 
 def test_what_needs_a_check_that_was_not_run_hears_of_the_one_that_failed():

@@ -6,7 +6,7 @@ import pytest
 from amptutorial.checks import CHECKS, Problem, Trial, draw_problem
 from amptutorial.checks.minimisers import _difference_jacobian
 from amptutorial.checks.prediction import _number_of_rows
-from amptutorial.denoisers import Denoiser
+from amptutorial.denoisers import Denoiser, Ridge
 from amptutorial.laws import GaussianRows
 
 PROBLEM = draw_problem(400, 3, rng=np.random.default_rng(0), rows=GaussianRows(2.0))
@@ -22,6 +22,12 @@ def test_an_indefinite_f_lies_half_way_to_where_the_minimum_is_lost():
         found = PROBLEM.indefinite(convexity)
         assert np.allclose(eigenvalues(found), [-convexity / 2, *eigenvalues(PROBLEM)[1:]])
         assert np.array_equal(found.P, PROBLEM.P)
+
+
+@pytest.mark.parametrize("unit", [1e-8, 1e8])
+def test_in_other_units_the_estimate_is_longer_by_the_root(unit):
+    problem, denoiser = PROBLEM.in_units(unit), Ridge(2.0)
+    assert np.allclose(denoiser.estimate(*problem.copies()), np.sqrt(unit) * denoiser.estimate(*PROBLEM.copies()))
 
 
 def test_hard_problems_are_as_hard_as_they_say():

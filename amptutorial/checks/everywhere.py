@@ -90,8 +90,8 @@ def promise_everywhere(trial):
         if move in SIZES:
             asked = _many(rng, one, move)
         if move == "all" or move in SIZES:
-            unit = 10 ** (rng.integers(2) * rng.uniform(-UNITS, UNITS))
-        asked = in_units(asked, unit)
+            unit = draw_unit(rng)
+        asked = asked.in_units(unit)
         try:
             _require_answers(one, asked, methods, _again(held, asked), used[which])
         except Malformed:
@@ -157,10 +157,9 @@ def _move(rng, move, family, which, problem):
     return which, draw(rng, family[which], int(10 ** rng.uniform(*ROWS)))
 
 
-def in_units(problem, unit):
-    """Return the same problem with x in other units: an absolute threshold shows."""
-    P, r, F = problem.copies()
-    return Problem(P / np.sqrt(unit), r * unit, F / unit)
+def draw_unit(rng):
+    """Return a unit of x in which an absolute threshold shows, or one."""
+    return 10 ** (rng.integers(2) * rng.uniform(-UNITS, UNITS))
 
 
 def _near_one(rng, shape):

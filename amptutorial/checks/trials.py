@@ -46,6 +46,10 @@ class Problem:
         """Return the problem with another F."""
         return Problem(self.P, self.r, F)
 
+    def in_units(self, unit):
+        """Return the same problem with other units of x: r is `unit` times as large."""
+        return Problem(self.P / np.sqrt(unit), self.r * unit, self.F / unit)
+
     def at_one(self):
         """Return what a single row asks about u = x / sqrt(r), at r = 1."""
         return Problem(np.sqrt(self.r) * self.P, np.ones(1), self.r[0] * self.F)

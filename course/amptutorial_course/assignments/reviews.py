@@ -11,7 +11,7 @@ import numpy as np
 
 from amptutorial.checks import Problem, check, count_lines, draw_problem, observe, require
 from amptutorial.checks.beliefs import Unstated
-from amptutorial.checks.everywhere import in_units
+from amptutorial.checks.everywhere import draw_unit
 from amptutorial.checks.priors import mean_log_partition
 from amptutorial.denoisers import GaussianPosterior, check_is_denoiser
 from amptutorial.estimator import AMPEmbedding
@@ -193,7 +193,7 @@ def promise_refit(trial):
         for _ in range(N_CLASSES):
             rows = FewLongRows(5 * np.exp(rng.uniform(-4, 4)))
             lessons = _lessons(trial, rows, rng, int(10 ** rng.uniform(0.7, 2.7)))
-            _require_likelihood(trial, in_units(lessons, 10 ** (rng.integers(2) * rng.uniform(-8, 8))))
+            _require_likelihood(trial, lessons.in_units(draw_unit(rng)))
         _require_no_order(trial, _lessons(trial, FewLongRows(5.0), rng, int(10 ** rng.uniform(3, 4))))
     if _has_tables(trial):
         for scale in SCALES:
