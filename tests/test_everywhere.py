@@ -132,6 +132,16 @@ class Clipped(GaussianPosterior):
         return self.denoise(P, r, F)[0]
 
 
+class Floored(GaussianPosterior):
+    """Has no row that is rarer than 1e-6: an absolute threshold, beyond all rates that the belief names."""
+
+    def denoise(self, P, r, F):
+        return super().denoise(P, np.maximum(r, 1e-6), F)
+
+    def estimate(self, P, r, F):
+        return self.denoise(P, r, F)[0]
+
+
 class FirstFive(GaussianPosterior):
     """Takes the mean Jacobian of the first five rows for that of all, where there are a few hundred at most."""
 
@@ -159,6 +169,7 @@ class Empty(Ridge):
         (FirstRows, "[0-9]{4,5} rows, F"),
         (InThePlane, "1 row,"),
         (Clipped, "1 row,"),
+        (Floored, "1 row,"),
         (FirstFive, "two halves|and should be"),
         (Empty, "rows is 0, and g of them sums to"),
     ],
@@ -192,6 +203,13 @@ def test_a_relative_with_another_parameter_is_asked_in_between():
     other = replace(alone, make=lambda: Shared(0.5), belief=Weaker())
     with pytest.raises(AssertionError, match="expected"):
         CHECK.measure(replace(alone, relatives=(other,)))
+
+
+def test_where_no_belief_states_it_a_zero_of_p_may_lie_between_two_kinks_that_differences_step_over():
+    one = Trial(lambda: Lasso(1e-9), Problem(np.ones((4, 2)), np.ones(4), np.eye(2)), Unstated(GaussianRows(1.0)))
+    for P, smooth in [([1.0, 2.0], True), ([1.0, 0.0], False)]:
+        asked = Problem(np.array([P]), np.ones(1), np.eye(2))
+        assert module._answer(one, asked, asked.P).is_smooth == [smooth]
 
 
 class RealNumbers(StandardNormal):
