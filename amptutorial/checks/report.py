@@ -202,7 +202,7 @@ def check_denoiser(denoiser, *, belief=None, d=3, n_rows=40, rng=None):
     ...     def estimate(self, P, r, F):
     ...         return Ridge.denoise(self, P, r, F)[0]
     >>> [result.name for result in check_denoiser(Forgetful(1.0)).failures]
-    ['jacobian', 'state_evolution']
+    ['jacobian', 'everywhere', 'state_evolution']
     """
     check_is_denoiser(denoiser, "denoiser")
     d = check_integer(d, "d", minimum=1)
