@@ -60,7 +60,7 @@ def graded(tmp_path_factory):
     (outside / "secret.txt").write_text("SECRET,1\n2,3\n")
     (outside / "treasure.py").write_text("print('SECRET')\n")
     (outside / "grades.csv").write_text("student,total\n")
-    data = {"seed": 20240, "limits": LIMITS | {"seconds": SECONDS, "seconds_per_call": 5}}
+    data = {"seed": 20240, "limits": LIMITS | {"seconds": SECONDS, "seconds_per_call": 2}}
     (folder / "grading.yml").write_text(yaml.safe_dump(data, sort_keys=False))
     with socket.create_server(("127.0.0.1", 0)) as server:
         texts = sources(outside, server.getsockname()[1])

@@ -26,7 +26,7 @@ from .worker.limits import limit_memory
 # beyond the submission's own: for a judge that hangs although it should not
 JUDGE_SECONDS = 300
 JUDGE_MEGABYTES = 1024
-READING_SECONDS = 30
+READING_SECONDS = 15
 FAULT = "the grader failed, not the submission: grade it again"
 
 
