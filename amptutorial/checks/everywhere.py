@@ -42,6 +42,8 @@ SIZES = {"many": (1.6, 3.3), "thousands": (3.3, 4.4), "most": (4.0, 4.4)}
 FEWER = 12_000
 COMPARED, ALONE = 100, 30  # of many rows: of integrals, and of answers one by one
 SLOPES = 5  # of those, for slopes take time
+# of F whose axes are turned: coordinate descent, a right solution, takes as many steps
+CONDITION = 101
 UNITS = 8  # so many decades of r, up and down
 METHODS = ("estimate", "mean_jacobian", "denoise", "penalty")
 SLOPE_TOLERANCE, MEAN_TOLERANCE = 1e-3, 1e-5
@@ -145,7 +147,7 @@ def _move(rng, move, family, which, problem):
         return which, Problem(*map(np.multiply, problem.copies(), factors))
     if move == "order":
         return which, problem.rows(rng.permutation(len(problem.r)))
-    if move == "axes":
+    if move == "axes" and np.linalg.cond(problem.F) <= CONDITION:
         # half of the time with the same corner
         d, same = family[which].d, rng.integers(2)
         basis = np.eye(d)
@@ -201,8 +203,8 @@ def _draw_F(rng, d):
         return size * np.eye(d)
     if kind == 1:
         return size * np.diag(_spectrum(rng, d, 10 ** rng.uniform(0, 3)))
-    # not worse: coordinate descent, a right solution, takes as many steps
-    return _turned(rng, size * _spectrum(rng, d, 1 + 10 ** rng.uniform(-3, 2)))
+    condition = 1 + (CONDITION - 1) * 10 ** rng.uniform(-5, 0)
+    return _turned(rng, size * _spectrum(rng, d, condition))
 
 
 def _spectrum(rng, d, condition):
