@@ -31,7 +31,7 @@ PARTS := $(MAKE) --no-print-directory
 help:
 	@echo "make setup     install the tested versions into .venv"
 	@echo "make book      run every chapter on this machine, compare, and build the site from what was run"
-	@echo "make test      what tells most, in seven minutes: before every commit"
+	@echo "make test      what tells most, in five minutes: before every commit"
 	@echo "make site      build the site from the stored outputs"
 	@echo "               OFFLINE=1 with book or site: no page loads anything from another host (npm is needed once)"
 	@echo "make store     run what has changed, and store what it prints in book/: for authors (NAME=book/01_*.ipynb)"
