@@ -72,8 +72,9 @@ def result_of(task, path, name):
     ids=lambda value: "public" if value is None else getattr(value, "folder", str(value)),
 )
 def test_right_solutions_of_every_style_get_all_points(task, name, seed, monkeypatch):
-    if name != "denoiser.py":  # up to 25,000 rows take half of the time: the reference is asked for them
+    if name != "denoiser.py":  # fewer problems with fewer rows, a quarter of the time: the reference is asked all
         monkeypatch.setattr(everywhere, "SIZES", {"many": (1.6, 2.6), "thousands": (3.0, 3.3), "most": (3.3, 3.4)})
+        monkeypatch.setattr(everywhere, "MORE", 2)
     report = check_assignment(task.number, SOLUTIONS / task.folder / name, seed=seed)
     assert report.passed, str(report)
     assert points(task, report) == pytest.approx(100)
