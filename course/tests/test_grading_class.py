@@ -303,10 +303,15 @@ def test_an_interrupted_run_leaves_valid_files_and_goes_on(tmp_path, ending, iso
     hand_in(tmp_path / "submissions", student_01="x = 1\n", student_02="while True:\n    pass\n", student_03=RIGHT)
     # in the background of a script interrupts are ignored, and the others end a run all the same
     interrupts = signal.SIG_DFL if ending == signal.SIGINT else signal.SIG_IGN
+
+    def prepare():
+        signal.signal(signal.SIGINT, interrupts)
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whoever starts the tests by nohup ignores it
+
     process = subprocess.Popen(
         [sys.executable, "-m", "amptutorial_course.grading", *command(tmp_path, "--jobs", "1", "--isolate", isolate)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | {"TMPDIR": str(tmp_path)},
-        preexec_fn=lambda: signal.signal(signal.SIGINT, interrupts),
+        preexec_fn=prepare,
     )  # fmt: skip
     first = tmp_path / "grades_files/results/student_01.json"
     while process.poll() is None and not (first.exists() and len(descendants(process.pid)) > 3):
