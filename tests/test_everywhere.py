@@ -212,6 +212,15 @@ def test_where_no_belief_states_it_a_zero_of_p_may_lie_between_two_kinks_that_di
         assert module._answer(one, asked, asked.P).is_smooth == [smooth]
 
 
+def test_axes_are_not_turned_where_sweeps_of_a_right_solution_would_not_end():
+    one = Trial(
+        lambda: Ridge(1.0), Problem(np.ones((4, 2)), np.ones(4), np.diag([1.0, 1e-3])), Unstated(GaussianRows(1.0))
+    )
+    for seed in range(20):
+        F = module._move(np.random.default_rng(seed), "axes", [one], 0, one.problem)[1].F
+        assert F[0, 1] == 0 or np.linalg.cond(F) < 1.01 * module.CONDITION
+
+
 class RealNumbers(StandardNormal):
     """Takes no complex rows."""
 

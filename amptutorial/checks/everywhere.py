@@ -42,7 +42,8 @@ SIZES = {"many": (1.6, 3.3), "thousands": (3.3, 4.4), "most": (4.0, 4.4)}
 FEWER = 12_000
 COMPARED, ALONE = 100, 30  # of many rows: of integrals, and of answers one by one
 SLOPES = 5  # of those, for slopes take time
-# of F whose axes are turned: coordinate descent, a right solution, takes as many steps
+# of F whose axes are turned, at most: coordinate descent, a right solution, takes as
+# many steps
 CONDITION = 101
 UNITS = 8  # so many decades of r, up and down
 METHODS = ("estimate", "mean_jacobian", "denoise", "penalty")
