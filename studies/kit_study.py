@@ -89,7 +89,7 @@ def first_failure(task, source, seed):
                 if checks[name].applies(trial):
                     checks[name].measure(trial)
             except Exception as error:  # noqa: BLE001  whatever a wrong denoiser raises
-                return name, f"{trial.title}: {describe_error(error)}"[:300]
+                return name, describe_error(error, trial.title)[:300]
     return None
 
 

@@ -20,6 +20,7 @@ from .verdict import (
     require_close,
     require_number,
     require_pair,
+    setting_of,
     short,
 )
 
@@ -57,9 +58,9 @@ class Check:
         try:
             self.measure(trial)
         except AssertionError as failure:
-            where = f"{trial.title}: " if trial.title else ""
+            text = f"{setting_of(failure, trial.title)}{failure}"
             raise AssertionError(
-                f"{where}{failure}\nThe promise: {self.contract}\nRead: {self.read}"
+                f"{text}\nThe promise: {self.contract}\nRead: {self.read}"
             ) from None
 
 
@@ -325,6 +326,17 @@ def promise_speed(trial):
     """
     for method in trial.own(*ROW_METHODS, "denoise"):
         _require_no_loop(trial, method)
+
+
+def loops_over_rows(trial):
+    """Say whether `promise_speed` finds that the denoiser takes one row at a time."""
+    try:
+        promise_speed.measure(trial)
+    except AssertionError:
+        return True
+    except Exception:  # noqa: BLE001
+        return False  # said where it is asked again
+    return False
 
 
 def _require_no_loop(trial, method):

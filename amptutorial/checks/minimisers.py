@@ -8,6 +8,11 @@ from .priors import has_prior, require_one_prior
 from .trials import ILL, Problem, is_own
 from .verdict import require, short, short_pair
 
+FACTORS = (
+    "Is every factor of the penalty right, and does penalty() agree with estimate()?"
+)
+EARLY = f"That is little: has an iteration ended too early? Otherwise: {FACTORS}"
+
 
 def _has_penalty(trial):
     return isinstance(trial.belief, Penalty) or (
@@ -83,8 +88,8 @@ def _require_minima(trial, problem, where):
         raise AssertionError(
             f"{where}row {i}, p = {short(P[i])}, r = {r[i]:.3g}: the objective is "
             f"{here[i]:.6g} at the estimate {estimate}, but "
-            f"{here[i] - drop[i]:.6g} at {better}. Is every factor of the "
-            "penalty right, and does penalty() agree with estimate()?"
+            f"{here[i] - drop[i]:.6g} at {better}. "
+            + (EARLY if drop[i] < 1e-4 * abs(here[i]) else FACTORS)
         )
 
 
@@ -225,7 +230,7 @@ def _require_no_larger_convexity(trial):
     )
 
 
-@check("05_denoisers.html#denoisers-ridge", lambda trial: bool(trial.limits))
+@check("05_denoisers.html#denoisers-rows", lambda trial: bool(trial.limits))
 def promise_limits(trial):
     """The estimate becomes what it must as a parameter goes to an end of its range."""
     for limit in trial.limits:
@@ -257,11 +262,17 @@ def promise_jacobian(trial):
     """
     for text, problem in _problems(trial).items():
         fine, kinks = _difference_jacobian(trial, problem)
-        told = fine, 1e-4 * (np.abs(fine).max() + 1e-12) + kinks, len(problem.r)
+        least = round_off(problem)  # of rows that do not move
+        told = fine, 1e-4 * np.abs(fine).max() + least + kinks, len(problem.r)
         require_jacobian(f"{text}mean_jacobian", trial.mean_jacobian(problem), *told)
         if not trial.inherits("mean_jacobian"):
             J = trial.denoise(problem)[1]
             require_jacobian(f"{text}denoise(P, r, F)[1]", J, *told)
+
+
+def round_off(problem):
+    """Return the size of an error in a Jacobian of which nothing is left but that."""
+    return 1e-12 / np.linalg.norm(problem.F, 2)
 
 
 def require_jacobian(
@@ -337,9 +348,9 @@ def promise_jacobian_symmetric(trial):
     problems = {f"row {i}'s": trial.problem.rows([i]) for i in first}
     for text, problem in ({"mean": trial.problem} | problems).items():
         J = trial.mean_jacobian(problem)
-        scale = np.abs(J).max() + 1e-3 * typical + 1e-12
+        slack = 1e-5 * (np.abs(J).max() + 1e-3 * typical) + round_off(problem)
         # J may come from differences across a kink
-        slack = 1e-5 * scale + _difference_jacobian(trial, problem)[1]
+        slack += _difference_jacobian(trial, problem)[1]
         require(
             np.abs(J - J.T).max() <= slack,
             f"the {text} Jacobian is not symmetric: {J.round(4).tolist()}",

@@ -3,7 +3,7 @@
 import html
 import re
 import traceback
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .._validation import check_integer, check_rng
@@ -14,12 +14,10 @@ from .minimisers import MINIMISER_CHECKS
 from .prediction import promise_state_evolution
 from .priors import PRIOR_CHECKS
 from .trials import LIBRARIES, trial_of
-from .verdict import Malformed, require
+from .verdict import Malformed, require, setting_of
 
 # on a page of the book tables in outputs have no padding of their own
 CELL = "text-align:left;vertical-align:top;padding:0.2em 0.8em 0.2em 0"
-
-NOT_THE_STUDENT = (str(Path(__file__).parents[1]), *LIBRARIES)
 
 _ALL = (
     *CONTRACT_CHECKS,
@@ -28,6 +26,7 @@ _ALL = (
     promise_everywhere,
     promise_state_evolution,
 )
+UNASKED = r"raised (NotImplementedError|NotRun): (.*)"
 CHECKS = {check.name: check for check in _ALL}
 
 
@@ -48,7 +47,7 @@ class CheckReport:
     """All results of `check_denoiser`.
 
     It prints as a text, and is a table with links where a notebook shows it. Checks
-    that wait for the same unwritten method share a line.
+    that wait for the same, or have found the same, share a line.
     """
 
     denoiser: str
@@ -117,23 +116,30 @@ class CheckReport:
 
 
 def _waiting(results):
-    """Return the names of checks that wait, by what is not written yet; and the others.
+    """Return the names of checks that wait, by what for; and the other results.
 
-    A starter raises NotImplementedError with what is to be written.
+    A starter raises NotImplementedError with what is to be written, and a grader NotRun
+    when time is up. Where several checks have found the same, they share a result.
     """
-    waiting, others = {}, []
+    waiting, others = {}, {}
     for result in results:
-        unwritten = re.search(r"raised NotImplementedError: (.*)", result.message)
-        if unwritten and not result.passed:
-            waiting.setdefault(unwritten[1], []).append(result.name)
+        unasked = re.search(UNASKED, result.message)
+        if unasked and not result.passed:
+            why = "not run" if unasked[1] == "NotRun" else "not written yet"
+            waiting.setdefault(f"{why}: {unasked[2]}", []).append(result.name)
         else:
-            others.append(result)
-    return waiting, others
+            found = result.name if result.passed else result.message
+            others.setdefault(found, []).append(result)
+    together = (
+        replace(alike[0], name=", ".join(result.name for result in alike))
+        for alike in others.values()
+    )
+    return waiting, list(together)
 
 
-def _waits(what, names):
+def _waits(why, names):
     checks = "1 check waits" if len(names) == 1 else f"{len(names)} checks wait"
-    return f"not written yet: {what}; {checks}: {', '.join(names)}"
+    return f"{why}; {checks}: {', '.join(names)}"
 
 
 def _text_lines(result):
@@ -267,8 +273,7 @@ def _run_check(check, trials):
             raise
         # the report must survive any student's code
         except Exception as error:  # noqa: BLE001
-            where = f"{trial.title}: " if trial.title else ""
-            return _result(check, False, where + describe_error(error))
+            return _result(check, False, describe_error(error, trial.title))
     if not applied:
         return None
     inherited = bool(check.method) and any(t.inherits(check.method) for t in trials)
@@ -281,29 +286,31 @@ def _result(check, passed, message, *inherited):
     return CheckResult(check.name, passed, message, *told, *inherited)
 
 
-def describe_error(error):
+def describe_error(error, title=""):
     """Return what went wrong in a check, in words for the author of the denoiser.
 
-    That is the message of the check, or the error of the denoiser with its line.
+    That is the message of the check, or the error of the denoiser with its line. The
+    `title` of the trial, if there is one, comes first.
 
     Examples
     --------
     >>> describe_error(AssertionError("row 3 is wrong")), describe_error(KeyError("u"))
     ('row 3 is wrong', "raised KeyError: 'u'")
     """
+    where = setting_of(error, title)
     if isinstance(error, AssertionError):
-        return str(error)
-    where = "".join(f"{note}: " for note in getattr(error, "__notes__", ()))
+        return f"{where}{error}"
     return f"{where}raised {type(error).__name__}: {error}{_line(error)}"
 
 
 def _line(error):
     """Return the file and line that an error came from, or an empty text.
 
-    It is the last line that belongs neither to this package nor to an installed one.
+    It is the last line that belongs neither to an installed package nor to the book's.
     """
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        path = Path(frame.filename)
-        if path.is_file() and not str(path).startswith(NOT_THE_STUDENT):
-            return f" ({path.name}, line {frame.lineno})"
+    for frame, line in reversed(list(traceback.walk_tb(error.__traceback__))):
+        path, module = Path(frame.f_code.co_filename), frame.f_globals.get("__name__")
+        ours = str(module).startswith("amptutorial") or str(path).startswith(LIBRARIES)
+        if path.is_file() and not ours:
+            return f" ({path.name}, line {line})"
     return ""

@@ -26,6 +26,28 @@ class Malformed(AssertionError):
     """An answer of a wrong type or shape, of which no other check could make sense."""
 
 
+class WrongRow(AssertionError):
+    """An estimate that is off by `size` times the right one."""
+
+    def __init__(self, text, size):
+        super().__init__(text)
+        self.size = size
+
+
+def setting_of(error, title):
+    """Return the setting in which a check failed, to begin its message with.
+
+    A note of the error names it where there were several.
+
+    Examples
+    --------
+    >>> setting_of(AssertionError("it is wrong"), "d = 1"), setting_of(KeyError(), "")
+    ('d = 1: ', '')
+    """
+    titles = getattr(error, "__notes__", [title])
+    return "".join(f"{title}: " for title in titles if title)
+
+
 def require_array(value, method, shape):
     """Return `value` if it is an array of double precision that has this shape.
 

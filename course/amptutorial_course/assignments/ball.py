@@ -97,12 +97,12 @@ class UniformPhase(Prior):
         return CircleRows(self.radius)
 
     def log_partition(self, P, r, F):
-        """Return log E exp(p x^T - x F x^T / 2), the mean over 4096 phases."""
-        phases = np.linspace(0, 2 * np.pi, 4096, endpoint=False)
+        """Return log E exp(p x^T - x F x^T / 2), the mean over 1024 phases."""
+        phases = np.linspace(0, 2 * np.pi, 1024, endpoint=False)
         circle = np.column_stack([np.cos(phases), np.sin(phases)])
         X = self.radius * np.sqrt(r)[:, None, None] * circle
         exponents = np.einsum("nk,njk->nj", P, X) - ((X @ F) * X).sum(axis=2) / 2
-        return logsumexp(exponents, axis=1) - np.log(4096)
+        return logsumexp(exponents, axis=1) - np.log(1024)
 
 
 # the logarithms of radii

@@ -5,6 +5,7 @@ import signal
 import socket
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 
@@ -21,6 +22,8 @@ START_SECONDS = 120
 # four checks and the prediction ask `penalty`, one of them in two trials: where it
 # crashes, the others still run
 RESTARTS = 5
+# so often a method may give no answer in time: one problem may be too large for it
+PATIENT = 2
 
 
 class StudentError(Exception):
@@ -48,7 +51,7 @@ class BadAnswer(StudentError):
 
 
 class NotRun(StudentError):
-    """The worker was not asked: it crashed too often, or the time is used up."""
+    """The worker was not asked: it crashed or hung too often, or the time is used up."""
 
 
 class Session:
@@ -88,7 +91,7 @@ class Session:
         # used of the processor, that of the last worker among it, and when the wall's clock has the last word
         self.generation, self.seconds, self.clock = 0, 0.0, 0.0
         self.ends = time.monotonic() + PATIENCE * limits["seconds"]
-        self.printed = tempfile.TemporaryFile()
+        self.hung, self.printed = Counter(), tempfile.TemporaryFile()
 
     def __enter__(self):
         return self
@@ -111,6 +114,8 @@ class Session:
             self.start()
         if self.over is not None:
             raise NotRun(self.over)
+        if self.hung[question.get("method")] >= PATIENT:
+            raise NotRun(f"{question['method']} gave no answer in time, {PATIENT} times")
         return self._exchange({"ask": ask, **question})
 
     def start(self):
@@ -179,6 +184,7 @@ class Session:
         name = question.get("method", {"new": "making the denoiser"}.get(question["ask"], "the import"))
         used_up = isinstance(error, EOFError) and -self.status in (signal.SIGPROF, signal.SIGXCPU)
         if used_up or isinstance(error, TimeoutError):
+            self.hung[name] += 1
             self.timed_out, waited = True, f"{seconds:.2g} s on the wall: does it wait?"
             looped = f"{self.limits['seconds_per_call']:g} s of the processor: an endless loop?"
             return TimeLimit(f"{name} gave no answer within {looped if used_up else waited}")
