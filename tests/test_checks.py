@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from stated_beliefs import SquaredNorm, StandardNormal
 
-from amptutorial.checks import CHECKS, Limit, Trial, check_denoiser, draw_problem, run_checks
+from amptutorial.checks import CHECKS, CheckReport, CheckResult, Limit, Trial, check_denoiser, draw_problem, run_checks
 from amptutorial.checks.beliefs import Penalty
 from amptutorial.denoisers import Denoiser, GaussianPosterior, Lasso, Ridge
 from amptutorial.laws import GaussianRows
@@ -404,6 +404,36 @@ def test_checks_that_wait_for_one_method_share_a_line():
     assert f"{len(unwritten)} checks wait: {', '.join(unwritten)}" in waiting[0]
     assert "not written yet: write the Jacobian (test_checks.py, line" in waiting[0]
     assert report._repr_html_().count("write the Jacobian") == 1
+
+
+def test_checks_that_have_found_the_same_share_a_line():
+    found = "d = 1: denoiser.py imports Ridge"
+    results = [CheckResult("shapes", False, found), CheckResult("speed", True), CheckResult("limits", False, found)]
+    report = CheckReport("a file", tuple(results))
+    assert str(report).splitlines()[1] == f"FAIL  shapes, limits: {found}"
+    assert report._repr_html_().count(found) == 1
+    assert "pass  speed" in str(report) and "1 of 3 checks passed" in str(report)
+
+
+def test_what_a_grader_did_not_run_is_said_once():
+    told = "raised NotRun: the time is used up"
+    results = tuple(CheckResult(name, False, told) for name in ("limits", "jacobian"))
+    assert "wait  not run: the time is used up; 2 checks wait: limits, jacobian" in str(CheckReport("", results))
+
+
+class Certain(Denoiser):
+    """Every row is zero, and so is the Jacobian, but for round-off."""
+
+    def estimate(self, P, r, F):
+        return 0 * P
+
+    def mean_jacobian(self, P, r, F):
+        return -1e-13 / np.linalg.norm(F, 2) * np.eye(len(F))
+
+
+@pytest.mark.parametrize("name", ["jacobian", "jacobian_symmetric", "everywhere"])
+def test_round_off_in_a_jacobian_of_zero_is_no_mistake(name):
+    CHECKS[name](Certain())
 
 
 def test_an_overflow_is_said_before_what_it_leads_to():

@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -355,3 +356,40 @@ def test_a_loop_is_found_in_every_thread(name):
 def test_what_is_right_passes():
     report = report_of({})
     assert report.passed, str(report)
+
+
+def test_a_loop_over_rows_is_not_asked_for_thousands_of_them():
+    sizes = []
+
+    def loop(self, P, r, F):
+        sizes.append(len(P))
+        rows = zip(P[:, None], r[:, None], strict=True)
+        return np.concatenate([Right.estimate(self, p, one, F) for p, one in rows])
+
+    looping = type("Loop", (Right,), {"estimate": loop})()
+    CHECKS["everywhere"](looping)
+    assert max(sizes) <= 101 * 40 and sum(size > 100 for size in sizes) < 10  # `speed` asks those
+
+
+def test_a_failure_is_told_in_the_simplest_denoiser_and_where_it_is_seen_at_a_glance():
+    """A small mistake in three dimensions is large in two, with another strength."""
+
+    class OffBy(Right):
+        def __init__(self, size):
+            self.size = size
+
+        def estimate(self, P, r, F):
+            return super().estimate(P, r, F) * (1 + self.size * (P.shape[1] > 1))
+
+    rng, belief = np.random.default_rng(0), SquaredNorm()
+    sizes = {3: 1e-4, 2: 0.5, 1: 0.5}
+    trials = [
+        Trial(lambda size=size: OffBy(size), draw_problem(9, d, rng=rng), belief, title=f"size {size}, d = {d}")
+        for d, size in sizes.items()
+    ]
+    with pytest.raises(AssertionError) as raised:
+        CHECKS["everywhere"].run(replace(trials[0], relatives=tuple(trials[1:])))
+    assert raised.value.size == pytest.approx(0.5, rel=0.01)
+    assert raised.value.__notes__[0].startswith("size 0.5, d = 2, 1 row, F = ")
+    report = run_checks("", [replace(trials[0], relatives=tuple(trials[1:]))], [CHECKS["everywhere"]])
+    assert report.failures[0].message.count("size") == 1  # names no other setting

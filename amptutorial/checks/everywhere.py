@@ -47,7 +47,7 @@ SLOPES = 5  # of those, for slopes take time
 # many steps
 CONDITION = 101
 UNITS = 8  # so many decades of r, up and down
-SIMPLER = 4  # of the family, every fourth is tried for a simpler failure
+SIMPLER = 15  # of the family are tried for a simpler failure
 METHODS = ("estimate", "mean_jacobian", "denoise", "penalty")
 SLOPE_TOLERANCE, MEAN_TOLERANCE = 1e-3, 1e-5
 STEPS = 1e-4, 1e-3  # of differences
@@ -383,10 +383,11 @@ def _simplest(rng, family, trial, problem):
     first = _failure(trial, problem)
     if first is None:
         return None
-    ordered = sorted(family, key=lambda one: (one.d, len(one.title)))[::SIMPLER]
+    ordered = sorted(family, key=lambda one: (one.d, len(one.title)))
+    some = [ordered[i] for i in _spread(len(ordered), SIMPLER)]
     # a mistake that is seen at a glance, or as well as in this problem
     for least in (0.1, first.size / 10):
-        for other in ordered:
+        for other in some:
             found = other.d <= trial.d and _smallest(other, draw(rng, other, 5), least)
             if found:
                 return found

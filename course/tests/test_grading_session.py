@@ -7,6 +7,7 @@ import grading_samples as samples
 import numpy as np
 import pytest
 
+from amptutorial.checks import describe_error
 from amptutorial.checks.trials import is_own
 from amptutorial_course.grading import isolation, judge
 from amptutorial_course.grading import session as remote
@@ -141,6 +142,18 @@ def test_a_call_has_its_seconds_of_the_processor_and_more_on_the_wall(monkeypatc
             samples.ask_probe(probe, 7)
         assert session.timed_out
         assert samples.ask_probe(probe, 0)[0, 1] == 5
+
+
+def test_a_method_that_gave_no_answer_twice_is_not_asked_again():
+    source = samples.PROBE.replace("sys.exit(3)", "\n            while True: pass")
+    with remote.Session(source.encode(), samples.LIMITS | {"seconds_per_call": 1}) as session:
+        probe = samples.start_probe(session)
+        for error in (remote.TimeLimit, remote.TimeLimit, remote.NotRun):
+            with pytest.raises(error) as raised:
+                samples.ask_probe(probe, 7)
+        assert "estimate gave no answer in time, 2 times" in describe_error(raised.value)
+        assert "session.py" not in describe_error(raised.value)
+        assert session.over is None
 
 
 def test_nothing_is_left_behind(tmp_path, monkeypatch):

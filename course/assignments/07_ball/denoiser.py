@@ -25,7 +25,7 @@ class Ball(Denoiser):
         P : array (N, d)
             The noisy rows.
         r : array (N,)
-            Their bias factors.
+            Their bias factors, in words their frequencies.
         F : array (d, d)
             The precision matrix, one for all rows.
 
