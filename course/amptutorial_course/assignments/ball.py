@@ -87,7 +87,7 @@ class UniformPhase(Prior):
 
     radius: float
 
-    decades = (-4, 3)  # the mean over phases resolves no sharper peak
+    decades = (-4, 5)  # sharper peaks than the mean over phases resolves are asked at p = 0
     sharpest = 300.0
     tolerance = 1e-5
 
