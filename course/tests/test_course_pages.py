@@ -63,3 +63,19 @@ def test_every_question_has_a_model_answer_and_the_rubric_has_all_points(task):
     tables = re.findall(r"^\| part \| points \|.*\n\|[-|]+\n((?:\|.*\n)+)", answers, re.MULTILINE)
     points = [int(line.split("|")[2]) for table in tables for line in table.splitlines()]
     assert sum(points) == sum(task.written.values())
+
+
+def titles_of_sections():
+    """Return the titles of the book's sections by their labels."""
+    pages = [nbformat.read(path, as_version=4).cells for path in (ROOT / "book").rglob("*.ipynb")]
+    cells = [cell.source for page in pages for cell in page if cell.cell_type == "markdown"]
+    cells += [path.read_text(encoding="utf-8") for path in (ROOT / "book").rglob("*.md")]
+    return dict(re.findall(r"^\(([\w-]+)\)=\n#+ (.*)$", "\n".join(cells), re.MULTILINE))
+
+
+@pytest.mark.parametrize("task", ASSIGNMENTS.values(), ids=lambda task: task.name)
+def test_a_link_to_a_section_has_its_title(task):
+    brief = nbformat.read(COURSE / "assignments" / task.folder / "brief.ipynb", as_version=4)
+    links = re.findall(r"\[([A-Z][^\]]*)\]\([^)#]*#([\w-]+)\)", "\n".join(cell.source for cell in brief.cells))
+    titles = titles_of_sections()
+    assert links and [text for text, label in links if titles.get(label, text) != text] == []
