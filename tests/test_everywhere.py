@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from stated_beliefs import SquaredNorm, StandardNormal
 
-from amptutorial.checks import CHECKS, Problem, Trial, draw_problem
+from amptutorial.checks import CHECKS, Problem, Trial, describe_error, draw_problem
 from amptutorial.checks import everywhere as module
 from amptutorial.checks.beliefs import Penalty, Unstated
 from amptutorial.denoisers import Denoiser, GaussianPosterior, Lasso, Ridge
@@ -177,7 +177,7 @@ class Empty(Ridge):
 def test_what_is_wrong_somewhere_is_found_on_every_seed_and_made_small(cls, told, seed):
     with pytest.raises(AssertionError, match="expected|should be|sums to") as failure:
         CHECK.measure(trial(cls, seed=seed))
-    assert re.search(told, str(failure.value))
+    assert re.search(told, describe_error(failure.value))
 
 
 def test_a_relative_with_another_parameter_is_asked_in_between():

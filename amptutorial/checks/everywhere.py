@@ -319,6 +319,7 @@ def _require_estimate(trial, name, problem, told, X):
     raise WrongRow(
         f"row {i}, {_row(problem, i)}: {name} gives {found}, expected {right}",
         far[i] / (np.linalg.norm(told.estimate[i]) + told.allowed[i]),
+        i,
     )
 
 
@@ -400,7 +401,7 @@ def _smallest(trial, problem, least):
     failure = _failure(trial, problem)
     if failure is None or failure.size < least:
         return None
-    for smaller in _smaller(problem):
+    for smaller in _smaller(problem, failure.row):
         found = _smallest(trial, smaller, least)
         if found:
             return found
@@ -411,21 +412,21 @@ def _failure(trial, problem):
     """Return what new denoisers get wrong, or None."""
     try:
         _require_answers(trial, problem)
+    except WrongRow as failure:
+        return _with_title(failure, trial, problem)
     except AssertionError as failure:
-        # what is no row's error is found again as it is, or not
-        size = getattr(failure, "size", np.inf)
-        return _with_title(WrongRow(str(failure), size), trial, problem)
+        return _with_title(WrongRow(str(failure)), trial, problem)
     except Exception:  # noqa: BLE001
         return None  # another fault than the one to be told
     return None
 
 
-def _smaller(problem):
-    """Yield a row alone; or the only row at r = 1, and with few digits."""
+def _smaller(problem, row):
+    """Yield a row alone, this one first; or the only row at r = 1, with few digits."""
     if len(problem.r) > 1:
         places = np.unique(_distinct(problem)[0])
         some = places[_spread(len(places), 20)]
-        yield from (problem.rows([i]) for i in some)
+        yield from (problem.rows([i]) for i in (row, *some))
         return
     if problem.r[0] != 1:
         yield problem.at_one()

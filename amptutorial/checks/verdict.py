@@ -27,11 +27,11 @@ class Malformed(AssertionError):
 
 
 class WrongRow(AssertionError):
-    """An estimate that is off by `size` times the right one."""
+    """The estimate of a row that is off by `size` times the right one."""
 
-    def __init__(self, text, size):
+    def __init__(self, text, size=np.inf, row=0):
         super().__init__(text)
-        self.size = size
+        self.size, self.row = size, row
 
 
 def setting_of(error, title):
