@@ -223,6 +223,23 @@ def test_amp_that_collapses_fails_no_right_group_lasso(seed):
 
 
 @needs_solutions
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_a_sharp_circle_whose_peak_was_chosen_is_noticed(seed, tmp_path):
+    """At p = 0 two peaks are as high, and by round-off one of them is higher."""
+    source = (SOLUTIONS / "07_ball" / "denoiser.py").read_text(encoding="utf-8")
+    line = "        weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))\n"
+    best = "log_weights == log_weights.max(axis=1, keepdims=True)"
+    assert source.count(line) == 1
+    sharp = "        sharp = (length * np.linalg.norm(P, axis=1) + length**2 * np.ptp(w))[:, None] > 2e4\n"
+    path = tmp_path / "denoiser.py"
+    path.write_text(source.replace(line, f"{line}{sharp}        weights = np.where(sharp, {best}, weights)\n"))
+    trials = ASSIGNMENTS[7].trials(maker(load_submission(path)), seed=seed)
+    with pytest.raises(AssertionError):
+        CHECKS["everywhere"].measure([one for one in trials if one.denoiser.precision == "posterior"][0])
+
+
+@needs_solutions
 def test_every_chapter_has_two_exam_questions_with_solutions():
     parts = re.split(r"^## ", (ROOT / "solutions/exam.md").read_text(), flags=re.MULTILINE)[1:]
     chapters = sorted((ROOT.parent / "book").glob("[0-9]*.ipynb"))
