@@ -27,7 +27,10 @@ class Malformed(AssertionError):
 
 
 class WrongRow(AssertionError):
-    """The estimate of a row that is off by `size` times the right one."""
+    """What is wrong with a `row`.
+
+    Its estimate is off by `size` times the right one; other faults are infinite.
+    """
 
     def __init__(self, text, size=np.inf, row=0):
         super().__init__(text)
