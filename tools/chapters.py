@@ -72,7 +72,7 @@ def parts():
 
 def chapters():
     """Return all chapters in their order."""
-    return [chapter for part in parts().values() for chapter in part]
+    return [each for part in parts().values() for each in part]
 
 
 def needs_table(chapters):
