@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from amptutorial.checks.minimisers import _difference_jacobian
 
 from amptutorial.checks import CHECKS, Problem, Trial, draw_problem
-from amptutorial.checks.minimisers import _difference_jacobian
 from amptutorial.checks.prediction import _number_of_rows
 from amptutorial.denoisers import Denoiser, Ridge
 from amptutorial.laws import GaussianRows

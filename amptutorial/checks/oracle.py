@@ -2,9 +2,11 @@
 
 A minimiser is a fixed point of gradient and proximal map, a posterior mean the
 derivative of a log partition function. Where no belief says what is right, each row
-must get the answer that it gets alone, at r = 1. Jacobians are compared with
-differences of estimates that are known to be right.
+must get the answer that it gets alone, at r = 1. Where slopes are not stated either,
+they are differences of estimates that are known to be right.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,6 +16,18 @@ COMPARED, ALONE = 100, 30  # rows at most: of integrals, and of answers one by o
 STEPS = 1e-4, 1e-3  # of differences
 # times the length of x, the error of a coarse integral: at p = 0 it is symmetric
 COARSE, SYMMETRIC = 2.0, 0.5
+
+
+class Answer(NamedTuple):
+    """What is right for each row: the estimate, its error allowed, slopes by p.
+
+    Where differences may meet a kink, `is_smooth` is False.
+    """
+
+    right: np.ndarray  # (N, d)
+    allowed: np.ndarray  # (N,)
+    slopes: np.ndarray  # (N, d, d), d x_l / d p_k at [i, k, l]
+    is_smooth: np.ndarray  # (N,)
 
 
 def states_minimum(trial):
@@ -35,32 +49,21 @@ def spread(N, most):
 
 
 def answer(trial, problem, X):
-    """Return what is right for each row, and by how much it may be off.
-
-    Parameters
-    ----------
-    trial : Trial
-    problem : Problem
-    X : array (N, d)
-        The estimates of the denoiser.
-
-    Returns
-    -------
-    right : array (N, d)
-    allowed : array (N,)
-    """
+    """Return the `Answer` to a problem, given the estimates `X` of a denoiser."""
     if states_minimum(trial):
         return _minimiser(trial.belief, problem, X)
-    return (
+    told = (
         _posterior_mean(trial, problem) if trial.has_prior else _alone(trial, problem)
     )
+    return Answer(*told, *own_slopes(trial.make(), problem))
 
 
 def _minimiser(belief, problem, X):
     """Return the answer of a penalty (`eq:Gadef-row`).
 
     The minimiser is the fixed point of a gradient step of length t and the proximal
-    map of t g. A step of Newton's method leads to it from the estimate.
+    map of t g. A step of Newton's method leads to it from the estimate, and the same
+    matrix has the slopes.
     """
     P, r, F = problem.copies()
     t, one, root = 1 / np.linalg.norm(F, 2), np.eye(len(F)), np.sqrt(r)[:, None]
@@ -69,17 +72,24 @@ def _minimiser(belief, problem, X):
         """Return the proximal map of t g(x / sqrt(r)) at each row of `Z`."""
         return root * belief.prox(Z / root, t / root**2)
 
+    def slopes(Z, steps):
+        """Return the derivatives of prox, by differences to the side of the steps."""
+        moved = (prox(Z + steps[:, None] * axis) - prox(Z) for axis in one)
+        return np.stack(list(moved), axis=1) / steps[:, None, None]
+
     Z = X + t * (P - X @ F)
-    fixed = prox(Z)
-    least = 1e-9 * (np.abs(Z).max(axis=1) + t * np.abs(P).max(axis=1) + 1e-300)[:, None]
-    slopes = np.stack(
-        [(prox(Z + least * axis) - fixed) / least for axis in one], axis=1
-    )
-    inverse = np.linalg.inv(one - (one - t * F) @ slopes)
-    right = X - np.einsum("ik,ikl->il", X - fixed, inverse)
+    least = 1e-9 * (np.abs(Z).max(axis=1) + t * np.abs(P).max(axis=1) + 1e-300)
+    D = slopes(Z, least)
+    inverse = np.linalg.inv(one - (one - t * F) @ D)
+    right = X - np.einsum("ik,ikl->il", X - prox(Z), inverse)
     allowed = belief.tolerance * np.linalg.norm(right, axis=1) + 1e-300
     curvature = np.linalg.eigvalsh(F)[0] + (belief.convexity or 0) / r
-    return right, allowed + 2e-9 * np.linalg.norm(P, axis=1) / curvature
+    allowed += 2e-9 * np.linalg.norm(P, axis=1) / curvature
+    # a kink is as near as differences of the estimate would reach
+    reach = 1e-4 * (np.abs(Z).max(axis=1) + t * np.abs(P).max(axis=1) + 1e-300)
+    bends = [slopes(Z, steps) - D for steps in (reach, -reach, least * 1e-3)]
+    is_smooth = np.abs(bends).max(axis=(0, 2, 3)) <= 1e-2 * np.abs(D).max(axis=(1, 2))
+    return Answer(right, allowed, t * D @ inverse, is_smooth)
 
 
 def settled(trial, row):
@@ -91,7 +101,7 @@ def settled(trial, row):
     X, t, root = 0 * P, 1 / np.linalg.norm(F, 2), np.sqrt(r)[:, None]
     for _ in range(3000):
         X = root * belief.prox((X + t * (P - X @ F)) / root, t / root**2)
-    return _minimiser(belief, row, X)[0]
+    return _minimiser(belief, row, X).right
 
 
 def _posterior_mean(trial, problem):
@@ -120,7 +130,9 @@ def _posterior_mean(trial, problem):
     )
     # what densities of p lose, and weights that are exponentials of p x
     lost = 1e-15 * (P * np.linalg.solve(F, P.T).T).sum(axis=1)
-    relative = 1e-9 + 1e-14 * exponents if exact else 1e-6 + 1e-10 * exponents
+    relative = 1e-9 + 1e-14 * exponents
+    if not exact:  # the logarithm is about p x, and loses as many digits
+        relative = 1e-6 + 1e-10 * (exponents + noise * lengths)
     allowed = belief.tolerance * lengths + 1e-15 * noise * lengths**2
     return right, allowed + (relative + lost + forgiven) * length
 

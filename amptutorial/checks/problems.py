@@ -53,9 +53,10 @@ class Problem:
         return Problem(np.sqrt(self.r) * self.P, np.ones(1), self.r[0] * self.F)
 
     def rounded(self, digits):
-        """Return the problem in numbers of so many digits, if F allows it."""
+        """Return the problem in numbers of so many digits, if F stays what it is."""
         few = Problem(*(rounded(array, digits) for array in self.copies()))
-        return few if np.linalg.eigvalsh(few.F)[0] > 0 else self
+        w, worst = np.linalg.eigvalsh(few.F), np.linalg.cond(self.F)
+        return few if w[0] * max(worst, CONDITION) >= w[-1] else self
 
     def hard(self):
         """Return extreme problems made from this one, by what is extreme in each."""
@@ -142,14 +143,17 @@ def ladder(rng, family, n):
     Every third question is a twin of the one before. Of the others a quarter have a
     single row and few digits, a quarter have many rows, and some have thousands.
     """
-    members, questions, last = np.resize(rng.permutation(len(family)), n), [], ()
-    for k, which in enumerate(members):
+    passes = range(1 + n // len(family))  # over the family, each in an order of its own
+    members = np.concatenate([rng.permutation(len(family)) for _ in passes])
+    questions, last = [], ()
+    for k in range(n):
         if k % 3 == 2:
-            which, problem = _twin(rng, TWINS[k // 3 % len(TWINS)], family, *last)
+            last = _twin(rng, TWINS[k // 3 % len(TWINS)], family, *last)
         else:
-            problem, unit = _rung(rng, family[which], k), draw_unit(rng) ** (k % 4 > 0)
-        last = which, problem
-        questions.append((which, problem.in_units(unit)))
+            which, members = members[0], members[1:]
+            last = which, _rung(rng, family[which], k)
+            unit = draw_unit(rng) if k % 4 else 1.0
+        questions.append((last[0], last[1].in_units(unit)))
     return questions
 
 

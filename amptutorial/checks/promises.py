@@ -9,7 +9,7 @@ import numpy as np
 
 from . import behaviour, own
 from .check import Check
-from .oracle import answer, states_minimum
+from .oracle import answer, own_slopes, states_minimum
 from .prediction import state_evolution
 from .problems import ILL
 from .right_answers import require_penalty, require_slopes, right_answers
@@ -40,7 +40,7 @@ def optimality(trial):
     for where, problem in _usual(trial).items():
         if states_minimum(trial):
             X, advice = trial.estimate(problem), f". {own.FACTORS}"
-            right = answer(trial, problem, X)
+            right = answer(trial, problem, X)[:2]
             require_rows(f"{where}estimate", X, problem, *right, advice)
         else:
             own.require_minima(trial, problem, where)
@@ -53,7 +53,7 @@ def tweedie(trial):
     """
     for where, problem in _usual(trial).items():
         X = trial.estimate(problem)
-        require_rows(f"{where}estimate", X, problem, *answer(trial, problem, X))
+        require_rows(f"{where}estimate", X, problem, *answer(trial, problem, X)[:2])
 
 
 def jacobian(trial):
@@ -63,12 +63,15 @@ def jacobian(trial):
     them.
     """
     for where, problem in _usual(trial).items():
-        require_slopes(f"{where}mean_jacobian", trial.denoiser, problem)
+        known = own_slopes(trial.denoiser, problem)
+        ask = trial.denoiser.mean_jacobian
+        require_slopes(f"{where}mean_jacobian", ask, problem, known)
         if not trial.inherits("mean_jacobian"):
-            name = f"{where}denoise(P, r, F)[1]"
-            require_slopes(
-                name, trial.denoiser, problem, lambda *p: trial.ask("denoise", p)[1]
-            )
+
+            def ask(*arrays):
+                return trial.ask("denoise", arrays)[1]
+
+            require_slopes(f"{where}denoise(P, r, F)[1]", ask, problem, known)
 
 
 def frequency_scaling(trial):

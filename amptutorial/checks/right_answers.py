@@ -13,7 +13,7 @@ import numpy as np
 
 from ..laws import GaussianRows
 from .beliefs import Penalty, Prior, Unstated
-from .oracle import answer, compared_rows, own_slopes, settled, spread, states_minimum
+from .oracle import Answer, answer, compared_rows, settled, spread, states_minimum
 from .problems import FEW, ladder, rounded
 from .verdict import (
     Malformed,
@@ -31,8 +31,7 @@ from .verdict import (
 # a mistake that is seen at a glance is looked for on so many rungs more
 GLANCE, FURTHER = 0.1, 10
 METHODS = ("estimate", "mean_jacobian", "denoise", "penalty")
-# rows of which slopes are asked, and the others for each of a part of many rows
-SLOPES, FEWER = 30, 30
+FEWER = 30  # times as few rows has one part of many as the other
 SLOPE_TOLERANCE, MEAN_TOLERANCE = 1e-3, 1e-5
 MEMORY = ". A new denoiser answers as it should: what is kept between calls?"
 
@@ -65,32 +64,47 @@ class _Told:
     """What is right in some rows, and what a new denoiser has answered."""
 
     places: np.ndarray  # of rows that are compared
-    right: np.ndarray  # their estimates
-    allowed: np.ndarray  # and the errors of those
+    answer: Answer
     X: np.ndarray
     J: np.ndarray | None
 
 
 def _climb(family, questions):
     """Return what is `_Told` of each question, the simplest of which is asked first."""
-    told, failures, first = {}, [], len(questions)
-    order = sorted(range(first), key=lambda k: _simplicity(questions[k][1]))
+    told = {}
+    order = sorted(range(len(questions)), key=lambda k: _simplicity(questions[k][1]))
     for rung, k in enumerate(order):
-        one, problem = family[questions[k][0]], questions[k][1]
         try:
-            told[k] = _first_answers(one, problem)
+            told[k] = _first_answers(family[questions[k][0]], questions[k][1])
         except Malformed:
             raise
         except AssertionError as failure:
-            failures.append(_smallest(one, problem, failure))
-            first = min(first, rung)
-            if _size(failures[-1]) >= GLANCE:
-                break
-        if rung >= first + FURTHER:
-            break
-    if failures:
-        raise max(failures, key=_size)
+            further = [questions[i] for i in order[rung:]]
+            raise _clearest(family, further, failure) from None
     return told
+
+
+def _clearest(family, questions, failure):
+    """Return a failure, or one further up the ladder that is seen at a glance.
+
+    It is told in a row that fails as well alone, with few digits at best.
+    """
+    best = failure
+    for i in spread(len(questions), FURTHER):
+        one, problem = family[questions[i][0]], questions[i][1]
+        row = problem.rows([0 if i else getattr(failure, "row", 0)])
+        for smaller in (row.at_one().rounded(2), row.at_one(), row):
+            try:
+                _first_answers(one, smaller)
+            except AssertionError as alone:
+                if _size(alone) >= (GLANCE if i else _size(failure) / 10):
+                    best = alone
+                    break
+            except Exception:  # noqa: BLE001, S110
+                pass  # another fault than the one to be told
+        if _size(best) >= GLANCE:
+            break
+    return best
 
 
 def _simplicity(problem):
@@ -101,20 +115,6 @@ def _simplicity(problem):
 def _size(failure):
     """Return how far off an estimate is, relatively; other failures are infinite."""
     return getattr(failure, "size", np.inf)
-
-
-def _smallest(trial, problem, failure):
-    """Return the failure of a row that fails as well alone, with few digits at best."""
-    row = problem.rows([getattr(failure, "row", 0)])
-    for smaller in (row.at_one().rounded(2), row.at_one(), row):
-        try:
-            _first_answers(trial, smaller)
-        except AssertionError as alone:
-            if _size(alone) >= _size(failure) / 10:
-                return alone
-        except Exception:  # noqa: BLE001, S110
-            pass  # another fault than the one to be told
-    return failure
 
 
 @contextmanager
@@ -147,19 +147,19 @@ def _first_answers(trial, problem):
         X = denoiser.estimate(*problem.copies())
         require_array(X, "estimate", problem.P.shape)
         places = compared_rows(trial, problem)
-        right, allowed = answer(trial, problem.rows(places), X[places])
+        known = answer(trial, problem.rows(places), X[places])
         try:
-            require_rows("estimate", X, problem, right, allowed, places=places)
+            require_rows("estimate", X, problem, *known[:2], places=places)
         except WrongRow as failure:
             if not states_minimum(trial):
                 raise
             i = [failure.row]
-            one = settled(trial, problem.rows(i)), allowed[i]
+            one = settled(trial, problem.rows(i)), known.allowed[i]
             require_rows("estimate", X, problem, *one, places=i)
         if not trial.inherits("mean_jacobian"):
             J = denoiser.mean_jacobian(*problem.copies())
-            _require_jacobian(denoiser, problem, J)
-        told = _Told(places, right, allowed, X, J)
+            _require_jacobian(denoiser, problem, places, known, J)
+        told = _Told(places, known, X, J)
         for method in ("denoise", "penalty"):
             _require_told(trial, denoiser, method, problem, problem.copies, told)
     return told
@@ -185,7 +185,7 @@ def _repeat(rng, family, questions, told):
 
 def _require_told(trial, denoiser, method, problem, arrays, told):
     """Raise unless a method answers as is `told`; `arrays` returns what it is given."""
-    right = told.right, told.allowed, "", told.places
+    right = *told.answer[:2], "", told.places
     own = told.J is not None  # or what the base class makes of estimates
     if method == "penalty" and isinstance(trial.belief, Penalty):
         require_penalty(trial.belief, denoiser, told.X, problem)
@@ -200,14 +200,14 @@ def _require_told(trial, denoiser, method, problem, arrays, told):
         _require_same("denoise(P, r, F)[1]", J, told.J, "mean_jacobian gives", problem)
 
 
-def _require_jacobian(denoiser, problem, J):
-    """Raise unless `J` has the slopes of the estimates, and is a mean over rows."""
-    N = len(problem.r)
-    require_slopes("mean_jacobian", denoiser, problem.rows(spread(N, SLOPES)))
+def _require_jacobian(denoiser, problem, places, known, J):
+    """Raise unless `J` is a mean over rows, and has the slopes that are known."""
+    N, ask = len(problem.r), denoiser.mean_jacobian
+    require_slopes("mean_jacobian", ask, problem.rows(places), known[2:])
     if N > 1:
         every, few = np.arange(N), spread(N, 1 + N // FEWER)
         parts = [problem.rows(rows) for rows in (few, np.setdiff1d(every, few))]
-        sums = (len(part.r) * denoiser.mean_jacobian(*part.copies()) for part in parts)
+        sums = (len(part.r) * ask(*part.copies()) for part in parts)
         source = "the mean of those of two parts is"
         _require_same("mean_jacobian", J, sum(sums) / N, source, problem)
 
@@ -220,20 +220,20 @@ def _require_same(name, J, right, source, problem):
     require_jacobian(name, J, right, tolerance, N, f"for {_count(N)}, and {source}")
 
 
-def require_slopes(name, denoiser, problem, ask=None):
-    """Raise unless mean Jacobians are differences of the denoiser's own estimates.
+def require_slopes(name, ask, problem, known):
+    """Raise unless mean Jacobians have the slopes that are known.
 
     Parameters
     ----------
     name : str
         What is asked, to begin the message with.
-    denoiser : Denoiser
+    ask : callable (P, r, F) -> array (d, d)
     problem : Problem
         Rows at or near a kink of the estimate are left out.
-    ask : callable (P, r, F) -> array (d, d), optional
-        ``denoiser.mean_jacobian`` if left out.
+    known : array (N, d, d), array (N,)
+        Slopes, and whether they are those of a smooth row.
     """
-    slopes, is_smooth = own_slopes(denoiser, problem)
+    slopes, is_smooth = known
     smooth = np.flatnonzero(is_smooth)
     # one row alone too: a mean would hide a small slope
     for some in (smooth, smooth[len(smooth) // 2 :][:1]) if len(smooth) else ():
@@ -241,10 +241,9 @@ def require_slopes(name, denoiser, problem, ask=None):
         # of rows that are known for certain differences find round-off
         tolerance = SLOPE_TOLERANCE * np.abs(right).max()
         tolerance += 1e-12 / np.linalg.norm(problem.F, 2)
-        J = (ask or denoiser.mean_jacobian)(*few.copies())
         rows = "at" if N == 1 else f"for {_count(N)}, of which the first has"
-        source = f"{rows} {row_of(few, 0)}, and differences of the estimate give"
-        require_jacobian(name, J, right, tolerance, N, source)
+        source = f"{rows} {row_of(few, 0)}, and the slopes of the estimate are"
+        require_jacobian(name, ask(*few.copies()), right, tolerance, N, source)
 
 
 def require_penalty(belief, denoiser, X, problem):
