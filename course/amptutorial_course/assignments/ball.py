@@ -181,7 +181,7 @@ ASSIGNMENT = Assignment(
         # the contract of every denoiser
         **{"shapes": 2, "no_mutation": 2, "deterministic": 3, "row_independence": 3, "hard_inputs": 4, "speed": 5},
         # the estimates of both classes
-        **{"optimality": 7, "tweedie": 8, "frequency_scaling": 4, "limits": 4},
+        **{"optimality": 6, "tweedie": 9, "frequency_scaling": 4, "limits": 4},
         # the Jacobian
         **{"jacobian": 15},
         # the penalty
