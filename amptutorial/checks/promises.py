@@ -39,9 +39,7 @@ def optimality(trial):
     """The estimate minimises x F x^T / 2 - p x^T + g(x / sqrt(r))."""
     for where, problem in _usual(trial).items():
         if states_minimum(trial):
-            X, advice = trial.estimate(problem), f". {own.FACTORS}"
-            right = answer(trial, problem, X)[:2]
-            require_rows(f"{where}estimate", X, problem, *right, advice)
+            _require_right(trial, where, problem, f". {own.FACTORS}")
         else:
             own.require_minima(trial, problem, where)
 
@@ -52,8 +50,14 @@ def tweedie(trial):
     This is Tweedie's formula for the posterior mean.
     """
     for where, problem in _usual(trial).items():
-        X = trial.estimate(problem)
-        require_rows(f"{where}estimate", X, problem, *answer(trial, problem, X)[:2])
+        _require_right(trial, where, problem)
+
+
+def _require_right(trial, where, problem, advice=""):
+    """Raise unless estimates are those of the belief."""
+    X = trial.estimate(problem)
+    right, allowed, *_ = answer(trial, problem, X)
+    require_rows(f"{where}estimate", X, problem, right, allowed, advice)
 
 
 def jacobian(trial):
@@ -107,14 +111,6 @@ def penalty(trial):
         require_penalty(trial.belief, trial.denoiser, trial.estimate(), trial.problem)
 
 
-def _has_penalty(trial):
-    return trial.has_penalty
-
-
-def _has_prior(trial):
-    return trial.has_prior
-
-
 def _has_own_prior(trial):
     precision = (trial.belief or trial.denoiser).precision
     return precision == "posterior" and not trial.has_prior
@@ -124,11 +120,8 @@ def _has_no_answer(trial):
     return not (states_minimum(trial) or trial.has_prior)
 
 
-def _is_asked(trial):
-    return trial.seed is not None
-
-
 ROWS, OWN = "05_denoisers.html#denoisers-rows", "05_denoisers.html#denoisers-own"
+TWEEDIE = "05_denoisers.html#thm-denoisers-tweedie"
 SLOPES = "05_denoisers.html#def-denoisers-jacobian"
 _TABLE = (
     Check(behaviour.shapes, ROWS),
@@ -138,13 +131,13 @@ _TABLE = (
     Check(behaviour.hard_inputs, OWN),
     Check(frequency_scaling, "05_denoisers.html#denoisers-frequency"),
     Check(behaviour.speed, OWN),
-    Check(optimality, ROWS, _has_penalty),
-    Check(penalty, OWN, _has_penalty),
-    Check(tweedie, "05_denoisers.html#thm-denoisers-tweedie", _has_prior),
+    Check(optimality, ROWS, lambda trial: trial.has_penalty),
+    Check(penalty, OWN, lambda trial: trial.has_penalty),
+    Check(tweedie, TWEEDIE, lambda trial: trial.has_prior),
     Check(jacobian, SLOPES, method="mean_jacobian"),
     Check(own.one_prior, "05_denoisers.html#denoisers-jacobian", _has_own_prior),
     Check(own.lipschitz, "05_denoisers.html#prop-denoisers-lipschitz", _has_no_answer),
-    Check(right_answers, ROWS, _is_asked),
+    Check(right_answers, ROWS, lambda trial: trial.seed is not None),
     Check(state_evolution, "09_state_evolution.html#thm-se-noise"),
 )
 CHECKS = {check.name: check for check in _TABLE}

@@ -174,7 +174,7 @@ def run_checks(title, trials, checks):
     -------
     CheckReport
         Without the checks that apply to no trial. Where an answer has a wrong type or
-        shape, the check that says so is the last one, after those that failed before.
+        shape, the check that says so is the last one.
 
     Examples
     --------
@@ -190,17 +190,15 @@ def run_checks(title, trials, checks):
     """
     results = []
     for check in checks:
-        try:
-            results.append(_run_check(check, trials))
-        except Malformed as failure:
-            results = [one for one in results if one and not one.passed]
-            results.append(_result(check, False, str(failure)))
+        result, error = _run_check(check, trials)
+        results += [] if result is None else [result]
+        if isinstance(error, Malformed):
             break
-    return CheckReport(title, tuple(result for result in results if result is not None))
+    return CheckReport(title, tuple(results))
 
 
 def _run_check(check, trials):
-    """Return the `CheckResult`, or None if the check applies to no trial."""
+    """Return the `CheckResult`, or None if the check applies to no trial; its error."""
     notes, applied = [], False
     for trial in trials:
         try:
@@ -208,16 +206,14 @@ def _run_check(check, trials):
                 continue
             applied = True
             notes.append(check.measure(trial))
-        except Malformed:
-            raise
         # the report must survive any student's code
         except Exception as error:  # noqa: BLE001
-            return _result(check, False, describe_error(error, trial.title))
+            return _result(check, False, describe_error(error, trial.title)), error
     if not applied:
-        return None
+        return None, None
     inherited = bool(check.method) and any(t.inherits(check.method) for t in trials)
     notes += [f"{check.method} is inherited"] * inherited
-    return _result(check, True, "; ".join(filter(None, notes)), inherited)
+    return _result(check, True, "; ".join(filter(None, notes)), inherited), None
 
 
 def _result(check, passed, message, *inherited):

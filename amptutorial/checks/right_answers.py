@@ -16,7 +16,6 @@ from .beliefs import Penalty, Prior, Unstated
 from .oracle import Answer, answer, compared_rows, settled, spread, states_minimum
 from .problems import FEW, ladder, rounded
 from .verdict import (
-    Malformed,
     WrongRow,
     require,
     require_array,
@@ -76,8 +75,6 @@ def _climb(family, questions):
     for rung, k in enumerate(order):
         try:
             told[k] = _first_answers(family[questions[k][0]], questions[k][1])
-        except Malformed:
-            raise
         except AssertionError as failure:
             further = [questions[i] for i in order[rung:]]
             raise _clearest(family, further, failure) from None
@@ -122,8 +119,6 @@ def _named(trial, problem, ending=""):
     """Give an error a note that names the problem, and its message an ending."""
     try:
         yield
-    except Malformed:
-        raise
     except Exception as error:
         F, rows = _matrix(problem.F), _count(len(problem.r))
         error.add_note(f"{trial.title or trial.denoiser}, {rows}, F = {F}")
