@@ -20,13 +20,13 @@ from ._validation import (
     refuse_masked,
 )
 from .bias import drop_empty
+from .biases import biases_of_margins, biases_with_gaps, margin_biases, observed_biases
 from .channels import CHANNELS
 from .denoisers import GaussianPosterior, as_pair
 from .fitting import DENOISERS, Report, best_run, refined
 from .heldout import HeldOut
 from .names import Names, named
 from .neighbours import principal_coordinates
-from .poisson import biases_of_margins, biases_with_gaps, margin_biases, observed_biases
 from .reexpansion import (
     balanced_sides,
     new_side,

@@ -25,7 +25,8 @@ from ._validation import (
     check_rng,
 )
 from .bias import drop_empty, margins, without_gaps
-from .poisson import Fitting, exact, fit_margins, products_of_pairs, tilted_means
+from .biases import Fitting, fit_margins
+from .sums import exact, products_of_pairs, tilted_means
 
 AT_LEAST = 10  # iterations that AMP gets before it may be stopped
 CROWDED = 0.1  # of the pairs that have counts, from which on hidden ones are gaps
@@ -355,7 +356,7 @@ def heldout_gain(kept, held_out, U, V, r_u, r_v):
     U, V : arrays (m, d), (n, d)
         M = U V^T / sqrt(m).
     r_u, r_v : arrays (m,), (n,)
-        Bias factors, zero or more. With those of `amptutorial.poisson.refit_biases` the
+        Bias factors, zero or more. With those of `amptutorial.biases.refit_biases` the
         rates add up to the counts `kept`. Rates that add up to more count against the
         embedding, by their excess.
 
@@ -375,7 +376,7 @@ def heldout_gain(kept, held_out, U, V, r_u, r_v):
 
     Examples
     --------
-    >>> from amptutorial.poisson import refit_biases
+    >>> from amptutorial.biases import refit_biases
     >>> Z = np.array([[8, 1], [1, 8]])
     >>> signs = np.array([[1.0], [-1.0]])
     >>> round(heldout_gain(Z, Z, signs, signs, *refit_biases(Z, signs, signs)), 3)

@@ -192,7 +192,7 @@ def _checked_bias(r, size, name):
 def _shares(U, V, r_u, r_v):
     """Return the shares of rows (m,) and of columns (n,) in the sum of the rates."""
     # loads joblib, which nearest words can do without
-    from .poisson import log_partition
+    from .sums import log_partition
 
     W = V / np.sqrt(len(U))
     with quiet():  # the logarithm of a factor of zero is minus infinity, as it must be

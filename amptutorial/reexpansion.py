@@ -20,11 +20,12 @@ from math import sqrt
 import numpy as np
 
 from .amp import half_step
+from .biases import margin_biases
 from .channels import Counts
 from .denoisers import Denoiser, GaussianPosterior, as_pair
-from .poisson import exact, margin_biases, tilted_covariances
 from .score import blocks
 from .spectrum import shrink
+from .sums import exact, tilted_covariances
 
 REACH = 1.0  # the most that one step may change any M_ij
 SETTLED = 1e-3  # a row whose step changes no M_ij by more has converged
@@ -87,7 +88,7 @@ def sample_of(this, other, m, sampler=exact):
     this, other : Side
     m : int
         Number of rows that M = U V^T / sqrt(m) refers to.
-    sampler : amptutorial.poisson.Exact or amptutorial.sampling.Sampler
+    sampler : amptutorial.sums.Exact or amptutorial.sampling.Sampler
     """
     return sampler(this.X, this.r, scaled_rows(other, m), other.bias)
 
@@ -168,8 +169,8 @@ def next_sides(table, rows, columns, ahead, m, sampler=exact, last=None):
     ahead : Side, or None
         As from the iteration before; None in the first.
     m : int
-    sampler : amptutorial.poisson.Exact or amptutorial.sampling.Sampler
-    last : amptutorial.poisson.Fitting, optional
+    sampler : amptutorial.sums.Exact or amptutorial.sampling.Sampler
+    last : amptutorial.biases.Fitting, optional
         The sampler of the half-step that is ahead, which begins at the sides returned.
 
     Returns

@@ -31,8 +31,8 @@ import copy
 import numpy as np
 
 from ._validation import check_finite
-from .poisson import AllColumns, products_of_pairs
 from .score import blocks
+from .sums import AllColumns, products_of_pairs
 
 ALL_UP_TO = 2**26  # entries of M: where there are no more, sums run over all columns
 FEWEST = 2000  # columns in the sample of a row with at least `COMMON` counts

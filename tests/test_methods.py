@@ -8,6 +8,7 @@ from scipy import stats
 from scipy.special import digamma
 
 from amptutorial.bias import drop_empty, estimate_bias
+from amptutorial.biases import refit_biases
 from amptutorial.denoisers import GaussianPosterior
 from amptutorial.heldout import held_out_pairs, heldout_gain, split_counts
 from amptutorial.paper import rates, topic_models
@@ -25,7 +26,6 @@ from amptutorial.paper.rates import (
 from amptutorial.paper.rivals import METHODS as COMPARED
 from amptutorial.paper.rivals import WithoutOnsager, capped, correspondence_analysis, positive_pmi
 from amptutorial.paper.topic_models import variational_factors
-from amptutorial.poisson import refit_biases
 from amptutorial.score import FisherScore
 
 

@@ -8,8 +8,8 @@ import pytest
 import scipy.sparse as sp
 
 from amptutorial import AMPEmbedding, sampling
+from amptutorial.biases import margin_biases, refit_biases
 from amptutorial.heldout import heldout_gain, hold_out
-from amptutorial.poisson import AllColumns, exact, log_partition, margin_biases, refit_biases, tilted_means
 from amptutorial.sampling import (
     ColumnSample,
     Sampler,
@@ -18,6 +18,7 @@ from amptutorial.sampling import (
     sample_sizes,
     systematic_sample,
 )
+from amptutorial.sums import AllColumns, exact, log_partition, tilted_means
 
 N, D = 3000, 3
 

@@ -193,7 +193,7 @@ class ShardedTable(Blocks):
         return asked
 
     def reach(self, step, sums, beyond):
-        """Return the `amptutorial.poisson.largest_changes` by steps of rows."""
+        """Return the `amptutorial.sums.largest_changes` by steps of rows."""
         return self.over_rows("reach", sums, step, beyond)
 
     def over_rows(self, name, sums, X, *given):

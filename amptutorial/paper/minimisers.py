@@ -7,9 +7,9 @@ from scipy.optimize import minimize
 
 from ..bias import estimate_bias, margins
 from ..denoisers import GaussianPosterior
-from ..poisson import BLOCK_ENTRIES
 from ..reexpansion import starting_sides
 from ..score import blocks
+from ..sums import BLOCK_ENTRIES
 from ..table import Table
 from .rates import TABLES, choose, fit_exponential
 

@@ -11,9 +11,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..bias import estimate_bias, fill_gaps, margins
+from ..biases import biases_of_margins
 from ..channels import Damped
 from ..heldout import HeldOut, held_out_pairs, hide_pairs, hold_out
-from ..poisson import biases_of_margins, log_partition, products_of_pairs
+from ..sums import log_partition, products_of_pairs
 from ..table import same_pairs
 
 TUNING_SHARE = 0.1  # of the kept pairs, held out to choose settings

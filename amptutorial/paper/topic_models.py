@@ -9,7 +9,7 @@ from sklearn.decomposition import NMF, LatentDirichletAllocation
 from sklearn.exceptions import ConvergenceWarning
 
 from ..bias import margins
-from ..poisson import products_of_pairs
+from ..sums import products_of_pairs
 from ..table import same_pairs
 from .rates import choose, mixture_of_topics
 
