@@ -225,7 +225,7 @@ CALLS = {
     "ShiftedExponential": lambda **a: bias_law(amp.ShiftedExponential(**a)),
     "SparseGaussianRows": lambda **a: row_law(amp.SparseGaussianRows(**a)),
     "Zipf": lambda **a: bias_law(amp.Zipf(**a)),
-    "as_operator": lambda Y: loop.as_operator(Y)[0] @ np.eye(np.shape(Y)[1]),
+    "as_operator": lambda Y: loop.as_operator(Y) @ np.eye(np.shape(Y)[1]),
     "draw_embedding": lambda **a: sampled(amp.draw_embedding(**a)),
     "PoissonLoss": poisson_minimised,
     "draw_example": lambda **a: sampled(amp.draw_example(**a)),
