@@ -7,7 +7,6 @@ whether AMP or state evolution asks. To add one, subclass `Denoiser` and write
 """
 
 from abc import ABC, abstractmethod
-from numbers import Real
 
 import numpy as np
 
@@ -156,13 +155,15 @@ def check_is_denoiser(denoiser, name):
     return denoiser
 
 
-def as_pair(denoiser):
+def as_pair(denoiser, check=check_is_denoiser):
     """Return `(denoiser of the rows, denoiser of the columns)`.
 
     Parameters
     ----------
     denoiser : Denoiser, or a pair of them
         One serves both sides.
+    check : callable
+        Returns what one of them stands for, given it and a name for messages.
 
     Raises
     ------
@@ -175,10 +176,8 @@ def as_pair(denoiser):
     ((Ridge(1), Ridge(1)), (Ridge(1), Lasso(2)))
     """
     if isinstance(denoiser, (tuple, list)) and len(denoiser) == 2:
-        return tuple(
-            check_is_denoiser(one, f"denoiser[{k}]") for k, one in enumerate(denoiser)
-        )
-    return (check_is_denoiser(denoiser, "denoiser"),) * 2
+        return tuple(check(one, f"denoiser[{k}]") for k, one in enumerate(denoiser))
+    return (check(denoiser, "denoiser"),) * 2
 
 
 # temporary arrays of at most 120 kB stay in the cache, and no memory is mapped anew
@@ -349,8 +348,9 @@ class GaussianPosterior(LinearDenoiser):
     precision = "posterior"
 
     def __init__(self, covariance, *, learn=False):
-        if isinstance(covariance, Real):
-            self.covariance = check_positive(covariance, "covariance")
+        if np.ndim(covariance) == 0:  # as `numpy.cov` returns it for one column
+            number = np.asarray(covariance).item()
+            self.covariance = check_positive(number, "covariance")
         else:
             C = check_covariance(covariance, "covariance", definite=True)
             self.covariance = C.copy()

@@ -71,6 +71,10 @@ class Side:
         """Return this side with the rows at `index` only."""
         return replace(self, **{name: getattr(self, name)[index] for name in BY_ROW})
 
+    def in_double(self):
+        """Return this side with the estimate in double precision."""
+        return replace(self, X=self.X.astype(np.float64))
+
     def with_rows(self, sides):
         """Return this side with the rows of others, one after another."""
         stacked = {
