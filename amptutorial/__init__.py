@@ -23,11 +23,7 @@ from .laws import (
 from .metrics import normalised_mse
 from .model import PoissonEmbedding, draw_embedding, draw_example
 from .score import FisherScore
-from .state_evolution import (
-    gaussian_state_evolution,
-    start_overlap,
-    state_evolution,
-)
+from .state_evolution import gaussian_state_evolution, start_overlap, state_evolution
 
 if TYPE_CHECKING:
     from .checks import check_denoiser

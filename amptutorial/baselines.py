@@ -405,14 +405,10 @@ def _lbfgs(loss, A, B, n_iter, tol):
         value, by_A, by_B = loss.value_and_gradient(*unflatten(x))
         return value, np.concatenate([by_A.ravel(), by_B.ravel()])
 
-    result = minimize(
-        objective,
-        np.concatenate([A.ravel(), B.ravel()]),
-        jac=True,
-        method="L-BFGS-B",
-        callback=record,
-        options={"maxiter": n_iter, "ftol": tol, "gtol": 1e-12, "maxfun": 10 * n_iter},
-    )
+    start = np.concatenate([A.ravel(), B.ravel()])
+    limits = {"maxiter": n_iter, "maxfun": 10 * n_iter, "ftol": tol, "gtol": 1e-12}
+    given = {"jac": True, "callback": record, "options": limits}
+    result = minimize(objective, start, method="L-BFGS-B", **given)
     return *unflatten(result.x), losses or [float(result.fun)], result.success
 
 

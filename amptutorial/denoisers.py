@@ -11,11 +11,12 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from ._validation import (
-    check_covariance,
     check_matrix,
     check_positive,
     check_rates,
     check_symmetric,
+    check_variance,
+    covariance_matrix,
 )
 from .lasso_rows import lasso_mean_jacobian, solve_lasso_rows
 from .score import blocks
@@ -348,31 +349,18 @@ class GaussianPosterior(LinearDenoiser):
     precision = "posterior"
 
     def __init__(self, covariance, *, learn=False):
-        if np.ndim(covariance) == 0:  # as `numpy.cov` returns it for one column
-            number = np.asarray(covariance).item()
-            self.covariance = check_positive(number, "covariance")
-        else:
-            C = check_covariance(covariance, "covariance", definite=True)
-            self.covariance = C.copy()
+        self.covariance = check_variance(covariance, "covariance", definite=True)
         self.learn = bool(learn)
 
     def __repr__(self):
-        shown = (
-            f"{self.covariance:g}"
-            if np.ndim(self.covariance) == 0
-            else f"<{len(self.covariance)} x {len(self.covariance)}>"
-        )
+        C = self.covariance
+        shown = f"<{len(C)} x {len(C)}>" if np.ndim(C) else f"{C:g}"
         return f"GaussianPosterior({shown}{', learn=True' if self.learn else ''})"
 
     def _root(self, d):
         if np.ndim(self.covariance) == 0:
             return np.eye(d) * np.sqrt(self.covariance)
-        if len(self.covariance) != d:
-            raise ValueError(
-                f"covariance has shape {self.covariance.shape}, the rows have {d} "
-                "entries"
-            )
-        w, E = np.linalg.eigh(self.covariance)
+        w, E = np.linalg.eigh(covariance_matrix(self.covariance, d))
         return (E * np.sqrt(np.maximum(w, 0))) @ E.T
 
     def refit(self, P, r, F):

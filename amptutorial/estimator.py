@@ -33,12 +33,7 @@ from .fitting import SETTLING, Report, denoisers_for, refine, search, settle
 from .heldout import HeldOut
 from .names import named, names_of, write_projector, write_word2vec
 from .neighbours import principal_coordinates
-from .reexpansion import (
-    new_side,
-    posterior_covariances,
-    prior_covariance,
-    sample_of,
-)
+from .reexpansion import new_side, posterior_covariances, prior_covariance, sample_of
 from .sampling import Sampler
 from .table import Table, hidden_tenth
 
@@ -457,16 +452,16 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
                 "only a Gaussian prior has posterior covariances: fit with "
                 "denoiser='posterior'"
             )
-        sizes = len(self.embedding_), self.components_.shape[1]
-        index = self._row_index, self._column_index
-        gaps = None if self._gaps is None else self._gaps.T
-        each = sides, sides[::-1], sizes, index, (self._gaps, gaps)
-        found = []
-        for side, other, size, some, hidden in zip(*each, strict=True):
-            full = np.tile(prior_covariance(side), (size, 1, 1))
-            full[some] = posterior_covariances(side, other, m, hidden)
-            found.append(self._unit**2 * full)
-        return tuple(found)
+
+        def spread(this, other, gaps, index, size):
+            full = np.tile(prior_covariance(this), (size, 1, 1))
+            full[index] = posterior_covariances(this, other, m, gaps)
+            return self._unit**2 * full
+
+        (rows, columns), (n, gaps) = sides, (self.n_features_in_, self._gaps)
+        C_u = spread(rows, columns, gaps, self._row_index, len(self.embedding_))
+        gaps = None if gaps is None else gaps.T
+        return C_u, spread(columns, rows, gaps, self._column_index, n)
 
     def standard_errors(self, rows=None):
         """Return the standard errors of M_ij = u_i . v_j / sqrt(m).
@@ -662,16 +657,10 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
                 f"{kept[0]} rows and {kept[1]} columns with counts "
                 f"(n_samples={shape[0]}, n_features={shape[1]})"
             )
-        empty = [
-            f"{a - b} {word}"
-            for a, b, word in zip(shape, kept, ("rows", "columns"), strict=True)
-            if a > b
-        ]
+        lost = zip(np.subtract(shape, kept), ("rows", "columns"), strict=True)
+        empty = " and ".join(f"{number} {word}" for number, word in lost if number)
         if empty:
-            _warn(
-                f"{' and '.join(empty)} without counts: their embeddings and rates are "
-                "zero"
-            )
+            _warn(f"{empty} without counts: their embeddings and rates are zero")
 
     def _generator(self):
         """Return a generator for this fit; None means one with fresh entropy."""

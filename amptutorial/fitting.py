@@ -117,7 +117,6 @@ class Report:
         self.bar = tqdm(desc="AMPEmbedding", **shown)
         self.callback = check_callback(callback, "callback")
         self.stopped = False
-        self.begin()
 
     def begin(self):
         """Begin with another number of components."""

@@ -181,12 +181,8 @@ def draw_embedding(m, n, d, *, rows_u, rows_v, bias_u, bias_v, rng):
     laws = {"rows_u": rows_u, "rows_v": rows_v, "bias_u": bias_u, "bias_v": bias_v}
     for name, law in laws.items():
         check_methods(law, name, "draw")
-    return PoissonEmbedding(
-        rows_u.draw((m, d), rng=rng),
-        rows_v.draw((n, d), rng=rng),
-        bias_u.draw(m, rng=rng),
-        bias_v.draw(n, rng=rng),
-    )
+    U, V = rows_u.draw((m, d), rng=rng), rows_v.draw((n, d), rng=rng)
+    return PoissonEmbedding(U, V, bias_u.draw(m, rng=rng), bias_v.draw(n, rng=rng))
 
 
 def draw_example(m, d=3, *, variance=1.0, rate=1.0, spread=0.25, rng):
@@ -216,16 +212,10 @@ def draw_example(m, d=3, *, variance=1.0, rate=1.0, spread=0.25, rng):
     rows = GaussianRows(check_positive(variance, "variance"))
     level = np.log(check_positive(rate, "rate"))
     check_positive(spread, "spread")
-    return draw_embedding(
-        m,
-        3 * check_integer(m, "m", minimum=1) // 2,
-        d,
-        rows_u=rows,
-        rows_v=rows,
-        bias_u=ShiftedExponential(spread, 0.0),
-        bias_v=ShiftedExponential(spread, level),
-        rng=rng,
-    )
+    n = 3 * check_integer(m, "m", minimum=1) // 2
+    bias_u, bias_v = (ShiftedExponential(spread, shift) for shift in (0.0, level))
+    laws = {"rows_u": rows, "rows_v": rows, "bias_u": bias_u, "bias_v": bias_v}
+    return draw_embedding(m, n, d, **laws, rng=rng)
 
 
 @dataclass(frozen=True)

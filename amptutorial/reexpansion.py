@@ -19,6 +19,7 @@ from math import sqrt
 
 import numpy as np
 
+from ._validation import covariance_matrix
 from .amp import half_step
 from .biases import margin_biases
 from .channels import Counts
@@ -77,11 +78,8 @@ class Side:
 
     def with_rows(self, sides):
         """Return this side with the rows of others, one after another."""
-        stacked = {
-            name: np.concatenate([getattr(side, name) for side in sides])
-            for name in BY_ROW
-        }
-        return replace(self, **stacked)
+        parts = {name: [getattr(side, name) for side in sides] for name in BY_ROW}
+        return replace(self, **{k: np.concatenate(each) for k, each in parts.items()})
 
 
 def sample_of(this, other, m, sampler=exact):
@@ -196,16 +194,8 @@ def next_sides(table, rows, columns, ahead, m, sampler=exact, last=None):
 def new_side(X, r, denoiser):
     """Return a `Side` that has not moved yet, with the counted biases `r`."""
     d, ones = X.shape[1], np.ones(len(X), dtype=X.dtype)
-    return Side(
-        X=X,
-        r=r,
-        bias=r,
-        denoiser=denoiser,
-        Gamma=np.zeros((d, d)),
-        step=np.zeros_like(X),
-        length=ones,
-        reach=ones,
-    )
+    still = {"step": np.zeros_like(X), "length": ones, "reach": ones}
+    return Side(X, r, bias=r, denoiser=denoiser, Gamma=np.zeros((d, d)), **still)
 
 
 def directions_of_score(Y, d, rng):
@@ -257,10 +247,8 @@ def starting_sides(r_u, r_v, denoiser, V, scale):
     denoiser_u, denoiser_v = as_pair(denoiser)
     d, lengths = V.shape[1], np.linalg.norm(V, axis=1, keepdims=True)
     V = V * np.sqrt(d * scale) / np.maximum(lengths, 1e-300)
-    return (
-        new_side(np.zeros((len(r_u), d), dtype=np.float32), r_u, denoiser_u),
-        new_side(V.astype(np.float32), r_v, denoiser_v),
-    )
+    U, V = np.zeros((len(r_u), d), dtype=np.float32), V.astype(np.float32)
+    return new_side(U, r_u, denoiser_u), new_side(V, r_v, denoiser_v)
 
 
 def settle_rows(table, this, other, m, channel=COUNTS, max_iter=200, sample=None):
@@ -402,8 +390,7 @@ def posterior_covariances(this, other, m, gaps=None):
 
 def prior_covariance(side):
     """Return the covariance (d, d) of the Gaussian prior of a side."""
-    covariance, d = side.denoiser.covariance, side.X.shape[1]
-    return covariance * np.eye(d) if np.ndim(covariance) == 0 else covariance
+    return covariance_matrix(side.denoiser.covariance, side.X.shape[1])
 
 
 def balanced_sides(rows, columns):

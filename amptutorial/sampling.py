@@ -367,9 +367,6 @@ def calibrated_weights(Z, r_v, pi, drawn):
 
 def _directions(d, n_free):
     """Return how many of d directions have their products calibrated."""
-    fitting = [
-        k
-        for k in range(min(d, LEADING) + 1)
-        if DRAWN_PER_SUM * (1 + d + k * (k + 1) // 2) <= n_free
-    ]
-    return max(fitting, default=0)
+    k = np.arange(min(d, LEADING) + 1)
+    fit = DRAWN_PER_SUM * (1 + d + k * (k + 1) // 2) <= n_free
+    return int(k[fit].max(initial=0))

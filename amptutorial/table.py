@@ -146,9 +146,8 @@ class Table:
         bursts = self.bursts(channel, rows, columns, m)
         if not self.gaps:
             return bursts
-        seen = same_pairs(
-            self.Z, np.where(np.isnan(self.Z.data), np.nan, bursts.Z.data)
-        )
+        values = np.where(np.isnan(self.Z.data), np.nan, bursts.Z.data)
+        seen = same_pairs(self.Z, values)
         bias = observed_biases(seen, rows.X, scaled_rows(columns, m), columns.bias)
         return self.bursts(channel, replace(rows, bias=bias), columns, m)
 

@@ -22,13 +22,7 @@ from ..estimator import AMPEmbedding
 from ..heldout import hide_pairs, is_crowded
 from ..reexpansion import settle_rows
 from ..score import blocks
-from ..table import (
-    VALIDATION,
-    Table,
-    checked_held_out,
-    expected_bursts,
-    rare_bursts,
-)
+from ..table import VALIDATION, Table, checked_held_out, expected_bursts, rare_bursts
 from .amp import ShardedScore
 from .blocks import Blocks
 from .tasks import Checkpoint, add
