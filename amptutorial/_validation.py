@@ -14,7 +14,7 @@ class AMPWarning(UserWarning):
     """The mathematics degrades: the result is finite, but read the message first."""
 
 
-def all_finite(X):
+def _all_finite(X):
     """Return whether an array or a number holds neither NaN nor infinity.
 
     The sum shows that at a third of the cost, unless the sum itself overflows.
@@ -188,7 +188,7 @@ def check_matrix(X, name, *, shape=(None, None)):
     if not fits:
         wanted = ", ".join("any" if s is None else str(s) for s in shape)
         raise ValueError(f"{name} must have shape ({wanted}), got {X.shape}")
-    if not all_finite(X):
+    if not _all_finite(X):
         raise ValueError(f"{name} holds NaN or infinite values")
     return X
 
@@ -297,7 +297,7 @@ def check_finite(**values):
         Naming the first of the `values` with a NaN or an infinity.
     """
     for name, value in values.items():
-        if not all_finite(value):
+        if not _all_finite(value):
             raise FloatingPointError(
                 f"{name} is not finite: the iteration diverges. Try a start nearer to "
                 "the signal (amptutorial.spectral_start), a larger strength, a smaller "

@@ -64,7 +64,7 @@ def solve_lasso_rows(P, t, F):
     return A
 
 
-def lasso_kkt(A, P, t, F):
+def _lasso_kkt(A, P, t, F):
     """Return how far each row is from optimal: its largest violation of the conditions.
 
     The Karush-Kuhn-Tucker conditions: the residual r = p - F a must be t sign(a) on the
@@ -120,7 +120,7 @@ def _batches(n_rows, d):
 def _solve_block(P, t, F):
     """Solve rows in units where |p|_inf, t and the diagonal of F are at most one."""
     A = _walk_to_optimum(_coordinate_descent(P, t, F), P, t[:, None], F)
-    worst = lasso_kkt(A, P, t, F).max()
+    worst = _lasso_kkt(A, P, t, F).max()
     if not worst <= _TOLERANCE:
         raise _ill_conditioned(
             F, f"a row misses its optimality conditions by {worst:.0e}"

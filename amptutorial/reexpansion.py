@@ -259,7 +259,7 @@ def settle_rows(table, this, other, m, channel=COUNTS, max_iter=200, sample=None
     common to the rows that still move. The biases are refitted to the result.
 
     Under a Gaussian prior, a row takes steps of Newton's method, with the approximate
-    Hessian of `row_covariances`; under others, half-steps.
+    Hessian of `_row_covariances`; under others, half-steps.
 
     Parameters
     ----------
@@ -286,7 +286,7 @@ def settle_rows(table, this, other, m, channel=COUNTS, max_iter=200, sample=None
     newton = isinstance(this.denoiser, GaussianPosterior)
     for moving, sums in _in_blocks(sample.for_rows(this.X, bursts.totals), this.X):
         side, N = this.take(moving), bursts[moving]
-        covariances = row_covariances(N, side, other, m) if newton else None
+        covariances = _row_covariances(N, side, other, m) if newton else None
         for _ in range(max_iter):
             if newton:
                 side = _newton_step(N, side, other, sums, covariances)
@@ -321,7 +321,7 @@ def _newton_step(table, this, other, sums, covariances):
     return replace(_moved(table, this, step, sums)[0], bias=bias)
 
 
-def row_covariances(table, this, other, m):
+def _row_covariances(table, this, other, m):
     """Return about how uncertain the rows of `this` are: inverse Hessians, for steps.
 
     The information of T counts on row i, T times the covariance of the w_j under its

@@ -95,7 +95,7 @@ def amp_curves(embedding, score, denoiser, B0, n_iter):
     }
 
 
-def se_curves(run):
+def _se_curves(run):
     """Return the predicted curves ``SE_mse`` and ``SE_excess`` of a state evolution."""
     return {
         "SE_mse": np.array([it.nmse for it in run.iterates]),
@@ -104,7 +104,7 @@ def se_curves(run):
 
 
 def predict(embedding, laws, denoiser, B0, n_iter, *, rng):
-    """Return `se_curves` from the overlap that the start `B0` of this instance has.
+    """Return `_se_curves` from the overlap that the start `B0` of this instance has.
 
     Exact where a closed form exists. Started from the limit of that overlap, zero, the
     prediction would stay there for ever.
@@ -115,10 +115,10 @@ def predict(embedding, laws, denoiser, B0, n_iter, *, rng):
         run = gaussian_state_evolution(*laws, denoiser, **start)
     else:
         run = state_evolution(*laws, denoiser, **start, n_samples=20_000, rng=rng)
-    return se_curves(run)
+    return _se_curves(run)
 
 
-def compare(embedding, laws, denoiser, n_iter, *, rng):
+def _compare(embedding, laws, denoiser, n_iter, *, rng):
     """Return `predict`, and AMP's curves by all observations from one random start.
 
     The measured ones are named ``AMP_mse_counted`` and so on; see `amp_curves`.
@@ -154,7 +154,7 @@ def l2_instance(index, setting=L2):
     rng = np.random.default_rng([index, setting.m])
     e = setting.draw(rng=rng)
     laws = setting.scaled_rows()
-    result = compare(e, laws, setting.denoiser, setting.n_iter, rng=rng)
+    result = _compare(e, laws, setting.denoiser, setting.n_iter, rng=rng)
     loss = QuadraticLoss(*observe_score(e, "counted", rng=rng), setting.denoiser)
     start = {"A0": random_start(e.m, e.d, rng), "B0": random_start(e.n, e.d, rng)}
     options = {"method": "gradient_descent", "n_iter": 5000, "tol": 1e-8}
@@ -181,7 +181,7 @@ def l1_instance(index, setting=L1):
     """
     rng = np.random.default_rng([index, setting.m])
     e, laws = setting.draw(rng=rng), setting.scaled_rows()
-    return compare(e, laws, setting.denoiser, setting.n_iter, rng=rng)
+    return _compare(e, laws, setting.denoiser, setting.n_iter, rng=rng)
 
 
 def fisher_instance(index, setting=L2, n_pairs=2000):
@@ -243,7 +243,7 @@ def singular_instance(index, setting=SINGULAR):
 
 
 @cache
-def learn_from_reviews():
+def _learn_from_reviews():
     """Return `(U, V, r_u, r_v)`: rows that AMP learns from 7,000 movie reviews.
 
     The bias factors are the counted ones. This is the paper's way to "true" embeddings
@@ -308,7 +308,7 @@ def real_instance(index, m=2000, n=3000, n_iter=15):
         mean, and under names that end in ``_weighted`` for the weighted one; and
         ``mean_count_text``.
     """
-    U, V, r_u, r_v = learn_from_reviews()
+    U, V, r_u, r_v = _learn_from_reviews()
     rng = np.random.default_rng([index, m])
     i, j = rng.choice(len(U), m, replace=False), rng.choice(len(V), n, replace=False)
     mean_count = r_u[i].mean() * r_v[j].mean()
@@ -318,7 +318,7 @@ def real_instance(index, m=2000, n=3000, n_iter=15):
         laws = EmpiricalRows(e.r_u, e.A), EmpiricalRows(e.r_v, e.B)
         strength = signal_singular_values(e.A, e.B) / (m * n) ** 0.25
         raised = np.sqrt(e.r_u.mean() * e.r_v.mean() / mean_count)
-        curves = compare(e, laws, Ridge(1e-3), n_iter, rng=source)
+        curves = _compare(e, laws, Ridge(1e-3), n_iter, rng=source)
         curves |= {"strength": strength, "strength_text": strength / raised}
         result |= {name + ending: curve for name, curve in curves.items()}
     return result
