@@ -304,6 +304,16 @@ class Ridge(LinearDenoiser):
     --------
     >>> Ridge(1.0).estimate(np.array([[3.0, 4.0]]), np.ones(1), np.diag([2.0, 3.0]))
     array([[1., 1.]])
+
+    The formula in two lines, for rows of two frequencies, and the mean Jacobian:
+
+    >>> P, r = np.array([[3.0, 4.0], [1.0, -2.0]]), np.array([1.0, 0.2])
+    >>> F, strength = np.array([[2.0, 1.0], [1.0, 3.0]]), 1.5
+    >>> inverses = np.linalg.inv(F + strength / r[:, None, None] * np.eye(2))
+    >>> rows = np.einsum("ik,ikl->il", P, inverses)
+    >>> X, jacobian = Ridge(strength).denoise(P, r, F)
+    >>> bool(np.allclose(X, rows)), bool(np.allclose(jacobian, inverses.mean(axis=0)))
+    (True, True)
     """
 
     def __init__(self, strength):
@@ -344,6 +354,16 @@ class GaussianPosterior(LinearDenoiser):
     >>> posterior = GaussianPosterior(1.0)
     >>> posterior.estimate(np.array([[3.0, 4.0]]), np.ones(1), np.diag([2.0, 3.0]))
     array([[1., 1.]])
+
+    The formula in two lines, p (F + covariance^-1 / r)^-1, and the mean Jacobian:
+
+    >>> P, r = np.array([[3.0, 4.0], [1.0, -2.0]]), np.array([1.0, 0.2])
+    >>> F, C = np.array([[2.0, 1.0], [1.0, 3.0]]), np.array([[2.0, 0.5], [0.5, 1.0]])
+    >>> inverses = np.linalg.inv(F + np.linalg.inv(C) / r[:, None, None])
+    >>> rows = np.einsum("ik,ikl->il", P, inverses)
+    >>> X, jacobian = GaussianPosterior(C).denoise(P, r, F)
+    >>> bool(np.allclose(X, rows)), bool(np.allclose(jacobian, inverses.mean(axis=0)))
+    (True, True)
     """
 
     precision = "posterior"
@@ -406,6 +426,24 @@ class Lasso(Denoiser):
     --------
     >>> Lasso(1.0).estimate(np.array([[3.0, 0.5]]), np.ones(1), np.eye(2))
     array([[2., 0.]])
+
+    Where F is diagonal the formula has two lines, the soft threshold of each entry:
+
+    >>> P, r = np.array([[3.0, -4.0], [1.0, 2.0]]), np.array([1.0, 0.2])
+    >>> F, strength = np.diag([2.0, 3.0]), 0.7
+    >>> t = strength / np.sqrt(r)[:, None]
+    >>> rows = np.sign(P) * np.maximum(np.abs(P) - t, 0) / F.diagonal()
+    >>> bool(np.allclose(Lasso(strength).estimate(P, r, F), rows))
+    True
+
+    For any F the minimum is where what is left of p is t sign(a) in the entries of a
+    that are not zero, and no larger than t in the others:
+
+    >>> F = np.array([[2.0, 1.0], [1.0, 3.0]])
+    >>> X = Lasso(strength).estimate(P, r, F)
+    >>> left = np.where(X == 0, np.clip(P - X @ F, -t, t), t * np.sign(X))
+    >>> bool(np.allclose(P - X @ F, left))
+    True
     """
 
     def __init__(self, strength):

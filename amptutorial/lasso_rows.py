@@ -51,8 +51,15 @@ def solve_lasso_rows(P, t, F):
 
     Examples
     --------
-    >>> solve_lasso_rows(np.array([[3.0, -0.5]]), np.array([1.0]), np.diag([2.0, 4.0]))
+    >>> P, t, F = np.array([[3.0, -0.5]]), np.array([1.0]), np.diag([2.0, 4.0])
+    >>> solve_lasso_rows(P, t, F)
     array([[1., 0.]])
+
+    Where F is diagonal, that is a soft threshold:
+
+    >>> rows = np.sign(P) * np.maximum(np.abs(P) - t[:, None], 0) / F.diagonal()
+    >>> bool(np.allclose(solve_lasso_rows(P, t, F), rows))
+    True
     """
     A = np.empty_like(P)
     F = np.asarray(F, dtype=np.float64)
@@ -103,6 +110,13 @@ def lasso_mean_jacobian(support, F):
     >>> lasso_mean_jacobian(np.array([[True, False], [True, True]]), 2 * np.eye(2))
     array([[0.5 , 0.  ],
            [0.  , 0.25]])
+
+    The formula in two lines, for the first of these rows alone, with S = {0}:
+
+    >>> S, F, jacobian = [0], np.array([[2.0, 1.0], [1.0, 3.0]]), np.zeros((2, 2))
+    >>> jacobian[np.ix_(S, S)] = np.linalg.inv(F[np.ix_(S, S)])
+    >>> bool(np.allclose(lasso_mean_jacobian(np.array([[True, False]]), F), jacobian))
+    True
     """
     distinct, _, counts = _distinct_rows(support)
     total = np.zeros_like(F, dtype=np.float64)
