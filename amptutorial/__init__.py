@@ -47,14 +47,9 @@ __all__ = [
     "spectral_start", "start_overlap", "state_evolution",
 ]  # fmt: skip
 
-_ON_DEMAND = {
-    "AMPEmbedding": "estimator",
-    "check_denoiser": "checks",
-    "cooccurrence": "corpus",
-    "corpus_from_texts": "corpus",
-    "load_docstrings": "corpus",
-    "load_movie_reviews": "corpus",
-}
+_ON_DEMAND = {"AMPEmbedding": "estimator", "check_denoiser": "checks"}
+_ON_DEMAND |= dict.fromkeys(("cooccurrence", "corpus_from_texts"), "corpus")
+_ON_DEMAND |= dict.fromkeys(("load_docstrings", "load_movie_reviews"), "corpus")
 
 
 def __getattr__(name):
