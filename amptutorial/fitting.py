@@ -299,8 +299,8 @@ def refine(table, run, rng):
 
 
 @dataclass(frozen=True)
-class Fit:
-    """Where a fit ends.
+class Settled:
+    """Where a fit ends: what `settle` returns.
 
     Attributes
     ----------
@@ -320,7 +320,7 @@ class Fit:
 
 
 def settle(table, run, rows, columns, rng):
-    """Return the `Fit` in which each row has converged, given the columns.
+    """Return both sides, `Settled`: each row has converged, given the columns.
 
     The columns take the coordinates of `amptutorial.reexpansion.balanced_sides` and
     the biases that belong to them, and stay there.
@@ -342,7 +342,7 @@ def settle(table, run, rows, columns, rng):
     sample = sample_of(rows, held, m, sampler)
     rows = table.settled(rows, held, m, channel, sample)
     given = rows.in_double().X, scaled_rows(held, m), run.best, Sampler(rng)
-    return Fit(rows, columns, sample, *_biases(table, *given))
+    return Settled(rows, columns, sample, *_biases(table, *given))
 
 
 def _biases(table, U, W, best, sampler):
