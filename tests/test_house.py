@@ -230,8 +230,8 @@ def test_the_examples_in_the_readme_run(capsys):
 
 LATER = ("scipy.stats", "sklearn", "pandas", "joblib", "matplotlib", "pooch", "simplemma")
 ON_DEMAND = (
-    *("AMPEmbedding", "Corpus", "check_denoiser", "cooccurrence", "corpus_from_texts"),
-    *("counts_needed", "load_docstrings", "load_movie_reviews"),
+    *("AMPEmbedding", "check_denoiser", "cooccurrence", "corpus_from_texts"),
+    *("load_docstrings", "load_movie_reviews"),
 )
 
 
