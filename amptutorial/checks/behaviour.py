@@ -77,27 +77,27 @@ def no_mutation(trial):
 def deterministic(trial):
     """The same input gives the same output, in any layout and after other questions."""
     P, r, F = trial.problem.copies()
+    advice = (
+        ": no randomness, no state that is kept between calls, no cache that forgets "
+        "what it was computed from"
+    )
     for method in trial.own(*METHODS):
         answers = trial.ask(method, trial.problem.copies())
         first = [answer.copy() for answer in answers]
+        again = trial.ask(method, trial.problem.copies())
+        text = f"asked twice for the same input, {method} gives two answers{advice}"
+        require(all(map(np.array_equal, again, first)), text)
         for text, arrays in _layouts(trial.problem).items():
             text = f"{method} gives another answer for arrays {text}"
             require_same(trial.ask(method, arrays), first, text)
         trial.ask(method, (P[::-1] / 2, r[::-1].copy(), 2 * F))
-        require(
-            all(map(np.array_equal, answers, first)),
-            f"what {method} has returned is overwritten by the next call of {method}: "
-            "return a new array each time",
-        )
+        text = f"what {method} has returned is overwritten by the next call of {method}"
+        is_kept = all(map(np.array_equal, answers, first))
+        require(is_kept, f"{text}: return a new array each time")
         # what is kept of the same numbers in another order may differ by round-off
-        require_same(
-            trial.ask(method, trial.problem.copies()),
-            first,
-            f"after a call with other rows and another F, {method} gives another "
-            "answer for the same input: no randomness, no state that is kept between "
-            "calls, no cache that forgets what it was computed from",
-            1e-9,
-        )
+        again = trial.ask(method, trial.problem.copies())
+        text = f"after a call with other rows and another F, {method} gives another "
+        require_same(again, first, f"{text}answer for the same input{advice}", 1e-9)
     pair = trial.ask("denoise", trial.problem.copies())[:1], [trial.estimate()]
     text = "denoise and estimate give different estimates for the same input: AMP calls"
     require_same(*pair, f"{text} denoise")
