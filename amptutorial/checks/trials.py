@@ -14,7 +14,7 @@ from .verdict import require_number, require_pair
 
 METHODS = "estimate", "mean_jacobian", "denoise"
 # so many random problems a student is asked, and so many a class
-SHORT, LONG = 48, 216
+SHORT, LONG = 48, 120
 
 
 def is_own(denoiser, method):
