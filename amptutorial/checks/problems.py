@@ -16,11 +16,12 @@ ILL = "an F with the eigenvalue 1e-4"
 CONDITION = 101
 UNITS = 8  # so many decades of r, up and down
 # the logarithms of the numbers of rows
-FEW, MANY, THOUSANDS = (0, 1.6), (1.6, 3.3), (3.3, 4.4)
+FEW, MANY, THOUSANDS = (0, 1.6), (1.6, 3.3), (3.3, 4.0)
 # in more than three dimensions, and of a posterior mean: 64 supports of 6 x 6, or
 # thousands of points of a prior, take memory
-MOST = 12_000
-THIN = 36  # one question of so many has thousands of rows
+MOST = 6_000
+# from here on one question of so many has thousands of rows: not for a student
+THOUSANDS_FROM, EVERY = 48, 24
 # of what is asked next, the same but for a part: what a weak key of a cache confuses
 TWINS = "P", "r", "F", "nearly", "order", "axes", "parameters", "parameters"
 
@@ -162,7 +163,8 @@ def _rung(rng, trial, k):
     if k % 4 == 0:
         return draw(rng, trial, 1).rounded(2)
     if k % 6 == 3:
-        return _many(rng, trial, THOUSANDS if k % THIN == 3 else MANY)
+        has_thousands = k > THOUSANDS_FROM and k % EVERY == 3
+        return _many(rng, trial, THOUSANDS if has_thousands else MANY)
     return draw(rng, trial, int(10 ** rng.uniform(*FEW)))
 
 
