@@ -4,7 +4,6 @@ All that is fitted while pairs are hidden is judged by the same hidden pairs: ev
 iterate, both channels, and every number of components.
 """
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import takewhile
@@ -12,8 +11,8 @@ from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
-from tqdm import tqdm
 
+from ._progress import progress
 from ._validation import check_callback
 from .bias import bias_of_margins
 from .channels import CHANNELS, Channel
@@ -73,11 +72,9 @@ class Report:
 
     def __init__(self, verbose, callback):
         shown = {"delay": DELAY, "leave": False, "unit": " iterations"}
-        if not verbose:  # else TQDM_DISABLE decides
+        if not verbose:
             shown["disable"] = True
-        if sys.platform == "emscripten":  # the page has no thread to watch the bar
-            tqdm.monitor_interval = 0
-        self.bar = tqdm(desc="AMPEmbedding", **shown)
+        self.bar = progress(desc="AMPEmbedding", **shown)
         self.callback = check_callback(callback, "callback")
         self.stopped = False
         self.begin()

@@ -11,6 +11,7 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_is_fitted
 
+from ._extras import extra
 from ._validation import AMPWarning
 
 
@@ -84,7 +85,8 @@ class Names(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         >>> words.index.tolist(), words.columns.tolist()
         (['car', 'red', 'white', 'wine'], ['ampembedding0', 'bias', 'counts'])
         """
-        import pandas as pd
+        with extra("frames"):
+            import pandas as pd
 
         check_is_fitted(self)
         parts = (

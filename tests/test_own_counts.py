@@ -1,7 +1,9 @@
 """Tables of users: gaps, names, weights, few pairs, no signal, new rows and columns, and how many components."""
 
+import os
 import pickle
-import time
+import subprocess
+import sys
 import warnings
 from types import SimpleNamespace
 
@@ -362,17 +364,34 @@ def test_a_callback_sees_every_iteration_and_may_end_the_fit():
         AMPEmbedding(callback=3).fit(Z)
 
 
-def test_long_fits_show_a_bar_and_short_ones_do_not(capfd, monkeypatch):
-    Z, _, _ = strong(60, 40, 1)
-    AMPEmbedding(1, random_state=0).fit(Z)
-    assert capfd.readouterr().err == ""
-    monkeypatch.setattr("amptutorial.fitting.DELAY", 0)
-    # A bar is drawn again after a tenth of a second: one slow iteration, whatever the machine.
-    slow = lambda progress: progress.n_iter == 2 and time.sleep(0.2)  # noqa: E731
-    AMPEmbedding(1, random_state=0, callback=slow).fit(Z)
-    assert "gain 0." in capfd.readouterr().err
-    AMPEmbedding(1, random_state=0, verbose=False).fit(Z)
-    assert capfd.readouterr().err == ""
+# A bar is drawn again after a tenth of a second: one slow iteration, whatever the machine.
+FITS = """
+import sys, time
+import numpy as np
+from amptutorial import AMPEmbedding, fitting
+rng = np.random.default_rng(1)
+Z = rng.poisson(np.exp(0.5 * np.outer(rng.standard_normal(60), rng.standard_normal(40))))
+slow = lambda progress: progress.n_iter == 2 and time.sleep(0.2)
+for fitting.DELAY, verbose in ((fitting.DELAY, True), (0, True), (0, False)):
+    AMPEmbedding(1, random_state=0, callback=slow, verbose=verbose).fit(Z)
+    print("END", file=sys.stderr)
+"""
+
+
+def said(stderr):
+    subprocess.run([sys.executable, "-W", "ignore", "-c", FITS], stderr=stderr, check=True)
+
+
+def test_in_a_terminal_a_long_fit_shows_a_bar_and_a_log_has_none(tmp_path):
+    with open(tmp_path / "log", "w+") as log:
+        said(log)
+        log.seek(0)
+        assert log.read() == "END\n" * 3
+    terminal, end = pytest.importorskip("pty").openpty()
+    pytest.importorskip("termios").tcsetwinsize(end, (24, 80))
+    said(end)
+    short, long, silent, _ = os.read(terminal, 2**16).decode().split("END")
+    assert "gain 0." in long and not (short + silent).strip()
 
 
 def test_a_generator_is_a_random_state():

@@ -125,8 +125,8 @@ def corpus_from_texts(
     tokenize : callable, optional
         A function from a text, as it stands, to its words. They are counted as they
         come, unless blank; one letter is a word. Such are ``jieba.lcut`` for Chinese,
-        ``janome.tokenizer.Tokenizer(wakati=True).tokenize`` for Japanese (``pip install
-        amptutorial[languages]``), and what scikit-learn's ``build_analyzer`` returns.
+        ``janome.tokenizer.Tokenizer(wakati=True).tokenize`` for Japanese (the extra
+        ``languages`` brings both), and what scikit-learn's ``build_analyzer`` returns.
     ngram_range : pair of int
         The least and the largest n of the n-grams counted: runs of n words, joined by
         spaces, once stop words are left out.

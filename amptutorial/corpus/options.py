@@ -135,6 +135,8 @@ def _check_lemmatize(lemmatize):
             "lemmatize must be True, False, or a function from word to dictionary form,"
             f" got {lemmatize!r}"
         )
+    if lemmatize:
+        lemma("words")  # what is missing is told before the texts are read
     return lemma if lemmatize else str
 
 
