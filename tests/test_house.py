@@ -281,7 +281,6 @@ def test_the_examples_in_the_readme_run_without_any_extra():
 
 NEEDS = {
     "amptutorial.AMPEmbedding().frames()": "pandas, amptutorial[frames]",
-    "amptutorial.AMPEmbedding().to_word2vec('words.txt')": "pandas, amptutorial[frames]",
     "amptutorial.corpus_from_texts(['words'])": "simplemma, amptutorial[texts]",
     "amptutorial.load_docstrings(['numpy'])": "simplemma, amptutorial[texts]",
     "import amptutorial.corpus.archive as archive; archive._download()": "pooch, amptutorial[texts]",
@@ -318,8 +317,8 @@ def test_what_an_extra_brings_is_asked_for_with_a_command_that_installs_it():
 
 LATER = ("scipy.stats", "sklearn", "pandas", "joblib", "matplotlib", "pooch", "simplemma")
 ON_DEMAND = (
-    *("AMPEmbedding", "Corpus", "check_denoiser", "cooccurrence", "corpus_from_texts"),
-    *("counts_needed", "load_docstrings", "load_movie_reviews"),
+    *("AMPEmbedding", "check_denoiser", "cooccurrence", "corpus_from_texts"),
+    *("load_docstrings", "load_movie_reviews"),
 )
 
 

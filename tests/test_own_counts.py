@@ -17,9 +17,9 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from amptutorial import AMPEmbedding, AMPWarning, FisherScore, corpus_from_texts, drop_empty, estimate_bias
 from amptutorial.bias import fill_gaps, margins
+from amptutorial.biases import refit_biases
 from amptutorial.heldout import heldout_gain, hold_out, split_counts, split_pairs
 from amptutorial.neighbours import principal_coordinates
-from amptutorial.poisson import refit_biases
 
 quiet = pytest.mark.filterwarnings("ignore::amptutorial.AMPWarning")
 

@@ -6,11 +6,11 @@ import pytest
 from amptutorial import AMPEmbedding
 from amptutorial.amp import biased_low_rank_amp, check_start, random_start
 from amptutorial.baselines import PoissonLoss, minimise, singular_values, spectral_start, svd
+from amptutorial.biases import refit_biases
 from amptutorial.denoisers import Ridge
 from amptutorial.laws import ConstantBias, GaussianRows, ScaledRows, SparseGaussianRows, scaled_rows
 from amptutorial.metrics import overlap
 from amptutorial.model import draw_embedding
-from amptutorial.poisson import refit_biases
 from amptutorial.spectrum import bulk_edge
 from amptutorial.state_evolution import gaussian_state_evolution, start_overlap, state_evolution
 

@@ -72,20 +72,19 @@ text, `book` for figures and sliders.
 
 # What the package offers at its door, as a reader looks for it; the page of a module begins with it, in this order.
 DOOR = {
-    "Your own counts": ["AMPEmbedding", "counts_needed"],
-    "Texts": ["corpus_from_texts", "cooccurrence", "load_docstrings", "load_movie_reviews", "Corpus"],
+    "Your own counts": ["AMPEmbedding"],
+    "Texts": ["corpus_from_texts", "cooccurrence", "load_docstrings", "load_movie_reviews"],
     "The algorithm": [
         "biased_low_rank_amp", "FisherScore", "estimate_bias", "drop_empty", "spectral_start", "random_start",
-        "normalised_mse", "AMPRun", "AMPIterate", "IndefinitePrecisionWarning", "AMPWarning",
+        "normalised_mse", "AMPWarning",
     ],
     "Denoisers": ["Ridge", "Lasso", "GaussianPosterior", "Denoiser", "check_denoiser"],
     "Tables to try it on": [
-        "draw_embedding", "draw_example", "PoissonEmbedding", "GaussianRows", "SparseGaussianRows", "EmpiricalRows",
+        "draw_embedding", "draw_example", "PoissonEmbedding", "GaussianRows",
         "ConstantBias", "ShiftedExponential", "Zipf", "DiscreteBias",
     ],
     "The error, before there are counts": [
-        "state_evolution", "gaussian_state_evolution", "start_overlap", "has_closed_form", "scaled_rows", "ScaledRows",
-        "SERun", "SEIterate",
+        "state_evolution", "gaussian_state_evolution", "start_overlap", "scaled_rows",
     ],
 }  # fmt: skip
 

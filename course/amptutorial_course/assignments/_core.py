@@ -29,7 +29,7 @@ from amptutorial.checks.beliefs import Belief
 from amptutorial.denoisers import check_is_denoiser
 from amptutorial.laws import BiasLaw, DiscreteBias, RowLaw
 from amptutorial.metrics import normalised_mse
-from amptutorial.paper import experiments
+from amptutorial.model import Setting, observe_score
 from amptutorial.state_evolution import state_evolution
 
 from ._points import ESSENTIAL
@@ -174,14 +174,14 @@ class Experiment:
         e = self._synthetic().draw(rng=rng)
         noise = np.sqrt(np.mean(e.B**2)) * rng.standard_normal(e.B.shape)
         B0 = e.B + self.start_noise * noise
-        score = experiments.observe_score(e, "true", rng=rng)
+        score = observe_score(e, "true", rng=rng)
         run = biased_low_rank_amp(*score, denoiser, B0=B0, n_iter=self.n_iter)
         if self.statistic is None:
             return normalised_mse(e.A, e.B, run.A, run.B)
         return float(self.statistic(e.A, run.A))
 
     def _synthetic(self):
-        return experiments.Setting(rows=self.rows, bias=self.bias, m=self.m, n=self.n, d=self.d)
+        return Setting(rows=self.rows, bias=self.bias, m=self.m, n=self.n, d=self.d)
 
 
 @dataclass(frozen=True)
