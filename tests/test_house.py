@@ -287,7 +287,7 @@ NEEDS = {
     "import amptutorial.book.figures": "matplotlib, amptutorial[run]",
     "import amptutorial.book.widgets": "matplotlib, amptutorial[run]",
     "import amptutorial.cluster.tasks as tasks; tasks.check_client(None)": "distributed, amptutorial[dask]",
-    "import amptutorial.paper.minimisers as fits; fits.sampled_factors(None, 1, None, epochs=1, negative=1)":
+    "import amptutorial.paper.minimisers as fits; fits._sampled_factors(None, 1, None, epochs=1, negative=1)":
         "gensim, amptutorial[rivals]",
     "import amptutorial_course.grading.nbgrader": "nbgrader, amptutorial-course[nbgrader]",
 }  # fmt: skip
