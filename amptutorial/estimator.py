@@ -1,6 +1,6 @@
 """`AMPEmbedding`: from counts to embeddings behind scikit-learn's fit and transform."""
 
-import inspect
+import sys
 import warnings
 from functools import partial
 from itertools import compress
@@ -692,7 +692,7 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
 def _warn(message):
     """Warn at the line that called the estimator, directly or through scikit-learn."""
-    frame, level = inspect.currentframe().f_back, 2
+    frame, level = sys._getframe(1), 2
     while frame.f_back and frame.f_globals.get("__name__", "").startswith(LIBRARIES):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, AMPWarning, stacklevel=level)

@@ -191,7 +191,7 @@ def search(table, model, rng, report):
     report : Report
     """
     seen, held_out = table.hide(rng)
-    names = AUTOMATIC if model.channel == "auto" else (model.channel,)
+    names = list(AUTOMATIC) if model.channel == "auto" else [model.channel]
     if table.largest() <= 1:  # without repetitions they are the same
         names = names[:1]
     given = table, seen, held_out, model, int(rng.integers(2**31)), report

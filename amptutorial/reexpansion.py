@@ -297,7 +297,8 @@ def settle_rows(table, this, other, m, channel=COUNTS, max_iter=200, sample=None
             if not going.any():
                 break
             moving, side, N = moving[going], side.take(going), N[going]
-            covariances = covariances[going] if newton else None
+            if covariances is not None:
+                covariances = covariances[going]
             if channel.follows_rate:
                 N = table[moving].fitted_bursts(channel, side, other, m)
     return replace(this, X=settled, bias=margin_biases(totals, settled, sample))

@@ -110,7 +110,7 @@ class _SliderExperiment:
         return self._figure(*self.drawn(*chosen))
 
     def _figure(self, png, text, attributes=""):
-        alt = escape(inspect.getdoc(self.draw).splitlines()[0], quote=True)
+        alt = escape(inspect.cleandoc(self.draw.__doc__).splitlines()[0], quote=True)
         width, height = (round(INCH * side) for side in self.size)
         return (
             f"<figure{attributes}>"

@@ -52,6 +52,8 @@ class Blocks:
         For another client.
     """
 
+    _margins: tuple | None
+
     def __init__(self, counts, client):
         check_client(client)
         with extra("dask"):

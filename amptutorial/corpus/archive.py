@@ -81,7 +81,7 @@ def read_reviews(path):
 
 def sentiment(name):
     """Return 1 for the member name of a positive review, 0 for a negative one."""
-    return int(_REVIEW.fullmatch(name)[1] == "pos")
+    return int(_REVIEW.sub(r"\1", name) == "pos")
 
 
 def _supplied(path, origin):
@@ -168,8 +168,9 @@ def _stream(path):
             shown = {"desc": "Reading the archive", "unit": " files", "leave": False}
             for member in progress(archive, **shown):
                 name = member.name.removeprefix("./")
-                if member.isfile() and _REVIEW.fullmatch(name):
-                    yield name, _text(archive.extractfile(member).read(), name, path)
+                plain = member.isfile() and _REVIEW.fullmatch(name)
+                if plain and (file := archive.extractfile(member)):
+                    yield name, _text(file.read(), name, path)
         while stream.read(1 << 20):
             pass
 
