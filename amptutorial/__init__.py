@@ -38,46 +38,18 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "AMPEmbedding",
-    "AMPWarning",
-    "ConstantBias",
-    "Denoiser",
-    "DiscreteBias",
-    "FisherScore",
-    "GaussianPosterior",
-    "GaussianRows",
-    "Lasso",
-    "PoissonEmbedding",
-    "Ridge",
-    "ShiftedExponential",
-    "Zipf",
-    "biased_low_rank_amp",
-    "check_denoiser",
-    "cooccurrence",
-    "corpus_from_texts",
-    "draw_embedding",
-    "draw_example",
-    "drop_empty",
-    "estimate_bias",
-    "gaussian_state_evolution",
-    "load_docstrings",
-    "load_movie_reviews",
-    "normalised_mse",
-    "random_start",
-    "scaled_rows",
-    "spectral_start",
-    "start_overlap",
-    "state_evolution",
-]
+    "AMPEmbedding", "AMPWarning", "ConstantBias", "Denoiser", "DiscreteBias",
+    "FisherScore", "GaussianPosterior", "GaussianRows", "Lasso", "PoissonEmbedding",
+    "Ridge", "ShiftedExponential", "Zipf", "biased_low_rank_amp", "check_denoiser",
+    "cooccurrence", "corpus_from_texts", "draw_embedding", "draw_example", "drop_empty",
+    "estimate_bias", "gaussian_state_evolution", "load_docstrings",
+    "load_movie_reviews", "normalised_mse", "random_start", "scaled_rows",
+    "spectral_start", "start_overlap", "state_evolution",
+]  # fmt: skip
 
-_ON_DEMAND = {
-    "AMPEmbedding": "estimator",
-    "check_denoiser": "checks",
-    "cooccurrence": "corpus",
-    "corpus_from_texts": "corpus",
-    "load_docstrings": "corpus",
-    "load_movie_reviews": "corpus",
-}
+_ON_DEMAND = {"AMPEmbedding": "estimator", "check_denoiser": "checks"}
+_ON_DEMAND |= dict.fromkeys(("cooccurrence", "corpus_from_texts"), "corpus")
+_ON_DEMAND |= dict.fromkeys(("load_docstrings", "load_movie_reviews"), "corpus")
 
 
 def __getattr__(name):

@@ -84,9 +84,8 @@ def _lasso_kkt(A, P, t, F):
     array, shape (N,)
     """
     residual, t = P - A @ F, np.asarray(t)[:, None]
-    violation = np.where(
-        A == 0, np.maximum(np.abs(residual) - t, 0), np.abs(residual - t * np.sign(A))
-    )
+    off, on = np.maximum(np.abs(residual) - t, 0), np.abs(residual - t * np.sign(A))
+    violation = np.where(A == 0, off, on)
     terms = np.maximum(np.maximum(np.abs(P), np.abs(A) @ np.abs(F)), t)
     return violation.max(1) / terms.max(1)
 

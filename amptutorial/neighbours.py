@@ -95,11 +95,9 @@ def nearest_words(X, vocabulary, word, k=5, *, counts=None, min_count=5):
 def _places(vocabulary):
     """Return the position of each word, a dict in their order."""
     has_no_order = isinstance(vocabulary, str | bytes | Set | Mapping)
-    if (
-        (has_no_order and not isinstance(vocabulary, KeysView))
-        or not isinstance(vocabulary, Iterable)
-        or getattr(vocabulary, "ndim", 1) != 1
-    ):
+    has_no_order = has_no_order and not isinstance(vocabulary, KeysView)
+    is_flat = isinstance(vocabulary, Iterable) and getattr(vocabulary, "ndim", 1) == 1
+    if has_no_order or not is_flat:
         raise TypeError(
             f"vocabulary is of type {type(vocabulary).__name__}; a sequence of words, "
             "one for each row of X, is needed: of a vectoriser, get_feature_names_out()"

@@ -284,23 +284,18 @@ def settle_rows(table, this, other, m, channel=COUNTS, max_iter=200, sample=None
     settled, totals = this.X.copy(), np.empty(len(this.X))
     bursts = table.fitted_bursts(channel, this, other, m)
     newton = isinstance(this.denoiser, GaussianPosterior)
-    for moving, sums in _in_blocks(sample.for_rows(this.X, bursts.totals), this.X):
-        side, N = this.take(moving), bursts[moving]
-        covariances = _row_covariances(N, side, other, m) if newton else None
+    for block, sums in _in_blocks(sample.for_rows(this.X, bursts.totals), this.X):
+        side, N, moving = this.take(block), bursts[block], np.arange(len(block))
+        step = (_newton if newton else _by_half_steps)(N, side, other, m, sums)
         for _ in range(max_iter):
-            if newton:
-                side = _newton_step(N, side, other, sums, covariances)
-            else:
-                side = reexpanded_half_step(N, side, other, m, sums)
-            settled[moving], totals[moving] = side.X, N.totals
+            side = step(N, side, moving)
+            settled[block[moving]], totals[block[moving]] = side.X, N.totals
             going = side.reach > SETTLED
             if not going.any():
                 break
             moving, side, N = moving[going], side.take(going), N[going]
-            if covariances is not None:
-                covariances = covariances[going]
             if channel.follows_rate:
-                N = table[moving].fitted_bursts(channel, side, other, m)
+                N = table[block[moving]].fitted_bursts(channel, side, other, m)
     return replace(this, X=settled, bias=margin_biases(totals, settled, sample))
 
 
@@ -313,13 +308,27 @@ def _in_blocks(sums, X):
             yield index[some], part
 
 
-def _newton_step(table, this, other, sums, covariances):
-    """Return `this` side after a step of Newton's method under its Gaussian prior."""
-    score, bias = _score(table, this, sums)
-    pull = this.X @ np.linalg.inv(prior_covariance(this))
-    gradient = score - pull - this.r[:, None] * (this.X @ other.Gamma)
-    step = np.einsum("ikl,il->ik", covariances, gradient.astype(this.X.dtype))
-    return replace(_moved(table, this, step, sums)[0], bias=bias)
+def _by_half_steps(table, this, other, m, sums):
+    """Return the step of a block of rows, given those that still move: a half-step."""
+    return lambda N, side, moving: reexpanded_half_step(N, side, other, m, sums)
+
+
+def _newton(table, this, other, m, sums):
+    """Return the step of a block of rows by Newton's method, under a Gaussian prior.
+
+    The approximate Hessians are those at the start of the block.
+    """
+    covariances = _row_covariances(table, this, other, m)
+    precision = np.linalg.inv(prior_covariance(this))
+
+    def step(N, side, moving):
+        score, bias = _score(N, side, sums)
+        onsager = side.r[:, None] * (side.X @ other.Gamma)
+        gradient = (score - side.X @ precision - onsager).astype(side.X.dtype)
+        step = np.einsum("ikl,il->ik", covariances[moving], gradient)
+        return replace(_moved(N, side, step, sums)[0], bias=bias)
+
+    return step
 
 
 def _row_covariances(table, this, other, m):

@@ -223,7 +223,9 @@ def module_page(name):
     module, door = import_module(f"{PACKAGE}.{name}"), [place for title in DOOR for place in at_the_door(title)]
     places = {f"{module.__name__}.{each}": each for each in public_names(module) if callable(getattr(module, each))}
     first = [places[place] for place in door if place in places]
-    first += [places[place] for place in places if place in asked_for() and place not in door]
+    told = {word for each in first for word in re.findall(r"\w+", getattr(module, each).__doc__)}  # records, warnings
+    first += [each for each in places.values() if each in told - {*first} and isinstance(getattr(module, each), type)]
+    first += [each for place, each in places.items() if place in asked_for() and each not in first]
     rest = [each for each in places.values() if each not in first]
     tables = [summary(names) for names in (first, rest) if names and len(places) > 1]
     members = "\n".join(member(each, getattr(module, each)) for each in first + rest)
