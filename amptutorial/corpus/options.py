@@ -8,7 +8,7 @@ from .._validation import check_integer, check_positive
 from .words import CONTRACTIONS, lemma, words
 
 
-def check_strings(values, name):
+def check_strings(values, name) -> list[str]:
     """Return `values` as a list of strings that is not empty."""
     kind = type(values).__name__
     if isinstance(values, Mapping) or len(getattr(values, "shape", " ")) != 1:
