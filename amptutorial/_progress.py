@@ -22,6 +22,7 @@ def progress(*arguments, **options):
     >>> sum(progress(range(4)))
     6
     """
-    if "TQDM_DISABLE" not in os.environ:
-        options.setdefault("disable", None)  # which to tqdm means: but in a terminal
+    # None is for tqdm: unless there is a terminal. Its notebook does not heed the
+    # environment.
+    options.setdefault("disable", bool(os.environ.get("TQDM_DISABLE")) or None)
     return tqdm(*arguments, **options)

@@ -14,8 +14,10 @@ import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.model_selection import GridSearchCV, cross_val_score
+from tqdm.notebook import tqdm as tqdm_notebook
 
 from amptutorial import AMPEmbedding, AMPWarning, FisherScore, corpus_from_texts, drop_empty, estimate_bias
+from amptutorial._progress import progress
 from amptutorial.bias import fill_gaps, margins
 from amptutorial.biases import refit_biases
 from amptutorial.heldout import heldout_gain, hold_out, split_counts, split_pairs
@@ -393,6 +395,12 @@ def test_in_a_terminal_a_long_fit_shows_a_bar_and_a_log_has_none(tmp_path):
     said(end)
     short, long, silent, _ = os.read(terminal, 2**16).decode().split("END")
     assert "gain 0." in long and not (short + silent).strip()
+
+
+def test_no_bar_of_a_notebook_is_drawn_where_bars_are_disabled(monkeypatch):
+    monkeypatch.setattr("amptutorial._progress.tqdm", tqdm_notebook)
+    monkeypatch.setenv("TQDM_DISABLE", "1")
+    assert progress(range(3)).disable
 
 
 def test_a_generator_is_a_random_state():
