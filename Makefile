@@ -49,7 +49,7 @@ $(INSTALLED): pyproject.toml course/pyproject.toml $(CONSTRAINTS)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=...")'
 	@echo "Installing into .venv: one or two minutes, once"
 	@$(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check $(addprefix -c ,$(CONSTRAINTS)) -e '.[book,test,dev,rivals,languages]' -e ./course
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check $(addprefix -c ,$(CONSTRAINTS)) -e '.[book,test,dev,rivals,languages]' -e './course[nbgrader]'
 	@touch $@
 
 # Each direct dependency in the lowest version that pyproject.toml allows: make setup CONSTRAINTS=lowest.txt

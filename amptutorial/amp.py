@@ -212,7 +212,7 @@ def as_operator(Y):
     return Y
 
 
-def random_start(n, d, rng):
+def random_start(n: int, d: int, rng: np.random.Generator) -> np.ndarray:
     """Return B_0 (n, d) with independent N(0, 1) entries: the start of the paper.
 
     Examples
@@ -300,7 +300,7 @@ def amp_iterates(Y, r_u, r_v, last, damping=0.0):
 
 def biased_low_rank_amp(
     Y, r_u, r_v, denoiser, *, B0, n_iter=10, damping=0.0, on_iteration=None
-):
+) -> AMPRun:
     """Run biased low-rank AMP (`alg:low-ramp`, with both normalisations corrected).
 
     Parameters

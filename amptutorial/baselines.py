@@ -111,7 +111,7 @@ def singular_values(Y, k, *, rng):
     return np.sort(_lanczos(Y, k, "k", rng, return_singular_vectors=False))[::-1]
 
 
-def spectral_start(Y, d, r_u=None, r_v=None, *, rng):
+def spectral_start(Y, d: int, r_u=None, r_v=None, *, rng) -> np.ndarray:
     """Return a start B_0 (n, d) for AMP: right singular vectors, scaled.
 
     With the bias factors they are those of the weighted score

@@ -156,7 +156,7 @@ def fill_gaps(Z, biases=None):
     return observed + (filled if sp.issparse(Z) else filled.toarray())
 
 
-def estimate_bias(Z):
+def estimate_bias(Z) -> tuple[np.ndarray, np.ndarray]:
     """Estimate the bias factors r = exp(s) by counting (`eq:rest`, corrected).
 
     r_u_i = m / Z_tot * sum_j Z_ij and r_v_j = 1 / m * sum_i Z_ij, so that mean(r_u) = 1
@@ -215,7 +215,7 @@ def _refuse_empty(sums, word):
         )
 
 
-def drop_empty(Z):
+def drop_empty(Z) -> tuple:
     """Leave out the rows and columns without counts.
 
     Parameters

@@ -9,6 +9,7 @@ whether AMP or state evolution asks. To add one, subclass `Denoiser` and write
 from abc import ABC, abstractmethod
 
 import numpy as np
+from numpy import ndarray as Array
 
 from ._validation import (
     check_matrix,
@@ -54,10 +55,10 @@ class Denoiser(ABC):
         return f"{type(self).__name__}({given})"
 
     @abstractmethod
-    def estimate(self, P, r, F):
+    def estimate(self, P: Array, r: Array, F: Array) -> Array:
         """Return the estimated rows, shape (N, d)."""
 
-    def mean_jacobian(self, P, r, F):
+    def mean_jacobian(self, P: Array, r: Array, F: Array) -> Array:
         """Return the mean over the rows of d estimate_l / d P_k at [k, l], (d, d).
 
         Times the number of rows and divided by m it is Gamma (`eq:Gamma_abdef`). The
@@ -82,7 +83,7 @@ class Denoiser(ABC):
 
         return np.array([change(h) for h in step * np.eye(P.shape[1])]) / (2 * step)
 
-    def denoise(self, P, r, F):
+    def denoise(self, P: Array, r: Array, F: Array) -> tuple[Array, Array]:
         """Return `(estimate, mean_jacobian)`.
 
         Override it where one computation gives both.
@@ -95,14 +96,14 @@ class Denoiser(ABC):
             )
         return X, self.mean_jacobian(P, r, F)
 
-    def penalty(self, X, r):
+    def penalty(self, X: Array, r: Array) -> float:
         """Return the sum over the rows of g(x_i / sqrt(r_i)), the penalty in `eq:LAB`.
 
         It is 0 for a denoiser that has none.
         """
         return 0.0
 
-    def penalty_gradient(self, X, r):
+    def penalty_gradient(self, X: Array, r: Array) -> Array:
         """Return the derivative of `penalty` by the rows, (N, d), if it has one.
 
         Raises
@@ -115,18 +116,18 @@ class Denoiser(ABC):
             "Ridge, or write penalty_gradient(X, r) where the penalty has one"
         )
 
-    def convexity(self, r):
+    def convexity(self, r: Array) -> float:
         """Return c >= 0: in every row g(x / sqrt(r_i)) - c |x|^2 / 2 is convex.
 
         The minimum in `eq:Gadef-row` exists as long as the eigenvalues of F exceed -c.
         """
         return 0.0
 
-    def refit(self, P, r, F):
+    def refit(self, P: Array, r: Array, F: Array) -> "Denoiser":
         """Return the denoiser for these rows: itself, or a copy that has learned."""
         return self
 
-    def frozen(self):
+    def frozen(self) -> "Denoiser":
         """Return the denoiser as it is now, no longer learning.
 
         A class that overrides `refit` overrides this method too.

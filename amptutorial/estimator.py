@@ -1,10 +1,12 @@
 """`AMPEmbedding`: from counts to embeddings behind scikit-learn's fit and transform."""
 
-import inspect
+import sys
 import warnings
+from collections.abc import Callable
 from functools import partial
 from itertools import compress
 from numbers import Integral
+from typing import Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,6 +18,7 @@ from sklearn.base import (
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
+from ._extras import extra
 from ._validation import (
     AMPWarning,
     check_choice,
@@ -28,7 +31,7 @@ from ._validation import (
 from .bias import drop_empty
 from .biases import observed_biases
 from .channels import CHANNELS
-from .denoisers import GaussianPosterior
+from .denoisers import Denoiser, GaussianPosterior
 from .fitting import SETTLING, Report, denoisers_for, refine, search, settle
 from .heldout import HeldOut
 from .names import named, names_of, write_projector, write_word2vec
@@ -162,16 +165,16 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     def __init__(
         self,
-        n_components=10,
+        n_components: int | Literal["auto"] = 10,
         *,
-        denoiser="posterior",
-        channel="auto",
-        n_iter=50,
-        tol=1e-4,
-        init="spectral",
-        random_state=None,
-        verbose=True,
-        callback=None,
+        denoiser: str | Denoiser | tuple = "posterior",
+        channel: Literal["auto", "counts", "damped"] = "auto",
+        n_iter: int = 50,
+        tol: float = 1e-4,
+        init: str = "spectral",
+        random_state: int | np.random.Generator | None = None,
+        verbose: bool = True,
+        callback: Callable | None = None,
     ):
         self.n_components = n_components
         self.denoiser = denoiser
@@ -183,7 +186,7 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.verbose = verbose
         self.callback = callback
 
-    def fit(self, X, y=None):
+    def fit(self, X, y=None) -> Self:
         """Fit the embedding to counts.
 
         Parameters
@@ -240,11 +243,11 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self._counts = of_rows(counted[0]), of_columns(counted[1])
         return run.best
 
-    def fit_transform(self, X, y=None):
+    def fit_transform(self, X, y=None) -> np.ndarray:
         """Fit the embedding to the counts `X` (m, n) and return `embedding_`."""
         return self.fit(X).embedding_
 
-    def transform(self, X):
+    def transform(self, X) -> np.ndarray:
         """Embed new rows, given the fitted columns.
 
         Parameters
@@ -291,7 +294,7 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             X[some] = self._unit * side.X
         return X
 
-    def transform_columns(self, X):
+    def transform_columns(self, X) -> np.ndarray:
         """Embed new columns, given the fitted rows.
 
         Parameters
@@ -324,7 +327,7 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         sample = sample_of(new_side(V, ones, None), self._rows, m, sampler)
         return self._settled(table, self._columns.denoiser, m, self._rows, sample).T
 
-    def predict_rates(self, rows=None):
+    def predict_rates(self, rows=None) -> np.ndarray:
         """Return the expected counts of fitted rows, or of new ones.
 
         Parameters
@@ -362,7 +365,7 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         rates *= self.column_bias_
         return rates
 
-    def score(self, X=None, y=None):
+    def score(self, X=None, y=None) -> float:
         """Return how well hidden pairs are predicted, in nats per count.
 
         So `GridSearchCV` and `cross_val_score` need no scorer: what they fit to some
@@ -518,7 +521,8 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         >>> words.index.tolist(), words.columns.tolist()
         (['car', 'red', 'white', 'wine'], ['ampembedding0', 'bias', 'counts'])
         """
-        import pandas as pd
+        with extra("frames"):
+            import pandas as pd
 
         check_is_fitted(self)
         U, V, axes = self.embedding_, self.components_.T, self.get_feature_names_out()
@@ -690,7 +694,7 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
 def _warn(message):
     """Warn at the line that called the estimator, directly or through scikit-learn."""
-    frame, level = inspect.currentframe().f_back, 2
+    frame, level = sys._getframe(1), 2
     while frame.f_back and frame.f_globals.get("__name__", "").startswith(LIBRARIES):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, AMPWarning, stacklevel=level)

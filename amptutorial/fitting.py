@@ -6,7 +6,6 @@ The best estimate is refined with all counts; then each row settles, with the co
 held fixed.
 """
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import takewhile
@@ -14,8 +13,8 @@ from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
-from tqdm import tqdm
 
+from ._progress import progress
 from ._validation import check_callback, check_choice
 from .bias import bias_of_margins
 from .biases import biases_of_margins, biases_with_gaps, margin_biases
@@ -110,11 +109,9 @@ class Report:
 
     def __init__(self, verbose, callback):
         shown = {"delay": DELAY, "leave": False, "unit": " iterations"}
-        if not verbose:  # else TQDM_DISABLE decides
+        if not verbose:
             shown["disable"] = True
-        if sys.platform == "emscripten":  # the page has no thread to watch the bar
-            tqdm.monitor_interval = 0
-        self.bar = tqdm(desc="AMPEmbedding", **shown)
+        self.bar = progress(desc="AMPEmbedding", **shown)
         self.callback = check_callback(callback, "callback")
         self.stopped = False
 
@@ -194,7 +191,7 @@ def search(table, model, rng, report):
     report : Report
     """
     seen, held_out = table.hide(rng)
-    names = AUTOMATIC if model.channel == "auto" else (model.channel,)
+    names = list(AUTOMATIC) if model.channel == "auto" else [model.channel]
     if table.largest() <= 1:  # without repetitions they are the same
         names = names[:1]
     given = table, seen, held_out, model, int(rng.integers(2**31)), report

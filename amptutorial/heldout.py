@@ -32,7 +32,7 @@ AT_LEAST = 10  # iterations that AMP gets before it may be stopped
 CROWDED = 0.1  # of the pairs that have counts, from which on hidden ones are gaps
 
 
-def split_counts(Z, fraction, rng):
+def split_counts(Z, fraction: float, rng: np.random.Generator) -> tuple:
     """Split the counts at random into two matrices that add up to `Z`.
 
     Every single count goes its own way (binomial thinning): for Poisson counts the two
@@ -79,7 +79,7 @@ def split_counts(Z, fraction, rng):
     return tuple(with_values(Z, counts) for counts in (Z.data - taken, taken))
 
 
-def split_pairs(Z, fraction, rng):
+def split_pairs(Z, fraction: float, rng: np.random.Generator) -> tuple:
     """Split the counts at random, all counts of one pair to the same side.
 
     Every pair (i, j) is hidden with probability `fraction`, whatever its count. Where
@@ -153,7 +153,7 @@ def _checked_split(Z, fraction, rng):
     return sp.csr_array(Z, dtype=np.float64), fraction, rng
 
 
-def hold_out(Z, fraction, rng, split=split_pairs):
+def hold_out(Z, fraction: float, rng, split=split_pairs) -> tuple:
     """Split the counts, and leave out the rows and columns that keep none.
 
     Parameters
@@ -331,7 +331,7 @@ def held_out_pairs(kept, held_out):
     return pairs
 
 
-def heldout_gain(kept, held_out, U, V, r_u, r_v):
+def heldout_gain(kept, held_out, U, V, r_u, r_v) -> float:
     """Return how much better an embedding predicts held-out counts than independence.
 
     In nats per count: the difference of two Poisson log-likelihoods, of the rates r_u_i

@@ -150,7 +150,7 @@ class DiscreteBias(BiasLaw):
 
     def isf(self, q):
         """Return the value exceeded with probability `q`."""
-        from_top = np.cumsum(self.probabilities[::-1])
+        from_top = np.cumsum(np.flip(self.probabilities))
         k = np.searchsorted(from_top, _check_rank(q) * from_top[-1], side="left")
         return np.asarray(self.values)[::-1][k]
 

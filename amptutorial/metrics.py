@@ -100,7 +100,7 @@ class QuadraticLoss:
         return self(A, B), *self.gradient(A, B)
 
 
-def normalised_mse(A, B, A_hat, B_hat):
+def normalised_mse(A, B, A_hat, B_hat) -> float:
     """Return |A_hat B_hat^T - A B^T|^2 / |A B^T|^2, the paper's MSE (after `eq:mmhat`).
 
     It does not depend on the rotation that A and B leave open. For the error of M = U

@@ -86,7 +86,7 @@ class PoissonEmbedding:
     def __repr__(self):
         return f"PoissonEmbedding(m={self.m}, n={self.n}, d={self.d})"
 
-    def log_rates(self):
+    def log_rates(self) -> np.ndarray:
         """Return log lambda_ij = u_i . v_j / sqrt(m) + s_i^u + s_j^v, shape (m, n)."""
         # in place: of a large table one copy is enough
         log_rates = (self.U @ self.V.T).astype(np.float64, copy=False)
@@ -95,7 +95,7 @@ class PoissonEmbedding:
         log_rates += self.s_v
         return log_rates
 
-    def rates(self):
+    def rates(self) -> np.ndarray:
         """Return the expected counts lambda_ij (`eq:z_ij`), shape (m, n).
 
         Raises
@@ -113,14 +113,14 @@ class PoissonEmbedding:
             )
         return rates
 
-    def joint_pmf(self):
+    def joint_pmf(self) -> np.ndarray:
         """Return P(X_1 = i, X_2 = j) (`eq:Pij`), shape (m, n), sum 1."""
         log_rates = self.log_rates()
         # the constant C of eq:Pij cancels, and nothing overflows
         weights = np.exp(log_rates - log_rates.max())
         return weights / weights.sum()
 
-    def sample(self, rng, *, sparse=False):
+    def sample(self, rng: np.random.Generator, *, sparse: bool = False):
         """Draw the counts Z.
 
         Parameters
@@ -151,7 +151,7 @@ class PoissonEmbedding:
         return _poisson(self.rates(), check_rng(rng))
 
 
-def draw_embedding(m, n, d, *, rows_u, rows_v, bias_u, bias_v, rng):
+def draw_embedding(m, n, d, *, rows_u, rows_v, bias_u, bias_v, rng) -> PoissonEmbedding:
     """Draw an instance: independent rows and biases from their laws (Section 4.1).
 
     Parameters
@@ -185,7 +185,9 @@ def draw_embedding(m, n, d, *, rows_u, rows_v, bias_u, bias_v, rng):
     return PoissonEmbedding(U, V, bias_u.draw(m, rng=rng), bias_v.draw(n, rng=rng))
 
 
-def draw_example(m, d=3, *, variance=1.0, rate=1.0, spread=0.25, rng):
+def draw_example(
+    m: int, d: int = 3, *, variance=1.0, rate=1.0, spread=0.25, rng
+) -> PoissonEmbedding:
     """Draw the synthetic instance of the book: n = 3 m / 2 and Gaussian rows.
 
     Parameters

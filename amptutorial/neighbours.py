@@ -19,7 +19,7 @@ from ._validation import (
 )
 
 
-def nearest_words(X, vocabulary, word, k=5, *, counts=None, min_count=5):
+def nearest_words(X, vocabulary, word, k=5, *, counts=None, min_count=5) -> list[str]:
     """Return the `k` words that are nearest to `word`, nearest first.
 
     Near are words whose embeddings have a large cosine with the embedding of `word`.

@@ -93,7 +93,7 @@ class SERun:
     rows_b: tuple | None
 
 
-def start_overlap(B, B0, m):
+def start_overlap(B, B0, m: int) -> dict[str, np.ndarray]:
     """Return what state evolution has to know of a start: `M0` and `Q0`, as keywords.
 
     Parameters

@@ -3,6 +3,8 @@
 import argparse
 from importlib import import_module
 
+from amptutorial._extras import pip_install
+
 # The module, about the seconds of one core, and what is measured. The sampler comes first: its peak memory is its own.
 USUAL = {
     "sampling": ("sampling", 16, "drawing 10^7 counts of a table with 10^12 cells"),
@@ -38,7 +40,7 @@ These run if they are named:
 {}
 
 * reads the movie reviews, 84 MB, downloaded once; AMPTUTORIAL_DATA names a copy. Without a network it is left out.
-+ needs Dask: pip install amptutorial[dask]"""
++ needs Dask: {}"""
 
 
 def listed(rows):
@@ -51,7 +53,7 @@ def main(arguments=None):
     """Print the rows of each benchmark; one that lacks data or a package is left out with a sentence."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
-        description=TEXT.format(listed(USUAL), listed(NAMED)),
+        description=TEXT.format(listed(USUAL), listed(NAMED), pip_install("dask")),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="a benchmark of the lists above")

@@ -1,7 +1,4 @@
-"""AMP on shards: weak scaling, the bytes that an iteration moves, memory; and what they say of a thousand workers.
-
-Dask comes with ``pip install amptutorial[dask]``.
-"""
+"""AMP on shards: weak scaling, the bytes that an iteration moves, memory; and what they say of a thousand workers."""
 
 import tempfile
 import time
@@ -9,16 +6,19 @@ from contextlib import ExitStack, contextmanager
 
 import numpy as np
 import scipy.sparse as sp
-from distributed import Client, LocalCluster
-from distributed.comm.tcp import TCP
 from scipy.stats import norm
 
 from amptutorial import Ridge, random_start
+from amptutorial._extras import extra
 from amptutorial.cluster.amp import sharded_amp
 from amptutorial.cluster.shards import write_shards
 from amptutorial.cluster.tasks import FAN_IN
 
 from .timing import peak, row
+
+with extra("dask"):
+    from distributed import Client, LocalCluster
+    from distributed.comm.tcp import TCP
 
 D, N, PER_ROW = 10, 20_000, 100  # columns; counts in a row
 ROWS = 12_500  # of a shard

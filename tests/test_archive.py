@@ -255,7 +255,7 @@ def test_cached_archive_must_have_a_known_checksum(tmp_path):
 def fake_download(monkeypatch, data, error=None):
     class Downloader:
         def __init__(self, progressbar):
-            assert progressbar is True
+            assert progressbar.disable and progressbar.total == archive.SIZE
 
         def __call__(self, url, output, pooch):
             assert url == archive.URL

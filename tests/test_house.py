@@ -5,6 +5,7 @@ And what importing the package loads, and what it offers.
 
 import ast
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ import tomllib
 import zipfile
 from functools import cache
 from importlib.metadata import packages_distributions
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -22,9 +24,9 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 import amptutorial
-from amptutorial.corpus import docstring_texts
 
 ROOT = Path(__file__).parents[1]
+VERSION = amptutorial.__version__
 PROJECT, COURSE = (tomllib.loads((ROOT / path / "pyproject.toml").read_text())["project"] for path in (".", "course"))
 CONSTRAINTS = {
     canonicalize_name(name): Version(version)
@@ -32,12 +34,13 @@ CONSTRAINTS = {
 }
 MAKEFILE = (ROOT / "Makefile").read_text()
 # What a distribution needs, and what each extra of the package adds; the course needs the package.
-EXTRAS = PROJECT["optional-dependencies"] | {"course": [each for each in COURSE["dependencies"] if "==" not in each]}
+EXTRAS = PROJECT["optional-dependencies"] | COURSE["optional-dependencies"]
+EXTRAS |= {"course": [each for each in COURSE["dependencies"] if "==" not in each]}
 PYTHONS = ("python", ".venv/bin/python")  # without a Makefile, and after make setup
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
-# Which extras the files of a folder may import from. One that imports from others tells its reader what to install.
+# Which extras the files of a folder may import from. What is of others is imported in a block `with extra(NAME)`.
 MAY_IMPORT = {
-    "amptutorial": ("frames",),
+    "amptutorial": (),
     "benchmarks": (),
     "book": ("run",),
     "course": ("run", "test", "course"),
@@ -81,13 +84,15 @@ def source_of(path):
     return re.sub(r"^[%!].*$", "pass", "\n".join(cells), flags=re.MULTILINE)
 
 
-def imported(path):
-    """Return the names of the top-level packages that a file imports, wherever in it."""
-    for node in ast.walk(ast.parse(source_of(path))):
-        if isinstance(node, ast.Import):
-            yield from (alias.name.split(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and not node.level:
-            yield node.module.split(".")[0]
+def imported(node, extras):
+    """Yield each top-level package that is imported below a node, with the extras that it may be of."""
+    for child in ast.iter_child_nodes(node):
+        named = re.match(r"with extra\('(\w+)'", ast.unparse(child))
+        if isinstance(child, ast.Import):
+            yield from ((alias.name.split(".")[0], extras) for alias in child.names)
+        elif isinstance(child, ast.ImportFrom) and not child.level:
+            yield child.module.split(".")[0], extras
+        yield from imported(child, (*extras, named[1]) if named else extras)
 
 
 @cache
@@ -105,17 +110,16 @@ def test_what_is_imported_is_declared(place):
     undeclared = {
         f"{path.relative_to(ROOT)}: {name}"
         for path in [*(ROOT / place).rglob("*.py"), *(ROOT / place).rglob("*.ipynb")]
-        for name in imported(path)
-        if name not in known and not distributions().get(name, set()) & declared(path, MAY_IMPORT[place])
+        for name, extras in imported(ast.parse(source_of(path)), MAY_IMPORT[place])
+        if name not in known and not distributions().get(name, set()) & declared(extras)
     }
     assert not undeclared
 
 
-def declared(path, extras):
-    """Return the distributions that a file may import from: it or its package may name extras with pip install."""
-    texts = [source_of(each) for each in (path, path.parent / "__init__.py") if each.is_file()]
-    told = re.findall(r"pip install amptutorial\[(\w+)\]", "\n".join(texts))
-    return {canonicalize_name(requirement.name) for requirement in requirements(*extras, *told)}
+@cache
+def declared(extras):
+    """Return the names of what the package and these extras need."""
+    return {canonicalize_name(requirement.name) for requirement in requirements(*extras)}
 
 
 def test_binder_installs_what_runs_the_book_in_the_tested_versions():
@@ -135,10 +139,11 @@ def test_every_place_names_this_version():
         first = next(cell for cell in json.loads(notebook.read_text())["cells"] if cell["cell_type"] == "code")
         assert first["metadata"]["tags"] == ["remove-cell"]
         tags += re.findall(r'amptutorial/amptutorial@([^"]+)"', "".join(first["source"]))
-    assert tags == [f"v{PROJECT['version']}"] * (2 + len(notebooks))
-    assert re.search(rf"^## {re.escape(PROJECT['version'])}\b", pages["CHANGELOG.md"], re.MULTILINE)
+    assert tags == [f"v{VERSION}"] * (2 + len(notebooks))
+    assert re.search(rf"^## {re.escape(VERSION)}\b", pages["CHANGELOG.md"], re.MULTILINE)
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    assert (citation["version"], citation["license"]) == (PROJECT["version"], PROJECT["license"])
+    assert (citation["version"], citation["license"]) == (VERSION, PROJECT["license"])
+    assert COURSE["version"] == VERSION and f"amptutorial=={VERSION}" in COURSE["dependencies"]
     assert citation["preferred-citation"]["title"] == "Estimation of Embedding Vectors in High Dimensions"
 
 
@@ -153,10 +158,12 @@ def test_workflows_call_make_or_do_without_it_where_there_may_be_none(workflow):
 
 def test_every_python_that_is_promised_is_tested():
     jobs = yaml.safe_load((ROOT / ".github/workflows/test.yml").read_text())["jobs"]
-    on_linux = {row["python"] for row in jobs["pythons"]["strategy"]["matrix"]["include"]}
+    on_linux, of_wheels = (
+        {row["python"] for row in jobs[job]["strategy"]["matrix"]["include"]} for job in ("pythons", "wheels")
+    )
     elsewhere = jobs["systems"]["strategy"]["matrix"]["python"]
     promised = [each.split(" :: ")[-1] for each in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", each)]
-    assert set(promised) == on_linux
+    assert set(promised) == on_linux == of_wheels
     assert elsewhere == [promised[0], promised[-1]]
     assert PROJECT["requires-python"] == f">={promised[0]}"
 
@@ -205,27 +212,107 @@ def test_make_help_names_targets_that_there_are():
     assert set(named) < set(targets) and len(named) > 5
 
 
-def test_the_wheel_holds_the_package_alone(tmp_path):
+def built(folder, tmp_path):
+    """Return the wheel that is made of the source distribution of a folder."""
     left_out = shutil.ignore_patterns(".*", "_build", "build", "*.egg-info")
-    source = shutil.copytree(ROOT, tmp_path / "source", ignore=left_out)
-    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", tmp_path, source]
+    source = shutil.copytree(ROOT / folder, tmp_path / "source", ignore=left_out)
+    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", tmp_path, source]
     subprocess.run(command, check=True, capture_output=True)
     (wheel,) = tmp_path.glob("*.whl")
-    info = f"amptutorial-{PROJECT['version']}.dist-info/"
-    names = {name for name in zipfile.ZipFile(wheel).namelist() if not name.startswith(info)}
+    return zipfile.ZipFile(wheel)
+
+
+def files(wheel):
+    return {name for name in wheel.namelist() if ".dist-info/" not in name}
+
+
+def test_the_wheel_holds_the_package_alone(tmp_path):
     package = ROOT / "amptutorial"
-    expected = [*package.rglob("*.py"), *package.glob("paper/results/*.json"), *package.glob("corpus/*.counts")]
-    assert names == {path.relative_to(ROOT).as_posix() for path in expected}
+    data = package.glob("paper/results/*.json"), package.glob("corpus/*.counts"), [package / "py.typed"]
+    expected = chain(package.rglob("*.py"), *data)
+    assert files(built(".", tmp_path)) == {path.relative_to(ROOT).as_posix() for path in expected}
 
 
 @pytest.mark.slow
-def test_the_examples_in_the_readme_run(capsys):
+def test_the_wheel_of_the_course_holds_what_students_get_and_grades_a_class_in_an_empty_folder(tmp_path):
+    wheel, place = built("course", tmp_path), tmp_path / "installed"
+    package, given = ROOT / "course/amptutorial_course", ROOT / "course/assignments"
+    expected = chain(package.rglob("*.py"), package.glob("grading/templates/*"), [package / "py.typed"])
+    handouts = (path.relative_to(given) for path in [given / "grading.yml", *given.glob("*/*.*")])
+    assert files(wheel) == {
+        *(path.relative_to(ROOT / "course").as_posix() for path in expected),
+        *(f"amptutorial_course/handouts/{path.as_posix()}" for path in handouts),
+    }
+    wheel.extractall(place)
+    (tmp_path / "submissions").mkdir()
+    shutil.copy(given / "01_ridge/denoiser.py", tmp_path / "submissions/ada.py")
+    grader = [sys.executable, "-m", "amptutorial_course.grading", "--assignment", "1"]
+    for arguments in (["submissions", "--out", "grades.csv"], ["--gradescope", "autograder.zip"]):
+        environment = {**os.environ, "PYTHONPATH": str(place)}
+        done = subprocess.run([*grader, *arguments], cwd=tmp_path, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0 and f"the seed in {place}" in done.stderr, done.stderr
+    assert "ada" in (tmp_path / "grades.csv").read_text()
+
+
+def run(code):
+    answer = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    return answer.stdout.strip()
+
+
+# As if no extra were installed.
+ALONE = """
+import sys
+class Absent:
+    def find_spec(name, path=None, target=None):
+        if name in ("distributed", "gensim", "matplotlib", "nbgrader", "pandas", "pooch", "simplemma"):
+            raise ModuleNotFoundError(name=name)
+sys.meta_path.insert(0, Absent)
+"""
+
+
+@pytest.mark.slow
+def test_the_examples_in_the_readme_run_without_any_extra():
     first, second, *_ = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    names = {"my_texts": docstring_texts(["numpy"])}
-    for example, printed in ((first, "nats better than by frequency alone"), (second, "error -> ")):
-        exec(compile(example, "README.md", "exec"), names)
-        assert printed in capsys.readouterr().out
-        assert sum(bool(line.strip()) for line in example.splitlines()) <= 10
+    texts = "from amptutorial.corpus import docstring_texts\nmy_texts = docstring_texts(['numpy'])\n"
+    printed = run(ALONE + first + texts + second)
+    assert "nats better than by frequency alone" in printed and "error -> " in printed
+    assert all(sum(bool(line.strip()) for line in each.splitlines()) <= 10 for each in (first, second))
+
+
+NEEDS = {
+    "amptutorial.AMPEmbedding().frames()": "pandas, amptutorial[frames]",
+    "amptutorial.corpus_from_texts(['words'])": "simplemma, amptutorial[texts]",
+    "amptutorial.load_docstrings(['numpy'])": "simplemma, amptutorial[texts]",
+    "import amptutorial.corpus.archive as archive; archive._download()": "pooch, amptutorial[texts]",
+    "import amptutorial.book.figures": "matplotlib, amptutorial[run]",
+    "import amptutorial.book.widgets": "matplotlib, amptutorial[run]",
+    "import amptutorial.cluster.tasks as tasks; tasks.check_client(None)": "distributed, amptutorial[dask]",
+    "import amptutorial.paper.minimisers as fits; fits._sampled_factors(None, 1, None, epochs=1, negative=1)":
+        "gensim, amptutorial[rivals]",
+    "import amptutorial_course.grading.nbgrader": "nbgrader, amptutorial-course[nbgrader]",
+}  # fmt: skip
+ASK = """
+import amptutorial
+for statement in {}:
+    try:
+        exec(statement)
+        print(statement)
+    except ModuleNotFoundError as error:
+        print(error)
+"""
+
+
+def test_what_an_extra_brings_is_asked_for_with_a_command_that_installs_it():
+    found = run(ALONE + ASK.format(list(NEEDS))).splitlines()
+    place = "git+https://github.com/amptutorial/amptutorial"
+    for line, (statement, needed) in zip(found, NEEDS.items(), strict=True):
+        name, extra = needed.split(", ")
+        where = f"{place}#subdirectory=course" if "course" in extra else place
+        told = f'{name} is not installed. It comes with an extra: pip install "{extra} @ {where}"'
+        assert line == told, statement
+        distribution, key = extra.removesuffix("]").split("[")
+        brought = requirements(key) if distribution == "amptutorial" else map(Requirement, EXTRAS[key])
+        assert name in {requirement.name for requirement in brought}
 
 
 LATER = ("scipy.stats", "sklearn", "pandas", "joblib", "matplotlib", "pooch", "simplemma")
@@ -233,11 +320,6 @@ ON_DEMAND = (
     *("AMPEmbedding", "check_denoiser", "cooccurrence", "corpus_from_texts"),
     *("load_docstrings", "load_movie_reviews"),
 )
-
-
-def run(code):
-    answer = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    return answer.stdout.strip()
 
 
 def test_the_core_loads_neither_statistics_nor_scikit_learn():

@@ -1,8 +1,9 @@
 """Tables of users: gaps, names, weights, few pairs, no signal, new rows and columns, and how many components."""
 
+import os
 import pickle
+import subprocess
 import sys
-import time
 import warnings
 from types import SimpleNamespace
 
@@ -13,8 +14,10 @@ import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.model_selection import GridSearchCV, cross_val_score
+from tqdm.notebook import tqdm as tqdm_notebook
 
 from amptutorial import AMPEmbedding, AMPWarning, FisherScore, corpus_from_texts, drop_empty, estimate_bias
+from amptutorial._progress import progress
 from amptutorial.bias import fill_gaps, margins
 from amptutorial.biases import refit_biases
 from amptutorial.heldout import heldout_gain, hold_out, split_counts, split_pairs
@@ -364,17 +367,40 @@ def test_a_callback_sees_every_iteration_and_may_end_the_fit():
         AMPEmbedding(callback=3).fit(Z)
 
 
-def test_long_fits_show_a_bar_and_short_ones_do_not(capfd, monkeypatch):
-    Z, _, _ = strong(60, 40, 1)
-    AMPEmbedding(1, random_state=0).fit(Z)
-    assert capfd.readouterr().err == ""
-    monkeypatch.setattr("amptutorial.fitting.DELAY", 0)
-    # A bar is drawn again after a tenth of a second: one slow iteration, whatever the machine.
-    slow = lambda progress: progress.n_iter == 2 and time.sleep(0.2)  # noqa: E731
-    AMPEmbedding(1, random_state=0, callback=slow).fit(Z)
-    assert "gain 0." in capfd.readouterr().err
-    AMPEmbedding(1, random_state=0, verbose=False).fit(Z)
-    assert capfd.readouterr().err == ""
+# A bar is drawn again after a tenth of a second: one slow iteration, whatever the machine.
+FITS = """
+import sys, time
+import numpy as np
+from amptutorial import AMPEmbedding, fitting
+rng = np.random.default_rng(1)
+Z = rng.poisson(np.exp(0.5 * np.outer(rng.standard_normal(60), rng.standard_normal(40))))
+slow = lambda progress: progress.n_iter == 2 and time.sleep(0.2)
+for fitting.DELAY, verbose in ((fitting.DELAY, True), (0, True), (0, False)):
+    AMPEmbedding(1, random_state=0, callback=slow, verbose=verbose).fit(Z)
+    print("END", file=sys.stderr)
+"""
+
+
+def said(stderr):
+    subprocess.run([sys.executable, "-W", "ignore", "-c", FITS], stderr=stderr, check=True)
+
+
+def test_in_a_terminal_a_long_fit_shows_a_bar_and_a_log_has_none(tmp_path):
+    with open(tmp_path / "log", "w+") as log:
+        said(log)
+        log.seek(0)
+        assert log.read() == "END\n" * 3
+    terminal, end = pytest.importorskip("pty").openpty()
+    pytest.importorskip("termios").tcsetwinsize(end, (24, 80))
+    said(end)
+    short, long, silent, _ = os.read(terminal, 2**16).decode().split("END")
+    assert "gain 0." in long and not (short + silent).strip()
+
+
+def test_no_bar_of_a_notebook_is_drawn_where_bars_are_disabled(monkeypatch):
+    monkeypatch.setattr("amptutorial._progress.tqdm", tqdm_notebook)
+    monkeypatch.setenv("TQDM_DISABLE", "1")
+    assert progress(range(3)).disable
 
 
 def test_a_generator_is_a_random_state():

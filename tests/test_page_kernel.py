@@ -32,6 +32,8 @@ def in_new_python(code, **more):
 
 
 def test_a_cell_shows_its_last_line_only_and_keeps_its_names():
+    import amptutorial  # noqa: F401
+
     assert outputs_of("kept = 41") == outputs_of("2;") == outputs_of("None") == outputs_of("") == (True, [])
     assert outputs_of("1\nkept + 1") == (True, [{"plain": "42"}])
     assert evaluate("kept") == "41"

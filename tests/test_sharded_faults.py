@@ -38,7 +38,7 @@ def test_a_worker_without_the_package_is_named(shards):
         _, lacking = _workers_of(client)
         client.run(exec, HIDE, {}, workers=[lacking])
         with pytest.raises(
-            ImportError, match=rf"^{lacking} cannot import .*: run pip install amptutorial\[dask\] there"
+            ImportError, match=rf"^{lacking} cannot import .*: run there, .*, pip install \"amptutorial\[dask\] @ git"
         ):
             run_on(shards, client)
 

@@ -81,7 +81,7 @@ def meta(path):
 
 def test_every_page_describes_itself_and_names_the_version(site):
     said = {path: meta(path) for path in pages(site)}
-    assert all(f"Version {PROJECT['version']}." in path.read_text() for path in said)
+    assert all(f"Version {amptutorial.__version__}." in path.read_text() for path in said)
     wordless = [path.stem for path, tags in said.items() if not 20 < len(tags.get("description", "")) <= 200]
     assert set(wordless) <= {"bibliography", *MODULES}  # a list has no text, a module may have a table alone
     for path, tags in said.items():
@@ -90,7 +90,7 @@ def test_every_page_describes_itself_and_names_the_version(site):
         assert (site / tags["og:image"].removeprefix(root)).is_file()
     chapters = [tags["description"] for path, tags in said.items() if re.match(r"\d\d_", path.stem)]
     assert len(set(chapters)) == len(chapters)
-    tag, chapter = f"v{PROJECT['version']}", "book/09_state_evolution"
+    tag, chapter = f"v{amptutorial.__version__}", "book/09_state_evolution"
     text = (site / f"{chapter}.html").read_text()  # chapters start at the release
     assert f"https://mybinder.org/v2/gh/amptutorial/amptutorial/{tag}?urlpath=lab/tree/{chapter}.ipynb" in text
     assert f"https://colab.research.google.com/github/amptutorial/amptutorial/blob/{tag}/{chapter}.ipynb" in text

@@ -1,12 +1,15 @@
 """How the book draws: one style for all figures.
 
-Matplotlib comes with ``pip install amptutorial[run]``.
+Matplotlib comes with the extra ``run``.
 """
 
 import sys
 from typing import NamedTuple
 
-import matplotlib.pyplot as plt
+from .._extras import extra
+
+with extra("run"):
+    import matplotlib.pyplot as plt
 
 # After the palette of Okabe and Ito, which colour-blind readers can distinguish;
 # darkened until text in it stands out on white
@@ -49,7 +52,8 @@ def use_style():
     """
     plt.rcParams.update(STYLE)
     if "IPython" in sys.modules and sys.modules["IPython"].get_ipython():
-        from matplotlib_inline.backend_inline import set_matplotlib_formats
+        with extra("run"):
+            from matplotlib_inline.backend_inline import set_matplotlib_formats
 
         undated = {"Date": None, "Creator": None}
         set_matplotlib_formats("svg", dpi=2 * INCH, metadata=undated)

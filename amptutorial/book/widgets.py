@@ -4,7 +4,7 @@ One description of an experiment has three faces. A page without a kernel holds 
 picture for each combination of the *stored* parameters, and native sliders that turn
 these pictures. A notebook with a kernel shows widgets that draw anew, with sliders for
 the *live* parameters too. Where Python runs in the page, the native sliders of all
-parameters do so as well. ``pip install amptutorial[run]`` brings what draws.
+parameters do so as well. The extra ``run`` brings what draws.
 """
 
 import inspect
@@ -17,12 +17,14 @@ from html import escape
 from io import BytesIO
 from itertools import product
 
-import matplotlib.pyplot as plt
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-from PIL import Image
-
+from .._extras import extra
 from .figures import INCH, STYLE
+
+with extra("run"):
+    import matplotlib.pyplot as plt
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from PIL import Image
 
 PALETTE = 64  # colours of a stored picture: enough for smooth edges, in fewer bytes
 HIDDEN = ' hidden="hidden"'  # with a value: JupyterLab drops the word alone
@@ -108,7 +110,7 @@ class _SliderExperiment:
         return self._figure(*self.drawn(*chosen))
 
     def _figure(self, png, text, attributes=""):
-        alt = escape(inspect.getdoc(self.draw).splitlines()[0], quote=True)
+        alt = escape(inspect.cleandoc(self.draw.__doc__).splitlines()[0], quote=True)
         width, height = (round(INCH * side) for side in self.size)
         return (
             f"<figure{attributes}>"
@@ -149,7 +151,8 @@ class _SliderExperiment:
     @cached_property
     def widgets(self):
         """Sliders of a notebook with a kernel, and the picture that they draw anew."""
-        from ipywidgets import HTML, Layout, SelectionSlider, VBox
+        with extra("run"):
+            from ipywidgets import HTML, Layout, SelectionSlider, VBox
 
         sliders = [
             SelectionSlider(

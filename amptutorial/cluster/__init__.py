@@ -1,4 +1,4 @@
 """Counts that one process does not hold: shards in files, and AMP on a Dask cluster.
 
-Dask comes with ``pip install amptutorial[dask]``.
+Dask comes with the extra ``dask``.
 """

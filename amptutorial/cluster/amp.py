@@ -10,8 +10,8 @@ from operator import matmul
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
-from tqdm import tqdm
 
+from .._progress import progress
 from .._validation import check_integer, quiet
 from ..amp import (
     AMPRun,
@@ -126,7 +126,7 @@ def sharded_amp(
         Y = ShardedScore(blocks)
         iterates = amp_iterates(Y, r_u, r_v, last, damping)
     left = range(last.k + 1, n_iter)
-    for _ in tqdm(left, desc="AMP on shards", unit=" iterations", leave=False):
+    for _ in progress(left, desc="AMP on shards", unit=" iterations", leave=False):
         with quiet():  # an iterate that is not finite is named
             last = next(iterates)
         floored.append(last.floored_a or last.floored_b)

@@ -8,6 +8,7 @@ from operator import attrgetter
 import numpy as np
 import scipy.sparse as sp
 
+from .._extras import extra
 from .._validation import check_counts
 from ..bias import margins
 from .shards import Shards, load_counts, open_shards
@@ -51,9 +52,12 @@ class Blocks:
         For another client.
     """
 
+    _margins: tuple | None
+
     def __init__(self, counts, client):
         check_client(client)
-        from dask.array import Array
+        with extra("dask"):
+            from dask.array import Array
 
         self.tasks = Tasks(client)
         if isinstance(counts, Array):

@@ -151,8 +151,8 @@ class ShardedTable(Blocks):
         seen, hidden, columns = (self.tasks.map(itemgetter(k), found) for k in range(3))
         hidden, columns = self.tasks.gather([hidden, self.tasks.summed(columns)])
         rows, held_out, gaps = zip(*hidden, strict=True)
-        gaps = sp.vstack(gaps, format="csr") if crowded else None
-        kept = fill_margins(np.concatenate(rows), *add(columns), gaps)
+        unseen = sp.vstack(gaps, format="csr") if crowded else None
+        kept = fill_margins(np.concatenate(rows), *add(columns), unseen)
         seen = self.of(seen)
         seen.gaps = crowded
         return seen, checked_held_out(*kept, sp.vstack(held_out))

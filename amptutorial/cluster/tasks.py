@@ -9,6 +9,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
+from .._extras import extra, pip_install
 from ..score import blocks
 from .shards import bytes_to_load, write_arrays
 
@@ -19,12 +20,8 @@ SMALL = 2**16  # bytes that are sent with every task, not once to each worker
 
 def check_client(client):
     """Refuse what is not a client of Dask."""
-    try:
+    with extra("dask"):
         from distributed import Client
-    except ImportError as error:
-        raise ImportError(
-            "runs on shards need Dask: pip install amptutorial[dask]"
-        ) from error
     if not isinstance(client, Client):
         raise TypeError(f"client must be a distributed.Client, got {client!r}")
 
@@ -44,14 +41,14 @@ def check_cluster(client, module, files=()):
     for where, error in found.items():
         if error is not None:
             raise ImportError(
-                f"{where} cannot import {module} ({error}): run pip install "
-                "amptutorial[dask] there, with the version used here"
+                f"{where} cannot import {module} ({error}): run there, with the "
+                f"version used here, {pip_install('dask')}"
             ) from error
     largest = max(files, key=bytes_to_load, default=None)
     need = bytes_to_load(largest) if largest else 0
     for where, worker in _workers_of(client).items():
         limit = worker["memory_limit"] or need  # none, or zero: no limit
-        if limit < need:
+        if largest and limit < need:
             raise MemoryError(
                 f"{largest['file']} takes {need / 1e6:.3g} MB to load, and {where} may "
                 f"use {limit / 1e6:.3g} MB: write smaller shards (fewer rows in each), "

@@ -5,6 +5,7 @@ and some bytes.
 """
 
 import gzip
+import hashlib
 import io
 import os
 import re
@@ -13,9 +14,10 @@ import zipfile
 import zlib
 from pathlib import Path
 
-import pooch
-from tqdm import tqdm
+from .._extras import extra
+from .._progress import progress
 
+SIZE = 84_125_825  # bytes
 URL = "https://ai.stanford.edu/~amaas/data/sentiment/aclImdb_v1.tar.gz"
 _OFFICIAL, _LABELLED = "aclImdb_v1.tar.gz", "aclImdb_labelled.tar.gz"  # half of it
 SHA256 = {
@@ -31,8 +33,11 @@ _REVIEW = re.compile(r"aclImdb/(?:train|test)/(pos|neg)/\d+_\d+\.txt")
 
 def cache_folder():
     """Return the folder for downloads and counts: `AMPTUTORIAL_CACHE`, else pooch's."""
-    folder = os.environ.get("AMPTUTORIAL_CACHE") or pooch.os_cache("amptutorial")
-    return Path(folder).expanduser()
+    if folder := os.environ.get("AMPTUTORIAL_CACHE"):
+        return Path(folder).expanduser()
+    with extra("texts"):
+        import pooch
+    return Path(pooch.os_cache("amptutorial"))
 
 
 def find_archive(path=None):
@@ -51,7 +56,8 @@ def find_archive(path=None):
 
 def sha256(path):
     """Return the SHA-256 of the file, in hexadecimal."""
-    return pooch.file_hash(str(path))
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def read_reviews(path):
@@ -75,7 +81,7 @@ def read_reviews(path):
 
 def sentiment(name):
     """Return 1 for the member name of a positive review, 0 for a negative one."""
-    return int(_REVIEW.fullmatch(name)[1] == "pos")
+    return int(_REVIEW.sub(r"\1", name) == "pos")
 
 
 def _supplied(path, origin):
@@ -97,10 +103,13 @@ def _in_folder(folder):
 
 
 def _download():
+    with extra("texts"):
+        import pooch
     target = cache_folder() / _OFFICIAL
     given = URL, SHA256[_OFFICIAL], _OFFICIAL, target.parent
+    bar = progress(desc="Downloading", total=SIZE, unit="B", unit_scale=True)
     try:
-        return Path(pooch.retrieve(*given, progressbar=True))
+        return Path(pooch.retrieve(*given, progressbar=bar))
     # the network stack raises many errors; the reader's way out is the same
     except Exception as error:
         raise ConnectionError(
@@ -157,10 +166,11 @@ def _stream(path):
     with gzip.open(path) as unzipped, io.BufferedReader(unzipped, 1 << 20) as stream:
         with tarfile.open(fileobj=stream, mode="r:") as archive:
             shown = {"desc": "Reading the archive", "unit": " files", "leave": False}
-            for member in tqdm(archive, **shown):
+            for member in progress(archive, **shown):
                 name = member.name.removeprefix("./")
-                if member.isfile() and _REVIEW.fullmatch(name):
-                    yield name, _text(archive.extractfile(member).read(), name, path)
+                plain = member.isfile() and _REVIEW.fullmatch(name)
+                if plain and (file := archive.extractfile(member)):
+                    yield name, _text(file.read(), name, path)
         while stream.read(1 << 20):
             pass
 

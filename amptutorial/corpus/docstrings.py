@@ -90,7 +90,7 @@ def source(package):
     spec = importlib.util.find_spec(package) if package.isidentifier() else None
     if spec and spec.submodule_search_locations:
         return Path(spec.submodule_search_locations[0])
-    if spec and spec.has_location and spec.origin.endswith(".py"):
+    if spec and spec.has_location and spec.origin and spec.origin.endswith(".py"):
         return Path(spec.origin)
     return None
 

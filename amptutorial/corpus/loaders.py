@@ -1,5 +1,6 @@
 """The three sources of a corpus, and the one way from texts to counts (`tab:nlp`)."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import compress
 from pathlib import Path
@@ -91,16 +92,16 @@ class Corpus:
 
 
 def corpus_from_texts(
-    texts,
+    texts: Iterable[str],
     *,
     labels=None,
-    min_df=2,
-    max_df=1.0,
-    stop_words="english",
-    lemmatize=True,
-    tokenize=None,
-    ngram_range=(1, 1),
-):
+    min_df: float = 2,
+    max_df: float = 1.0,
+    stop_words: str | Iterable[str] | None = "english",
+    lemmatize: bool | Callable[[str], str | None] = True,
+    tokenize: Callable[[str], Iterable[str]] | None = None,
+    ngram_range: tuple[int, int] = (1, 1),
+) -> Corpus:
     """Count the words of your own texts, as `tab:nlp` does for the movie reviews.
 
     Texts are put in lower case; tags, digits and signs are removed. Near-twins are left
@@ -125,8 +126,8 @@ def corpus_from_texts(
     tokenize : callable, optional
         A function from a text, as it stands, to its words. They are counted as they
         come, unless blank; one letter is a word. Such are ``jieba.lcut`` for Chinese,
-        ``janome.tokenizer.Tokenizer(wakati=True).tokenize`` for Japanese (``pip install
-        amptutorial[languages]``), and what scikit-learn's ``build_analyzer`` returns.
+        ``janome.tokenizer.Tokenizer(wakati=True).tokenize`` for Japanese (the extra
+        ``languages`` brings both), and what scikit-learn's ``build_analyzer`` returns.
     ngram_range : pair of int
         The least and the largest n of the n-grams counted: runs of n words, joined by
         spaces, once stop words are left out.
@@ -168,7 +169,7 @@ def corpus_from_texts(
     return _corpus(texts, names, labels, ngram_range=ngram_range, **options)
 
 
-def docstring_texts(packages=PACKAGES):
+def docstring_texts(packages: Iterable[str] = PACKAGES) -> list[str]:
     """Return the docstrings of installed packages, as `load_docstrings` reads them.
 
     Parameters
@@ -196,7 +197,7 @@ def docstring_texts(packages=PACKAGES):
     return _docstrings(check_strings(packages, "packages"))[1]
 
 
-def load_docstrings(packages=None, *, min_df=10, max_df=0.4):
+def load_docstrings(packages=None, *, min_df=10, max_df=0.4) -> Corpus:
     """Count the words of docstrings: no download is needed.
 
     The documents are the docstrings of public modules, classes, functions and methods
@@ -247,7 +248,7 @@ def load_docstrings(packages=None, *, min_df=10, max_df=0.4):
     return _stored([packages, fingerprints], options, count)
 
 
-def movie_review_texts(path=None, *, n_documents=7000, random_state=0):
+def movie_review_texts(path=None, *, n_documents=7000, random_state=0) -> list[str]:
     """Return movie reviews, those that `load_movie_reviews` chooses and counts.
 
     Parameters
@@ -276,15 +277,15 @@ def movie_review_texts(path=None, *, n_documents=7000, random_state=0):
 
 
 def load_movie_reviews(
-    path=None,
+    path: str | Path | None = None,
     *,
-    n_documents=7000,
-    random_state=0,
-    min_df=10,
-    max_df=3000,
-    stop_words="english",
-    lemmatize=True,
-):
+    n_documents: int = 7000,
+    random_state: int = 0,
+    min_df: float = 10,
+    max_df: float = 3000,
+    stop_words: str | Iterable[str] | None = "english",
+    lemmatize: bool = True,
+) -> Corpus:
     """Count the words of movie reviews chosen at random, as in `tab:nlp`.
 
     The reviews are those of the Large Movie Review Dataset. Its archive is looked for

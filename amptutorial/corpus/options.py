@@ -8,7 +8,7 @@ from .._validation import check_integer, check_positive
 from .words import CONTRACTIONS, lemma, words
 
 
-def check_strings(values, name):
+def check_strings(values, name) -> list[str]:
     """Return `values` as a list of strings that is not empty."""
     kind = type(values).__name__
     if isinstance(values, Mapping) or len(getattr(values, "shape", " ")) != 1:
@@ -135,6 +135,8 @@ def _check_lemmatize(lemmatize):
             "lemmatize must be True, False, or a function from word to dictionary form,"
             f" got {lemmatize!r}"
         )
+    if lemmatize:
+        lemma("words")  # what is missing is told before the texts are read
     return lemma if lemmatize else str
 
 

@@ -8,6 +8,7 @@ from importlib.metadata import version
 
 import numpy as np
 
+from .._extras import extra
 from .._files import write_atomically
 from .archive import cache_folder
 from .words import PIPELINE
@@ -19,7 +20,8 @@ def stored(choices, compute):
     `choices` are all that `compute` depends on, except for the versions of the code. A
     warning says that the stored file is damaged, or that the arrays cannot be stored.
     """
-    versions = [PIPELINE, *map(version, ("numpy", "scikit-learn", "simplemma"))]
+    with extra("texts"):
+        versions = [PIPELINE, *map(version, ("numpy", "scikit-learn", "simplemma"))]
     key = hashlib.sha256(json.dumps([choices, versions]).encode()).hexdigest()[:16]
     file = cache_folder() / f"{key}.counts"
     if file.is_file():

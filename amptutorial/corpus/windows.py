@@ -1,5 +1,7 @@
 """Words in context: how often words stand near each other."""
 
+from collections.abc import Callable, Iterable
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -12,17 +14,17 @@ from .words import count, lemmas, within_bounds
 
 
 def cooccurrence(
-    texts,
+    texts: Iterable[str],
     *,
-    window=5,
-    context="before",
-    weights="flat",
-    min_df=2,
-    max_df=1.0,
-    stop_words="english",
-    lemmatize=True,
-    tokenize=None,
-):
+    window: int = 5,
+    context: str = "before",
+    weights: str = "flat",
+    min_df: float = 2,
+    max_df: float = 1.0,
+    stop_words: str | Iterable[str] | None = "english",
+    lemmatize: bool | Callable[[str], str | None] = True,
+    tokenize: Callable[[str], Iterable[str]] | None = None,
+) -> Corpus:
     """Count how often words stand near each other: words by words.
 
     Z_jk is how often word k stands among the `window` words before word j, in the same

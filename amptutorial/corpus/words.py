@@ -11,8 +11,9 @@ from itertools import chain, compress
 
 import numpy as np
 import scipy.sparse as sp
-import simplemma
-from tqdm import tqdm
+
+from .._extras import extra
+from .._progress import progress
 
 # part of the key of stored counts: raise it with any change to what is counted
 PIPELINE = 2
@@ -107,6 +108,8 @@ def lemma(word):
 
     Where that form is not a word of at least two letters, return the word itself.
     """
+    with extra("texts"):
+        import simplemma
     form = simplemma.lemmatize(word, lang="en").lower()
     return form if len(form) > 1 and form.isalpha() else word
 
@@ -175,7 +178,7 @@ def number_words(texts, tokenize=None):
     number.default_factory = number.__len__
 
     def runs_of_letters():
-        for text in tqdm(texts, desc="Reading words", leave=False, delay=1):
+        for text in progress(texts, desc="Reading words", leave=False, delay=1):
             runs = tokenize(text) if tokenize else _clean(text).split()
             lengths.append(len(runs))
             yield runs

@@ -156,7 +156,7 @@ def _probe(U, labels, rng):
 def docstrings():
     """Return the counts of the docstrings, labelled by their packages."""
     corpus = load_docstrings()
-    packages = [name.partition(".")[0] for name in corpus.names]
+    packages = [name.partition(".")[0] for name in np.asarray(corpus.names)]
     return replace(corpus, labels=np.array(packages))
 
 

@@ -5,6 +5,7 @@ from functools import cache
 import numpy as np
 from scipy.optimize import minimize
 
+from .._extras import extra
 from ..bias import estimate_bias, margins
 from ..denoisers import GaussianPosterior
 from ..reexpansion import starting_sides
@@ -173,10 +174,10 @@ def _sampled_factors(table, d, rng, *, epochs, negative, rate=0.025, power=0.75)
 
     x_i . y_j is a logarithm of Z_ij over what is expected, up to terms of i or j;
     `negative` columns are drawn for each count, with their frequencies to the `power`;
-    `rate` is the learning rate. ``pip install amptutorial[rivals]``
-    brings gensim.
+    `rate` is the learning rate. The extra ``rivals`` brings gensim.
     """
-    from gensim.models.doc2vec import Doc2Vec, TaggedDocument
+    with extra("rivals"):
+        from gensim.models.doc2vec import Doc2Vec, TaggedDocument
 
     documents = []
     for i in range(table.shape[0]):

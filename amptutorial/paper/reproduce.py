@@ -21,9 +21,11 @@ from pathlib import Path
 
 import numpy as np
 from joblib import Parallel, delayed, parallel_config
-from tqdm import tqdm
 
+from .. import __version__
+from .._extras import pip_install
 from .._files import write_atomically
+from .._progress import progress
 from .experiments import (
     LOG_RATES,
     fisher_instance,
@@ -157,7 +159,7 @@ def reproduce(name, *, folder, n_jobs=2):
         jobs = Parallel(n_jobs=n_jobs, return_as="generator")(
             delayed(plan.run)(k) for k in range(plan.n_instances)
         )
-        watched = tqdm(jobs, total=plan.n_instances, desc=name, unit=" instances")
+        watched = progress(jobs, total=plan.n_instances, desc=name, unit=" instances")
         results = [one if isinstance(one, list) else [one] for one in watched]
     seconds = time.perf_counter() - start
     indices = " ... ".join(map(str, sorted({0, plan.n_instances - 1})))
@@ -330,7 +332,7 @@ processes.
 {}
 
 * reads the movie reviews, 84 MB, downloaded once; AMPTUTORIAL_DATA names a copy
-+ needs gensim: pip install amptutorial[rivals]"""
++ needs gensim: {}"""
 
 
 def main(arguments=None):
@@ -338,11 +340,13 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(
         prog="python -m amptutorial", description="Compute the stored results anew."
     )
+    text = f"amptutorial {__version__}"
+    parser.add_argument("--version", action="version", version=text)
     commands = parser.add_subparsers(dest="command", required=True)
     add = commands.add_parser(
         "reproduce",
         help="the stored results of the book, at full size",
-        description=HELP.format(_experiments()),
+        description=HELP.format(_experiments(), pip_install("rivals")),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     ).add_argument
     add("experiment", choices=[*REPRODUCTIONS, "all"], metavar="NAME")

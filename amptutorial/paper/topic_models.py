@@ -44,7 +44,7 @@ def nmf(kept, d, rng):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 # copies: the updates work in place
-                start = {"W": W.copy(), "H": H.copy()} if before else {}
+                start = {"W": np.copy(W), "H": np.copy(H)} if before else {}
                 return model.fit_transform(table, **start), model.components_
 
         return lambda steps, share: mixture_of_topics(counts, *factors(steps), share)

@@ -4,7 +4,6 @@ import csv
 import logging
 import os
 import re
-import shutil
 import sqlite3
 import subprocess
 import sys
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from grading_samples import GRADING, ROOT
+from grading_samples import GRADING
 
 from amptutorial_course.assignments import ASSIGNMENTS
 from amptutorial_course.grading import nbgrader
@@ -40,9 +39,7 @@ LOOPING = "%%writefile denoiser.py\nwhile True:\n    pass\n"
 @pytest.fixture(scope="module")
 def course(tmp_path_factory):
     course = tmp_path_factory.mktemp("nbgrader") / "course"
-    rules = course.parent / "assignments" / "grading.yml"
-    shutil.copytree(GRADING.parent, rules.parent)
-    shutil.copytree(ROOT / "solutions", course.parent / "solutions")
+    rules = course.parent / "grading.yml"
     rules.write_text("seed: 20240\nlimits: {seconds_per_call: 5}\n")
     assert main(["--nbgrader", str(course), "--config", str(rules)]) == 0
     run(course, "generate_assignment", TASK.folder)
@@ -112,7 +109,7 @@ def test_all_eight_come_out_of_the_archive_with_their_points(course):
 
 @pytest.mark.slow
 def test_no_notebook_and_no_page_has_the_seed(course):
-    rules = load_rules(course.parent / "assignments/grading.yml", 1)
+    rules = load_rules(course.parent / "grading.yml", 1)
     secrets = {"20240", str(rules.seed)}
     files = [path for path in course.rglob("*") if path.suffix in {".ipynb", ".html", ".py", ".md"}]
     assert len(files) > 30
@@ -146,7 +143,7 @@ def test_moodle_s_names_are_found_by_the_pattern_that_the_configuration_offers()
 
 @pytest.mark.parametrize("task", ASSIGNMENTS.values(), ids=lambda task: task.folder)
 def test_every_assignment_is_a_notebook_with_all_its_points(task):
-    notebook = nbgrader.course_notebook(task, GRADING.parent)
+    notebook = nbgrader.course_notebook(task)
     nbformat.validate(notebook)
     graded = [cell.metadata.nbgrader for cell in notebook.cells if cell.metadata.get("nbgrader", {}).get("grade")]
     assert {cell.grade_id.removeprefix("check-"): cell.points for cell in graded} == task.points | task.written

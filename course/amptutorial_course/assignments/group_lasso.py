@@ -56,7 +56,7 @@ def draw_params(rng, d, reach=NEAR):
 
 def setting(d, strength):
     """Return a setting in d dimensions; in one the group lasso is the lasso."""
-    limits = (
+    limits: tuple[Limit, ...] = (
         Limit(
             "Without a penalty the estimate is p F^-1", {"strength": 1e-7}, lambda P, r, F: np.linalg.solve(F, P.T).T
         ),

@@ -11,9 +11,9 @@ from pathlib import Path
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from tqdm import tqdm  # noqa: E402
-
+from amptutorial import __version__  # noqa: E402
 from amptutorial._files import write_atomically  # noqa: E402
+from amptutorial._progress import progress  # noqa: E402
 from amptutorial._validation import check_integer  # noqa: E402
 
 from . import classroom, gradebook, isolation, judge, pages  # noqa: E402
@@ -45,7 +45,7 @@ def main(arguments=None):
     except KeyboardInterrupt:
         warn("Interrupted: the same command goes on from here.")
         return 130
-    except (OSError, ValueError, TypeError) as error:
+    except (OSError, ValueError, TypeError, ModuleNotFoundError) as error:
         warn(error)
         return 1
 
@@ -85,7 +85,7 @@ def _rules(options):
     path = options.config or default_path()
     rules = load_rules(path, options.assignment)
     if rules.seed_is_public:
-        advice = f"write a secret into a file and name it there as seed_file, or set {SEED_VARIABLE}"
+        advice = f"set {SEED_VARIABLE} to a secret, or name a file with one as seed_file, in a copy for --config"
         warn(f"the seed in {path} is public, and students can try the hidden settings: {advice}")
     return rules
 
@@ -101,7 +101,7 @@ def _grade(options):
     records = {student: Record("not graded yet", student=student) for student in entries}
     try:
         with contextlib.closing(graded):  # which ends the judges that are still at work
-            for record in tqdm(graded, total=len(records), unit="submission", disable=None):
+            for record in progress(graded, total=len(records), unit="submission"):
                 records[record.student] = record
     finally:
         _write_results(records.values(), options.out, folder, rules.task)
@@ -165,6 +165,7 @@ def _parser():
     kept = "Grade a class. Stored results are kept, and only what has changed is graded again."
     parser = argparse.ArgumentParser(prog="python -m amptutorial_course.grading", description=kept)
     add = parser.add_argument
+    add("--version", action="version", version=f"amptutorial-course {__version__}")
     add("submissions", type=Path, nargs="?", help="folder with NAME.py, NAME.ipynb, NAME.zip or NAME/ for each student")
     add("--assignment", type=int, metavar="N", help="its number")
     add("--out", type=Path, metavar="CSV", help="the table; <out>_files/ beside it has a page for each student")

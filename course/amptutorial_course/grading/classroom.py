@@ -111,7 +111,8 @@ def _outcome(exitcode, student, path):
 
 def _end_with_the_grader():
     """End this judge if the grader is killed: there is nobody left to stop it."""
-    multiprocessing.parent_process().join()
+    if grader := multiprocessing.parent_process():
+        grader.join()
     os.kill(os.getpid(), signal.SIGINT)
     time.sleep(5)
     os._exit(1)

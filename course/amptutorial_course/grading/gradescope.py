@@ -45,15 +45,15 @@ def write_autograder(path, rules):
         for name, text in texts.items():
             archive.writestr(name, text)
         for package in ("amptutorial", "amptutorial_course"):
-            folder = Path(sys.modules[package].__file__).parent
+            folder = Path(sys.modules[package].__path__[0])
             for file in sorted(folder.rglob("*.py")):
                 archive.write(file, f"package/{package}/{file.relative_to(folder)}")
 
 
 def requirements():
     """Return what the grader needs, and what students import, in the versions installed here."""
-    lines = (line for line in importlib.metadata.requires("amptutorial") if "extra ==" not in line)
-    names = [*(re.match(r"[\w.-]+", line)[0] for line in lines), "PyYAML"]
+    lines = (line for line in importlib.metadata.requires("amptutorial") or () if "extra ==" not in line)
+    names = [*(re.sub(r"[^\w.-].*", "", line) for line in lines), "PyYAML"]
     # a file that draws at its end, or reads a table, earns the same here and there
     names += [name for name in ("matplotlib", "pandas") if importlib.util.find_spec(name)]
     return [f"{name}=={importlib.metadata.version(name)}" for name in names]

@@ -11,14 +11,18 @@ from pathlib import Path
 
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
-from nbgrader.converters import Autograde
-from nbgrader.preprocessors import Execute, NbGraderPreprocessor
+
+from amptutorial._extras import extra
 
 from ..assignments import ASSIGNMENTS
 from . import isolation, judge
 from .notebooks import notebook_source
-from .rules import load_rules
+from .rules import HANDOUTS, load_rules
 from .submissions import Submission
+
+with extra("nbgrader", "amptutorial-course"):
+    from nbgrader.converters import Autograde
+    from nbgrader.preprocessors import Execute, NbGraderPreprocessor
 
 TEMPLATES = Path(__file__).with_name("templates")
 BY_HAND = "## Your {part}\n\nWrite here what the brief asks for, or hand it in on paper."
@@ -29,7 +33,7 @@ report"""
 CHECK = "check-"  # the names of the graded cells begin so
 
 
-def export_course(course, path):
+def export_course(course, rules):
     """Write the folder `course` for nbgrader.
 
     It gets a configuration, a README, and ``source/NN_name/brief.ipynb`` for each
@@ -39,43 +43,36 @@ def export_course(course, path):
     ----------
     course : Path
         A new or empty folder.
-    path : Path
-        ``assignments/grading.yml``; the briefs lie beside it, the solutions in
-        ``../solutions`` if they are there.
+    rules : Path
+        ``grading.yml``, which the configuration names.
 
     Raises
     ------
     FileExistsError
         If `course` is a folder that holds something.
-    FileNotFoundError
-        If a brief or a starter is missing.
     """
-    course, briefs = Path(course), Path(path).parent
+    course = Path(course)
     if course.exists() and any(course.iterdir()):
         raise FileExistsError(f"{course} is not empty: name a new folder for the course")
     for task in ASSIGNMENTS.values():
         target = course / "source" / task.folder
         target.mkdir(parents=True)
-        nbformat.write(course_notebook(task, briefs), target / "brief.ipynb")
-    values = {"rules": str(Path(path).resolve()), "example": ASSIGNMENTS[1].folder}
+        nbformat.write(course_notebook(task), target / "brief.ipynb")
+    values = {"rules": str(Path(rules).resolve()), "example": ASSIGNMENTS[1].folder}
     for source, target in (("nbgrader_config.txt", "nbgrader_config.py"), ("nbgrader_readme.md", "README.md")):
         text = (TEMPLATES / source).read_text(encoding="utf-8").format(**values)
         (course / target).write_text(text, encoding="utf-8")
 
 
-def course_notebook(task, briefs):
+def course_notebook(task):
     """Return the brief of an assignment with cells for the answer and for each check.
 
-    Parameters
-    ----------
-    task : Assignment
-    briefs : Path
-        With ``NN_name/brief.ipynb`` and ``NN_name/denoiser.py``.
+    The reference solution is in it where it lies beside what students get.
     """
-    starter = (briefs / task.folder / "denoiser.py").read_text(encoding="utf-8")
-    solution = briefs.parent / "solutions" / task.folder / "denoiser.py"
+    starter = (HANDOUTS / task.folder / "denoiser.py").read_text(encoding="utf-8")
+    solution = HANDOUTS.parent / "solutions" / task.folder / "denoiser.py"
     reference = solution.read_text(encoding="utf-8") if solution.is_file() else ""
-    notebook = nbformat.read(briefs / task.folder / "brief.ipynb", as_version=4)
+    notebook = nbformat.read(HANDOUTS / task.folder / "brief.ipynb", as_version=4)
     answer = f"%%writefile denoiser.py\n{starter}\n### BEGIN SOLUTION\n{reference}\n### END SOLUTION"
     cells = []
     for cell in notebook.cells:

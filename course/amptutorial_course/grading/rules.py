@@ -26,7 +26,10 @@ LIMITS = {"seconds": 180, "seconds_per_call": 15, "megabytes": 1024, "file_kilob
 NAMES = ("seed", "seed_file", "limits")
 PUBLIC_SEED = "20240"
 SEED_VARIABLE = "AMPTUTORIAL_SEED"
-COURSE = Path(__file__).parents[2]
+# What students get, and how they are graded: a wheel has it in the package, a clone beside it.
+HANDOUTS = Path(__file__).parents[1] / "handouts"
+if not HANDOUTS.is_dir():
+    HANDOUTS = Path(__file__).parents[2] / "assignments"
 
 
 @dataclass(frozen=True)
@@ -109,18 +112,9 @@ def _digest(*texts):
 
 
 def default_path():
-    """Return ``assignments/grading.yml`` of this folder, or of the course's clone.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is neither.
-    """
-    for folder in (Path.cwd(), COURSE):
-        path = folder / "assignments" / "grading.yml"
-        if path.is_file():
-            return path
-    raise FileNotFoundError("there is no assignments/grading.yml here: name the file with --config")
+    """Return ``assignments/grading.yml`` of this folder, or the file that comes with the course."""
+    own = Path.cwd() / "assignments" / "grading.yml"
+    return own if own.is_file() else HANDOUTS / "grading.yml"
 
 
 def load_rules(path, number, seed=None):
@@ -142,7 +136,7 @@ def load_rules(path, number, seed=None):
     given = _known(data.get("limits") or {}, LIMITS, f"limits in {path}")
     limits = {name: check_positive(value, f"the limit {name}") for name, value in {**LIMITS, **given}.items()}
     secret = _secret(data, path) if seed is None else str(seed)
-    starter = COURSE / "assignments" / task.folder / "denoiser.py"
+    starter = HANDOUTS / task.folder / "denoiser.py"
     text = starter.read_text(encoding="utf-8") if starter.is_file() else ""
     return Rules(number, derive_seed(secret, number), limits, secret == PUBLIC_SEED, text, _checks())
 

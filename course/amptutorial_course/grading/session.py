@@ -214,7 +214,8 @@ class RemoteDenoiser(Denoiser):
     """
 
     def __init__(self, session, params):
-        self._session, self._params, self._number = session, params, None
+        self._session, self._params = session, params
+        self._number: tuple = ()
         self._make()
 
     def estimate(self, P, r, F):
@@ -227,7 +228,7 @@ class RemoteDenoiser(Denoiser):
         The object is made if there is none, or if the worker has been restarted.
         """
         session, number = self._session, self._number
-        if number is None or session.place is None or number[0] != session.generation:
+        if not number or session.place is None or number[0] != session.generation:
             if self._params is None:
                 raise NotRun("what the denoiser had learned was lost when the submission was restarted")
             self._know(session.ask("new", name=type(self).__name__, params=self._params))
@@ -250,14 +251,14 @@ class RemoteDenoiser(Denoiser):
 
     def _call(self, method, *arguments):
         """Return the answer of a method, and what it wrote into its arguments."""
-        arguments = [np.asarray(value) for value in arguments]
-        reply = self._ask("call", method, arguments)
+        arrays = [np.asarray(value) for value in arguments]
+        reply = self._ask("call", method, arrays)
         changed = reply.get("changed")
-        for k, value in enumerate(arguments):
+        for k, value in enumerate(arrays):
             new = changed.get(str(k)) if isinstance(changed, dict) else None
             if isinstance(new, np.ndarray) and new.shape == value.shape and value.flags.writeable:
                 value[...] = new
-        return _checked(reply.get("result"), method, SHAPES[method](*map(np.shape, arguments)))
+        return _checked(reply.get("result"), method, SHAPES[method](*map(np.shape, arrays)))
 
     def _derive(self, method, *arguments):
         """Return the denoiser that `refit` or `frozen` has made."""

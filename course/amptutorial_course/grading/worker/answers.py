@@ -20,6 +20,7 @@ import sys
 import time
 import traceback
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -63,7 +64,7 @@ class Worker:
 
     def load(self, by_hand):
         """Import the submission; return its prediction for the experiment."""
-        spec = importlib.util.spec_from_file_location("denoiser", FILE)
+        spec: Any = importlib.util.spec_from_file_location("denoiser", FILE)
         self.module = sys.modules["denoiser"] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(self.module)
         if by_hand:
