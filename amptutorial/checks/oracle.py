@@ -55,7 +55,7 @@ def answer(trial, problem, X):
     told = (
         _posterior_mean(trial, problem) if trial.has_prior else _alone(trial, problem)
     )
-    return Answer(*told, *own_slopes(trial.make(), problem))
+    return Answer(*told, *own_slopes(trial.make(), problem)[1:])
 
 
 def _minimiser(belief, problem, X):
@@ -154,10 +154,11 @@ def _alone(trial, problem):
 
 
 def own_slopes(denoiser, problem):
-    """Return the slopes of a denoiser's own estimates, where they have any.
+    """Return a denoiser's estimates, and their slopes where they have any.
 
     Returns
     -------
+    X : array (N, d)
     slopes : array (N, d, d)
         d x_l / d p_k at [i, k, l], by central differences.
     is_smooth : array (N,)
@@ -179,4 +180,4 @@ def own_slopes(denoiser, problem):
     far = np.abs([slopes - wide_slopes, bend - wide_bend * STEPS[0] / STEPS[1]])
     is_smooth = far.max(axis=(0, 2, 3)) <= 1e-4 * np.abs(slopes).max(axis=(1, 2))
     has_no_kink = denoiser.precision == "posterior" or P.all(axis=1)
-    return slopes, is_smooth & has_no_kink
+    return X[-1], slopes, is_smooth & has_no_kink

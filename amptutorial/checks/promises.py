@@ -69,13 +69,13 @@ def jacobian(trial):
     for where, problem in _usual(trial).items():
         known = own_slopes(trial.denoiser, problem)
         ask = trial.denoiser.mean_jacobian
-        require_slopes(f"{where}mean_jacobian", ask, problem, known)
+        require_slopes(f"{where}mean_jacobian", ask, problem, *known)
         if not trial.inherits("mean_jacobian"):
 
             def ask(*arrays):
                 return trial.ask("denoise", arrays)[1]
 
-            require_slopes(f"{where}denoise(P, r, F)[1]", ask, problem, known)
+            require_slopes(f"{where}denoise(P, r, F)[1]", ask, problem, *known)
 
 
 def frequency_scaling(trial):

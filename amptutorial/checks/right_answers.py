@@ -209,8 +209,8 @@ def _require_jacobian(denoiser, problem, places, known, J):
     """Raise unless `J` is a mean over rows, and has the slopes that are known."""
     N, ask = len(problem.r), denoiser.mean_jacobian
     some = spread(len(places), COMPARED)
-    slopes = [part[some] for part in known[2:]]
-    require_slopes("mean_jacobian", ask, problem.rows(places[some]), slopes)
+    X, _, *slopes = (part[some] for part in known)
+    require_slopes("mean_jacobian", ask, problem.rows(places[some]), X, *slopes)
     if N > 1:
         every, few = np.arange(N), spread(N, 1 + N // FEWER)
         parts = [problem.rows(rows) for rows in (few, np.setdiff1d(every, few))]
@@ -227,7 +227,7 @@ def _require_same(name, J, right, source, problem):
     require_jacobian(name, J, right, tolerance, N, f"for {_count(N)}, and {source}")
 
 
-def require_slopes(name, ask, problem, known):
+def require_slopes(name, ask, problem, X, slopes, is_smooth):
     """Raise unless mean Jacobians have the slopes that are known.
 
     Parameters
@@ -237,16 +237,16 @@ def require_slopes(name, ask, problem, known):
     ask : callable (P, r, F) -> array (d, d)
     problem : Problem
         Rows at or near a kink of the estimate are left out.
-    known : array (N, d, d), array (N,)
-        Slopes, and whether they are those of a smooth row.
+    X, slopes, is_smooth : array (N, d), array (N, d, d), array (N,)
+        Estimates, their slopes, and whether a row is smooth.
     """
-    slopes, is_smooth = known
     smooth = np.flatnonzero(is_smooth)
     # one row alone too: a mean would hide a small slope
     for some in (smooth, smooth[len(smooth) // 2 :][:1]) if len(smooth) else ():
         few, right, N = problem.rows(some), slopes[some].mean(axis=0), len(some)
-        # of rows that are known for certain differences find round-off
         tolerance = SLOPE_TOLERANCE * np.abs(right).max()
+        # of rows that are known for certain there is round-off alone
+        tolerance += 1e-6 * np.abs(X[some]).max() / max(np.abs(few.P).max(), 1e-300)
         tolerance += 1e-12 / np.linalg.norm(problem.F, 2)
         rows = "at" if N == 1 else f"for {_count(N)}, of which the first has"
         source = f"{rows} {row_of(few, 0)}, and the slopes of the estimate are"

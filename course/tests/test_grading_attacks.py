@@ -23,11 +23,11 @@ OUTCOMES = {
     "a huge file in estimate": "File too large",
     "a deep recursion in estimate": "MemoryError|RecursionError|gave no answer|ended Python",
     "a subprocess in estimate": "can start threads, and no process",
-    "an attack on the parent in estimate": "the objective is|ProcessLookupError|PermissionError",
-    "a look into the frames in estimate": "the objective is",
+    "an attack on the parent in estimate": "Is every factor of the penalty right|ProcessLookupError|PermissionError",
+    "a look into the frames in estimate": "Is every factor of the penalty right",
     "a patched NumPy in estimate": "",
-    "tampered checks in estimate": "the objective is",
-    "a theft of the solutions in estimate": "the objective is",
+    "tampered checks in estimate": "Is every factor of the penalty right",
+    "a theft of the solutions in estimate": "Is every factor of the penalty right",
     "no denoiser": "no class RidgeByHand",
 }
 

@@ -30,7 +30,7 @@ from amptutorial.metrics import normalised_mse
 from amptutorial.model import Setting, observe_score
 from amptutorial.state_evolution import state_evolution
 
-from ..by_hand import ready_made
+from ..grading.worker.by_hand import ready_made
 from ._limits import LIMITS, Limit, SettingTrial
 from ._points import ESSENTIAL
 

@@ -28,8 +28,8 @@ from amptutorial.checks import count_lines
 from amptutorial.checks.trials import is_own
 from amptutorial.denoisers import Denoiser
 
-from ...by_hand import ready_made
 from . import limits, protocol
+from .by_hand import ready_made
 
 FILE = "denoiser.py"
 METHODS = ("mean_jacobian", "denoise", "penalty", "convexity", "refit", "frozen")
