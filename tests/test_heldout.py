@@ -9,7 +9,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 
 from amptutorial import poisson
-from amptutorial.bias import drop_empty
+from amptutorial.bias import drop_empty, estimate_bias
 from amptutorial.heldout import HeldOut, held_out_pairs, heldout_gain, hold_out, split_counts, split_pairs
 from amptutorial.poisson import refit_biases
 
@@ -94,6 +94,16 @@ def test_the_gain_is_that_of_the_poisson_likelihoods(rng):
         direct = (stats.poisson.logpmf(z, factor * scale * rates).sum() - null) / z.sum()
         assert heldout_gain(kept, held_out, U, V, factor * r_u, r_v) == pytest.approx(direct, rel=1e-10)
     assert heldout_gain(kept, held_out, 1e4 * U, V, r_u, r_v) == -np.inf
+
+
+def test_rates_of_pairs_that_were_not_observed_are_no_excess(rng):
+    """Of counts with gaps: what the rates of the pairs observed add up to, beyond the counts there, is subtracted."""
+    U, V, r_u, r_v, rates = small_model(rng)
+    Z, hidden = rng.poisson(3 * rates) + 1, rng.random(rates.shape) < 0.3
+    kept, held_out = np.where(hidden, np.nan, Z), np.where(hidden, Z, 0)
+    gain = (held_out * np.log(rates / np.outer(*estimate_bias(kept)))).sum() / held_out.sum()
+    excess = rates[~hidden].sum() / Z[~hidden].sum() - 1
+    assert heldout_gain(kept, held_out, U, V, r_u, r_v) == pytest.approx(gain - excess, rel=1e-9)
 
 
 def test_the_true_rates_gain_most_in_expectation(rng):

@@ -61,6 +61,8 @@ def test_two_class_closed_form():
     run = gaussian_state_evolution(*laws, posterior, **start)
     errors, q_u = two_class_recursion(a, b, BETA, 25, P0)
     assert np.allclose([it.nmse for it in run.iterates], errors, rtol=1e-10)
+    independence = np.mean(a) * np.mean(b) / BETA / 2  # half of |A B^T|^2 / m^2 is the divergence of no embedding
+    assert np.allclose([it.divergence for it in run.iterates], errors * independence, rtol=1e-10)
     # the two classes one by one, from the sampled rows: E|x - x_hat|^2 given a is a (1 - q_u(a))
     sampled = state_evolution(*laws, posterior, **start, n_samples=200_000, rng=np.random.default_rng(5))
     r, X, X_hat = sampled.rows_a
