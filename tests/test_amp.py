@@ -180,8 +180,7 @@ def test_indefinite_f_is_floored_and_recorded(rng):
     run = amp(random_start(400, 4, rng))
     floored = [it.floored_a or it.floored_b for it in run.iterates]
     assert any(floored) and not any(floored[20:])
-    for it in run.iterates:
-        assert np.linalg.eigvalsh(it.F_b)[0] > 0
+    assert min(np.linalg.eigvalsh(F)[0] for it in run.iterates for F in (it.F_a, it.F_b)) > 0
     informed = amp(informed_start(model, rng))
     # Lasso's fixed point depends on the rotation of the start; the fit does not, at so small a strength
     error, best = (normalised_mse(model.A, model.B, each.A, each.B) for each in (run, informed))
@@ -353,7 +352,8 @@ def test_a_precision_is_symmetric_also_where_round_off_is_not(denoiser):
 
 def test_the_floor_is_relative_to_the_second_moment_with_the_penalty():
     """F + 1 = diag(-4, 3) against Q + 1 = diag(2, 5): the first is raised to a tenth of 2, the second stays."""
-    F, floored = floor_precision(np.diag([-5.0, 2.0]), np.diag([1.0, 4.0]), 1.0)
+    r = np.array([1.0, 2.0])  # the penalty 2 / r is least, 1, in the row of the largest r
+    F, floored = form_precision(np.diag([1.0, 4.0]), np.diag([6.0, 2.0]), r, Ridge(2.0))
     assert floored and np.allclose(F, np.diag([2 * FLOOR - 1, 2.0]), atol=1e-3)  # what is added to Q at most
 
 

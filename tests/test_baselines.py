@@ -24,7 +24,7 @@ from amptutorial.laws import DiscreteBias, GaussianRows, ShiftedExponential
 from amptutorial.metrics import QuadraticLoss, normalised_mse
 from amptutorial.model import draw_embedding
 from amptutorial.score import FisherScore
-from amptutorial.spectrum import detection_ratio, shrink
+from amptutorial.spectrum import detection_ratio, detection_weights, shrink
 
 METHODS = ("lbfgs", "gradient_descent", "least_squares")
 
@@ -303,6 +303,10 @@ def test_equal_frequencies_do_not_change_the_start_and_all_scores_are_weighted_a
     Z = rng.poisson(np.outer(r_u, r_v) * np.exp(rng.choice([-0.5, 0.5], (40, 1)) * rng.choice([-1, 1], 50)))
     Y = FisherScore(sp.csr_array(Z), r_u, r_v)
     assert np.allclose(start(Y), start(Y, np.full(40, 2.0), np.full(50, 3.0)))
+    # weighted, it is left where it is by one step of A = w_u Y B, B = w_v Y^T A
+    B, (w_u, w_v) = spectral_start(Y, 2, r_u, r_v, rng=rng), detection_weights(r_u, r_v)
+    image = w_v[:, None] * (Y.T @ (w_u[:, None] * (Y @ B)))
+    assert np.allclose(B @ np.linalg.lstsq(B, image)[0], image, atol=1e-9 * np.abs(image).max())
     for same in (Y.toarray(), sp.csr_array(Y.toarray()), Y.toarray().astype(np.float32)):
         assert np.allclose(start(Y, r_u, r_v), start(same, r_u, r_v), atol=1e-3)
 

@@ -71,13 +71,13 @@ def test_erratum_14_two_definitions_of_m(rng):
 
 @given(seeds)
 def test_alignment_is_the_best_rotation(seed):
-    _, _, _, A, _, rng = problem(seed)
-    R = np.linalg.qr(rng.standard_normal((2, 2)))[0]
+    _, _, _, A, _, rng = problem(seed, d=3)
+    R = np.linalg.qr(rng.standard_normal((3, 3)))[0]  # with two columns, a reflection: its own inverse
     assert np.allclose(align(A @ R, A), A)
     noisy = A @ R + 0.1 * rng.standard_normal(A.shape)
     best = row_errors(A, align(noisy, A)).sum()
     for _ in range(5):
-        other = np.linalg.qr(rng.standard_normal((2, 2)))[0]
+        other = np.linalg.qr(rng.standard_normal((3, 3)))[0]
         assert best <= row_errors(A, noisy @ other).sum() + 1e-9
 
 

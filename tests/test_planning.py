@@ -49,7 +49,7 @@ def test_one_iteration_begins_at_half_of_the_truth_in_noise_as_long():
     M_a, Q_a = M / (Q + 1), (M**2 + Q) / (Q + 1) ** 2
     M_b, Q_b = c * M_a / (Q_a + 1 / c), (c * M_a**2 + Q_a) / (Q_a + 1 / c) ** 2
     error = 1 - (2 * M_a * M_b - Q_a * Q_b) / c
-    assert counts_needed(error, *flat(1.0), POSTERIOR, beta=BETA, n_iter=1) == pytest.approx(c, rel=1e-4)
+    assert 2 * counts_needed(error, *flat(2.0), POSTERIOR, beta=BETA, n_iter=1) == pytest.approx(c, rel=1e-4)
 
 
 def test_a_ridge_needs_more_counts_than_the_posterior_mean():
@@ -58,10 +58,18 @@ def test_a_ridge_needs_more_counts_than_the_posterior_mean():
 
 
 def test_where_there_is_no_closed_form_rows_are_sampled(rng):
-    """Rows of an instance, as a law: the same counts, up to the samples."""
+    """Rows of an instance, as a law: the same counts, up to the samples. All factors are tried on the same draws."""
+    states = set()
+
+    class Watched(EmpiricalRows):
+        def draw(self, N, *, rng):
+            states.add(rng.bit_generator.state["state"]["state"])
+            return super().draw(N, rng=rng)
+
     r, X = flat(1.0)[0].draw(5000, rng=rng)
-    laws = (EmpiricalRows(r, X / X.std()),) * 2
+    laws = (Watched(r, X / X.std()),) * 2
     factor = counts_needed(0.3, *laws, POSTERIOR, beta=BETA, n_iter=20, n_samples=5000, rng=rng)
+    assert len(states) == 3  # for the start, and each time for the rows of either side
     assert factor == pytest.approx(counts_needed(0.3, *flat(1.0), POSTERIOR, beta=BETA), rel=0.1)
     with pytest.raises(TypeError, match="rng must be"):
         counts_needed(0.3, *flat(1.0), Lasso(0.5), beta=BETA)

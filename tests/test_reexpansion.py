@@ -65,7 +65,7 @@ def columns(counts, rng):
 def test_a_half_step_is_that_of_the_score_less_its_excess_at_the_estimate(counts, columns, rng, monkeypatch):
     """`prop-channels-again`: AMP's half-step on Y - E, at any estimate and Onsager term."""
     monkeypatch.setattr(reexpansion, "REACH", 1e9)
-    m, denoiser, Gamma = counts.shape[0], GaussianPosterior(0.7), np.array([[0.3, 0.1], [0.1, 0.2]])
+    m, denoiser, Gamma = counts.shape[0], GaussianPosterior(0.7, learn=True), np.array([[0.3, 0.1], [0.1, 0.2]])
     r_u, r_v = estimate_bias(counts)
     rows = new_side(rng.standard_normal((m, 2)), r_u, denoiser)
     M = rows.X @ columns.X.T / np.sqrt(m)
@@ -81,6 +81,7 @@ def test_a_half_step_is_that_of_the_score_less_its_excess_at_the_estimate(counts
     half = half_step(P, r_u, B.T @ B / m, Gamma, denoiser)
     assert np.allclose(np.sqrt(r_u)[:, None] * updated.X, half.estimate, rtol=1e-9, atol=1e-9)
     assert np.allclose(updated.Gamma, half.jacobian, rtol=1e-12)
+    assert np.allclose(updated.denoiser.covariance, half.denoiser.covariance, rtol=1e-9)
 
 
 def test_the_onsager_term_of_the_columns_is_a_sum_over_them_divided_by_m(counts, rng, monkeypatch):
@@ -99,6 +100,18 @@ def test_no_step_changes_m_by_more_than_the_reach(counts, columns):
     far = replace(columns, X=100 * columns.X)
     updated = reexpanded_half_step(Table(counts), rows, far, m)
     assert np.abs(updated.X @ far.X.T / np.sqrt(m)).max() <= reexpansion.REACH * (1 + 1e-12)
+    # the Onsager term goes as far as the rows do on average
+    share, B = (updated.X / updated.step).mean(), np.sqrt(far.r)[:, None] * far.X
+    whole = sum(np.linalg.inv(B.T @ B / m + np.eye(2) / (1e6 * r)) for r in rows.r) / m
+    assert share < 0.95 and np.allclose(updated.Gamma, share * whole, rtol=1e-6)
+
+
+def test_after_an_iteration_the_rates_have_the_row_sums_of_the_counts(counts, columns):
+    """The biases of the rows are those beside the columns as they are then, and far from the counted ones."""
+    rows = new_side(np.zeros((60, 2)), estimate_bias(counts)[0], Ridge(1.0))
+    ((rows, columns),) = iterated(counts, rows, columns, 60, 1)
+    rates = rows.bias[:, None] * columns.bias * np.exp(rows.X @ columns.X.T / np.sqrt(60))
+    assert np.allclose(rates.sum(axis=1), counts.sum(axis=1), rtol=1e-9) and np.ptp(rows.bias / rows.r) > 0.1
 
 
 def settled(counts, columns, denoiser):

@@ -65,6 +65,14 @@ def test_a_systematic_sample_holds_each_column_with_its_probability(rng):
     assert (np.abs(held / runs - pi) <= 5 * error + 1e-12).all()
 
 
+def test_a_column_with_half_of_the_sum_is_in_every_sample(table):
+    _, W, r_v = table
+    r_v[7], W[7] = r_v.sum(), 0
+    for seed in range(5):
+        ((_, part),) = ColumnSample(W, r_v, np.eye(D), seed).of_sizes(np.array([100])).parts
+        assert (drawn(part) == 0).all(axis=1).any()
+
+
 def test_calibrated_weights_have_the_sums_of_all_columns(table, rng):
     """Those of r_v_j, of r_v_j w_j and, in the leading directions, of r_v_j w_j w_j^T; certain columns keep theirs."""
     _, W, r_v = table

@@ -6,7 +6,7 @@ from scipy import stats
 from scipy.optimize import brentq
 from synthetic import BETA, constant_laws
 
-from amptutorial.amp import biased_low_rank_amp
+from amptutorial.amp import FLOOR, biased_low_rank_amp
 from amptutorial.denoisers import Denoiser, GaussianPosterior, Lasso, Ridge
 from amptutorial.laws import (
     ConstantBias,
@@ -41,14 +41,15 @@ def start(B, m, noise, rng):
 
 def two_class_recursion(a, b, beta, n_iter, P_v):
     """The posterior-mean evolution for unit Gaussian rows of rates a and b, written out for d = 1."""
-    errors = []
+    errors, moments = [], []
     for _ in range(n_iter):
         q_u = a * P_v / (1 + a * P_v)
         P_u = np.mean(a * q_u)
+        moments.append([P_v, P_u])
         q_v = b * P_u / (1 + b * P_u)
         P_v = np.mean(b * q_v) / beta
         errors.append(1 - P_u * np.mean(b * q_v) / (np.mean(a) * np.mean(b)))
-    return np.array(errors), q_u
+    return np.array(errors), q_u, moments
 
 
 def test_two_class_closed_form():
@@ -59,7 +60,9 @@ def test_two_class_closed_form():
     posterior, P0 = GaussianPosterior(1.0), 0.3
     start = {"beta": BETA, "M0": [[P0]], "Q0": [[P0]], "n_iter": 25}
     run = gaussian_state_evolution(*laws, posterior, **start)
-    errors, q_u = two_class_recursion(a, b, BETA, 25, P0)
+    errors, q_u, moments = two_class_recursion(a, b, BETA, 25, P0)
+    for names in (("M_b", "M_a"), ("Q_b", "Q_a")):
+        assert np.allclose([[getattr(it, name)[0, 0] for name in names] for it in run.iterates], moments, rtol=1e-10)
     assert np.allclose([it.nmse for it in run.iterates], errors, rtol=1e-10)
     independence = np.mean(a) * np.mean(b) / BETA / 2  # half of |A B^T|^2 / m^2 is the divergence of no embedding
     assert np.allclose([it.divergence for it in run.iterates], errors * independence, rtol=1e-10)
@@ -88,6 +91,15 @@ def test_threshold_of_the_posterior_mean(bias):
     assert weights @ r == pytest.approx(1)
 
 
+def test_a_floor_is_reported_for_the_side_that_has_it():
+    """From almost no overlap: A sees F = Q_0 without an Onsager term, B sees Q_a - Gamma_b < 0, raised to the floor."""
+    tiny = {"beta": BETA, "M0": [[1e-3]], "Q0": [[1.0]], "n_iter": 1}
+    (it,) = gaussian_state_evolution(*constant_laws(1, 1.0), Ridge(0.1), **tiny).iterates
+    assert it.floored_b and not it.floored_a and it.F_a == 1.0
+    c = 0.1 / np.sqrt(BETA)  # the penalty over the rate of the columns
+    assert it.Q_a - it.Gamma_b < 0 and it.F_b == pytest.approx(FLOOR * (it.Q_a + c) - c, abs=1e-3)
+
+
 def test_unequal_frequencies_are_easier():
     """At the same mean rate, two classes succeed where one rate fails."""
     variance, errors = 0.75, []  # detection_ratio: 0.84 for constant, 1.32 for two-class rates
@@ -102,8 +114,14 @@ def test_unequal_frequencies_are_easier():
     assert errors[1] < 0.99
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("denoiser", [Ridge(0.5), GaussianPosterior(1.0), GaussianPosterior([[1.0, 0.2], [0.2, 0.6]])])
+@pytest.mark.parametrize(
+    "denoiser",
+    [
+        pytest.param(Ridge(0.5), marks=pytest.mark.slow),
+        pytest.param(GaussianPosterior(1.0), marks=pytest.mark.slow),
+        GaussianPosterior([[1.0, 0.2], [0.2, 0.6]]),
+    ],
+)
 @pytest.mark.parametrize("bias", [TWO_CLASS, ShiftedExponential(0.2, 0.1), Zipf(0.3)], ids=repr)
 def test_sampled_rows_agree_with_the_closed_form(denoiser, bias):
     """Every moment of 6 iterations, the loss among them, within the spread over 8 seeds (four standard errors)."""
@@ -398,7 +416,7 @@ def test_refit_is_followed(rng):
     laws, n = constant_laws(1, 5.0), 3000
     (r_u, A), (r_v, B), _, Y = draw(laws, n, rng)
     B0, M0, Q0 = start(B, 2000, 1.0, rng)
-    learner = GaussianPosterior(3.0, learn=True)
+    learner = GaussianPosterior(0.05, learn=True)  # of which one step of learning is hardly seen
     run = biased_low_rank_amp(Y, r_u, r_v, learner, B0=B0, n_iter=8)
     se = state_evolution(*laws, learner, beta=BETA, M0=M0, Q0=Q0, n_iter=8, n_samples=60_000, rng=rng)
     measured = [normalised_mse(A, B, it.A, it.B) for it in run.iterates]
