@@ -49,6 +49,8 @@ def test_svd_is_the_best_low_rank_approximation(wrap, rng):
     assert np.allclose(A @ B.T / np.sqrt(30), (u[:, :3] * s[:3]) @ v[:3])
     assert np.allclose(A.T @ A / 30, B.T @ B / 30)
     assert np.allclose(A.T @ A / 30, np.diag(s[:3]) / np.sqrt(30))
+    A, B = svd(wrap(3 * Y), 3, rng=rng, shrink=True)  # beyond the edge of noise of variance 1
+    assert np.allclose(A @ B.T / np.sqrt(30), (u[:, :3] * shrink(3 * s[:3], 30, 40)) @ v[:3])
 
 
 def test_svd_works_on_scores_whose_margins_vanish(rng):
@@ -63,10 +65,10 @@ def test_svd_works_on_scores_whose_margins_vanish(rng):
 def test_all_minimisers_meet_at_the_same_loss_with_zero_gradient(rng):
     """lem:fixed-points from four sides: AMP, ALS, gradient descent and L-BFGS."""
     model, Y = instance(80, 120, 2, rng)
-    A0, B0, strength = rng.standard_normal((80, 2)), model.B + rng.standard_normal((120, 2)), 2.0
-    ridge, r = Ridge(strength), (model.r_u, model.r_v)
-    loss = QuadraticLoss(Y, *r, ridge)
-    amp = biased_low_rank_amp(Y, *r, ridge, B0=B0, n_iter=500)
+    A0, B0 = rng.standard_normal((80, 2)), model.B + rng.standard_normal((120, 2))
+    ridges, r = (Ridge(2.0), Ridge(3.0)), (model.r_u, model.r_v)
+    loss = QuadraticLoss(Y, *r, ridges)
+    amp = biased_low_rank_amp(Y, *r, ridges, B0=B0, n_iter=500)
     reference = loss(amp.A, amp.B)
     for name in METHODS:
         fit = minimise(loss, A0=A0, B0=B0, method=name, n_iter=20_000, tol=1e-15 if name == "lbfgs" else 1e-14)

@@ -63,21 +63,22 @@ def columns(counts, rng):
 
 
 def test_a_half_step_is_that_of_the_score_less_its_excess_at_the_estimate(counts, columns, rng, monkeypatch):
-    """`prop-channels-again`: AMP's half-step on Y - E, at any estimate and Onsager term."""
+    """`prop-channels-again`: AMP's half-step on Y - E, at any estimate, Onsager term and refitted biases."""
     monkeypatch.setattr(reexpansion, "REACH", 1e9)
     m, denoiser, Gamma = counts.shape[0], GaussianPosterior(0.7, learn=True), np.array([[0.3, 0.1], [0.1, 0.2]])
     r_u, r_v = estimate_bias(counts)
     rows = new_side(rng.standard_normal((m, 2)), r_u, denoiser)
+    columns = replace(columns, Gamma=Gamma, bias=r_v * rng.uniform(0.5, 2, 40))
     M = rows.X @ columns.X.T / np.sqrt(m)
-    rates = r_u[:, None] * r_v
+    information, rates = r_u[:, None] * r_v, r_u[:, None] * columns.bias
     # rows that add up as the rates do keep the biases
     Z = counts.toarray() * ((rates * np.exp(M)).sum(axis=1) / counts.sum(axis=1))[:, None]
-    updated = reexpanded_half_step(Table(sp.csr_array(Z)), rows, replace(columns, Gamma=Gamma), m)
+    updated = reexpanded_half_step(Table(sp.csr_array(Z)), rows, columns, m)
     assert np.allclose(updated.bias, r_u, rtol=1e-12)
 
     A, B = np.sqrt(r_u)[:, None] * rows.X, np.sqrt(r_v)[:, None] * columns.X
-    plain, excess = (Z - rates) / np.sqrt(rates), np.sqrt(rates) * (np.exp(M) - 1 - M)
-    P = (plain - excess) @ B / np.sqrt(m) - A @ Gamma
+    score_less_excess = (Z - information - (rates * np.exp(M) - information * (1 + M))) / np.sqrt(information)
+    P = score_less_excess @ B / np.sqrt(m) - A @ Gamma
     half = half_step(P, r_u, B.T @ B / m, Gamma, denoiser)
     assert np.allclose(np.sqrt(r_u)[:, None] * updated.X, half.estimate, rtol=1e-9, atol=1e-9)
     assert np.allclose(updated.Gamma, half.jacobian, rtol=1e-12)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from scipy.optimize import brentq
-from synthetic import BETA, constant_laws
+from synthetic import BETA, Linear, constant_laws
 
 from amptutorial.amp import FLOOR, biased_low_rank_amp
 from amptutorial.denoisers import Denoiser, GaussianPosterior, Lasso, Ridge
@@ -138,6 +138,52 @@ def test_sampled_rows_agree_with_the_closed_form(denoiser, bias):
             error = np.abs(values.mean(axis=0) - getattr(exact.iterates[k], name))
             spread = values.std(axis=0, ddof=1).max() / np.sqrt(8)
             assert error.max() < 5 * spread + 1e-9, (k, name)
+
+
+SIGNS = np.array([[1.0, 1], [1, -1], [-1, 1], [-1, -1]])  # their second moment is I
+
+
+@pytest.mark.parametrize("denoiser", [Ridge(0.5), GaussianPosterior([[1.0, 0.2], [0.2, 0.6]])], ids=repr)
+def test_the_closed_form_is_that_of_sampled_rows_of_its_moments(denoiser):
+    """With one rate estimates are linear: four rows with the covariance of the law serve, from a start that turns."""
+    C, S = np.array([[1.5, 0.3], [0.3, 1.0]]), np.array([[2.0, -0.5], [-0.5, 1.0]])
+    start = {"beta": BETA, "M0": [[0.2, 1.0], [-1.5, 0.3]], "Q0": [[4.0, 0.4], [0.4, 3.0]], "n_iter": 5}
+    bias = {"bias_u": ConstantBias(0.0), "bias_v": ConstantBias(0.7)}
+    exact = gaussian_state_evolution(
+        *scaled_rows(2, rows_u=GaussianRows(C), rows_v=GaussianRows(S), **bias), denoiser, **start
+    )
+    laws = (EmpiricalRows(np.full(4, r), SIGNS @ np.linalg.cholesky(r * X).T) for r, X in ((1.0, C), (np.exp(0.7), S)))
+    sampled = state_evolution(*laws, denoiser, **start, n_samples=40, rng=np.random.default_rng(0))
+    for one, two in zip(exact.iterates, sampled.iterates, strict=True):
+        assert all(np.allclose(a, b, rtol=1e-8) for a, b in zip(vars(one).values(), vars(two).values(), strict=True))
+
+
+def test_sampled_moments_of_a_linear_function_are_exact():
+    """Rows of second moment I: M <- M G, Q <- G^T (M^T M + Q) G on each side, with a G twice as large each time.
+
+    The noise is white and uncorrelated with the rows in the sample itself, so that nothing errs: not the moments C of
+    one iteration with the next either, old^T new, nor the loss. That is half of |Y - X|^2 - |W|^2 at X = A_k B_(k+1)^T,
+    where <Y, X> is the product of B_(k+1) and the input of the last function plus its Onsager term, P + B_k G.
+    """
+    signs = EmpiricalRows(np.ones(4), SIGNS)
+    M, Q, before = np.array([[0.5, 0.2], [0.1, 0.4]]), np.array([[1.0, 0.3], [0.3, 2.0]]), None
+    start = {"beta": BETA, "M0": M, "Q0": Q, "n_iter": 4, "n_samples": 40, "rng": np.random.default_rng(0)}
+    for k, it in enumerate(state_evolution(signs, signs, Linear(), **start).iterates):
+        G = 2 ** (k + 1) * Linear.MIX
+        M_a, Q_a = M @ G, G.T @ (M.T @ M + Q) @ G
+        M_b, Q_b = M_a @ G, G.T @ (M_a.T @ M_a + Q_a) @ G
+        if before is None:
+            C = BETA * M.T @ M_b  # what B_0 and B_1 share is what the rows of B explain
+        else:
+            old_M, old_M_a, C = before
+            C = G.T / 2 @ (old_M.T @ M + C) @ G
+            C = G.T / 2 @ (old_M_a.T @ M_a + C) @ G
+        before = M, M_a, C / BETA
+        loss = (2 + np.vdot(Q_a, Q_b)) / 2 - np.trace(G.T @ (M_a.T @ M_a + Q_a) + C.T @ G)
+        found = it.M_b, it.Q_b, it.M_a, it.Q_a, it.Gamma_b, it.excess_loss
+        for value, expected in zip(found, (M, Q, M_a, Q_a, G, loss), strict=True):
+            assert np.allclose(value, expected, rtol=1e-7)
+        M, Q = M_b / BETA, Q_b / BETA
 
 
 CASES = {
