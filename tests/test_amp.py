@@ -228,18 +228,6 @@ def test_the_floor_leaves_a_share_of_the_penalty_where_one_side_has_collapsed(rn
     assert floored and np.abs(ridge.estimate(P, r, F)).max() <= np.abs(P).max() / FLOOR * (1 + 1e-6)
 
 
-def test_refit_is_threaded_through_the_run(rng):
-    model, Y = instance(300, 400, 2, rng, variance=0.5)
-    learner = GaussianPosterior(5.0, learn=True)
-    B0 = informed_start(model, rng)
-    run = biased_low_rank_amp(Y, model.r_u, model.r_v, learner, B0=B0, n_iter=100)
-    # the factors are known up to an invertible map only; the product of the two covariances is the prior of A B^T
-    product = np.trace(run.denoiser_a.covariance @ run.denoiser_b.covariance)
-    assert product == pytest.approx(2 * 0.25, rel=0.15)
-    assert run.denoiser_a is run.iterates[-1].denoiser_a and run.denoiser_b is run.iterates[-1].denoiser_b
-    assert learner.covariance == 5.0
-
-
 def test_callback_sees_every_iterate_and_can_stop(rng):
     model, Y = instance(40, 50, 1, rng)
     seen = []
