@@ -198,12 +198,19 @@ def test_indefinite_f_is_floored_and_recorded(rng):
     assert error == pytest.approx(best, rel=0.02)
 
 
-def test_a_last_iterate_that_is_floored_is_warned_about_once(rng):
+@pytest.mark.parametrize(
+    ("denoiser", "n_iter", "sides"),
+    [(Lasso(0.01), 1, (False, True)), ((Lasso(0.01), GaussianPosterior(1e-3)), 2, (True, False))],
+    ids=["columns", "rows"],
+)
+def test_a_last_iterate_that_is_floored_is_warned_about_once(denoiser, n_iter, sides, rng):
+    """Without Gamma_a the first F_a is Q, and posterior means know no floor: one side has it, the other has not."""
     model, Y = instance(300, 400, 4, rng, variance=0.3, shift=3)
-    with pytest.warns(IndefinitePrecisionWarning, match=r"in the last iteration \(1 of 1 in all\)") as caught:
-        run = biased_low_rank_amp(Y, model.r_u, model.r_v, Lasso(0.01), B0=random_start(400, 4, rng), n_iter=1)
+    B0, message = random_start(400, 4, rng), rf"in the last iteration \(1 of {n_iter} in all\)"
+    with pytest.warns(IndefinitePrecisionWarning, match=message) as caught:
+        run = biased_low_rank_amp(Y, model.r_u, model.r_v, denoiser, B0=B0, n_iter=n_iter)
     assert len(caught) == 1 and caught[0].filename == __file__
-    assert run.iterates[0].floored_a or run.iterates[0].floored_b
+    assert (run.iterates[-1].floored_a, run.iterates[-1].floored_b) == sides
 
 
 @given(st.integers(0, 1000), st.integers(1, 5), st.floats(0, 2))

@@ -82,7 +82,7 @@ def test_alignment_is_the_best_rotation(seed):
 
 
 def test_overlap_and_row_errors(rng):
-    X, X_hat = rng.standard_normal((5, 2)), rng.standard_normal((5, 2))
+    X, X_hat = rng.standard_normal((50, 2)), rng.standard_normal((50, 2))
     assert overlap(X, X_hat) == pytest.approx(np.mean([abs(a @ b) for a, b in zip(X, X_hat, strict=True)]))
     assert row_errors(X, X_hat) == pytest.approx([((a - b) ** 2).sum() for a, b in zip(X, X_hat, strict=True)])
 

@@ -291,8 +291,8 @@ def test_the_prior_of_unequal_sides_stays_symmetric(counts, rng):
 
 def test_starting_rows_have_the_length_of_the_prior(counts, rng):
     V = rng.standard_normal((counts.shape[1], 2))
-    rows, columns = starting_sides(*estimate_bias(counts), Ridge(1.0), V, 3.0)
-    assert (rows.X == 0).all()
+    rows, columns = starting_sides(*estimate_bias(counts), (Ridge(1.0), Lasso(2.0)), V, 3.0)
+    assert (rows.X == 0).all() and isinstance(rows.denoiser, Ridge) and isinstance(columns.denoiser, Lasso)
     assert np.allclose((columns.X**2).sum(axis=1), 2 * 3.0, rtol=1e-5)
     cosines = np.einsum("jk,jk->j", columns.X, V) / np.linalg.norm(columns.X, axis=1) / np.linalg.norm(V, axis=1)
     assert np.allclose(cosines, 1)

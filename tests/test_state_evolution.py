@@ -163,7 +163,8 @@ def test_sampled_moments_of_a_linear_function_are_exact():
     signs = EmpiricalRows(np.ones(4), SIGNS)
     M, Q, before = np.array([[0.5, 0.2], [0.1, 0.4]]), np.array([[1.0, 0.3], [0.3, 2.0]]), None
     start = {"beta": BETA, "M0": M, "Q0": Q, "n_iter": 4, "n_samples": 40, "rng": np.random.default_rng(0)}
-    for k, it in enumerate(state_evolution(signs, signs, Linear(), **start).iterates):
+    run = state_evolution(signs, signs, Linear(), **start)
+    for k, it in enumerate(run.iterates):
         G = 2 ** (k + 1) * Linear.MIX
         M_a, Q_a = M @ G, G.T @ (M.T @ M + Q) @ G
         M_b, Q_b = M_a @ G, G.T @ (M_a.T @ M_a + Q_a) @ G
@@ -179,6 +180,8 @@ def test_sampled_moments_of_a_linear_function_are_exact():
         for value, expected in zip(found, (M, Q, M_a, Q_a, G, loss), strict=True):
             assert np.allclose(value, expected, rtol=1e-7)
         M, Q = M_b / BETA, Q_b / BETA
+    for (_, X, X_hat), moment in ((run.rows_a, M_a), (run.rows_b, M_b)):
+        assert np.allclose(X.T @ X_hat / 40, moment)
 
 
 CASES = {
