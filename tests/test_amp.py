@@ -200,7 +200,7 @@ def test_indefinite_f_is_floored_and_recorded(rng):
 
 @pytest.mark.parametrize(
     ("denoiser", "n_iter", "sides"),
-    [(Lasso(0.01), 1, (False, True)), ((Lasso(0.01), GaussianPosterior(1e-3)), 2, (True, False))],
+    [(Lasso(0.01), 1, (False, True)), ((Lasso(0.01), GaussianPosterior(1e-5)), 2, (True, False))],
     ids=["columns", "rows"],
 )
 def test_a_last_iterate_that_is_floored_is_warned_about_once(denoiser, n_iter, sides, rng):
