@@ -7,19 +7,9 @@ from scipy.stats import norm, poisson
 
 from amptutorial import AMPEmbedding, GaussianPosterior
 from amptutorial.heldout import hold_out, split_counts
-from amptutorial.poisson import tilted_covariances
 from amptutorial.reexpansion import Side, posterior_covariances
 
 LEVELS = (0.5, 0.8, 0.9, 0.95)
-
-
-def test_tilted_covariances_are_those_of_the_weights(rng):
-    U, W, r_v = rng.standard_normal((4, 3)), rng.standard_normal((9, 3)), rng.uniform(0, 2, 9)
-    sums, covariances = tilted_covariances(U, W, r_v)
-    for u, total, covariance in zip(U, sums, covariances, strict=True):
-        weights = r_v * np.exp(W @ u)
-        assert total == pytest.approx(weights.sum())
-        assert np.allclose(covariance, np.cov(W.T, aweights=weights, ddof=0))
 
 
 @pytest.mark.parametrize("hidden", [[], [2, 5, 6]])
