@@ -414,10 +414,15 @@ class Patience:
     Examples
     --------
     >>> patience = Patience(entropy=5.0, tol=0.01)
-    >>> for gain in [1.0, 1.5, 1.51]:
+    >>> for gain in [1.0, 1.5, 1.54, 1.55]:
     ...     patience.record(gain)
-    >>> patience.k, patience.progress, patience.exhausted
-    (3, False, False)
+    ...     print(gain, patience.progress)
+    1.0 True
+    1.5 True
+    1.54 True
+    1.55 False
+    >>> patience.k, patience.exhausted
+    (4, False)
     """
 
     def __init__(self, entropy, tol):

@@ -24,7 +24,7 @@ from amptutorial.laws import DiscreteBias, GaussianRows, ShiftedExponential
 from amptutorial.metrics import QuadraticLoss, normalised_mse
 from amptutorial.model import draw_embedding
 from amptutorial.score import FisherScore
-from amptutorial.spectrum import detection_ratio, shrink
+from amptutorial.spectrum import detection_ratio, detection_weights, shrink
 
 METHODS = ("lbfgs", "gradient_descent", "least_squares")
 
@@ -49,6 +49,8 @@ def test_svd_is_the_best_low_rank_approximation(wrap, rng):
     assert np.allclose(A @ B.T / np.sqrt(30), (u[:, :3] * s[:3]) @ v[:3])
     assert np.allclose(A.T @ A / 30, B.T @ B / 30)
     assert np.allclose(A.T @ A / 30, np.diag(s[:3]) / np.sqrt(30))
+    A, B = svd(wrap(3 * Y), 3, rng=rng, shrink=True)  # beyond the edge of noise of variance 1
+    assert np.allclose(A @ B.T / np.sqrt(30), (u[:, :3] * shrink(3 * s[:3], 30, 40)) @ v[:3])
 
 
 def test_svd_works_on_scores_whose_margins_vanish(rng):
@@ -63,10 +65,10 @@ def test_svd_works_on_scores_whose_margins_vanish(rng):
 def test_all_minimisers_meet_at_the_same_loss_with_zero_gradient(rng):
     """lem:fixed-points from four sides: AMP, ALS, gradient descent and L-BFGS."""
     model, Y = instance(80, 120, 2, rng)
-    A0, B0, strength = rng.standard_normal((80, 2)), model.B + rng.standard_normal((120, 2)), 2.0
-    ridge, r = Ridge(strength), (model.r_u, model.r_v)
-    loss = QuadraticLoss(Y, *r, ridge)
-    amp = biased_low_rank_amp(Y, *r, ridge, B0=B0, n_iter=500)
+    A0, B0 = rng.standard_normal((80, 2)), model.B + rng.standard_normal((120, 2))
+    ridges, r = (Ridge(2.0), Ridge(3.0)), (model.r_u, model.r_v)
+    loss = QuadraticLoss(Y, *r, ridges)
+    amp = biased_low_rank_amp(Y, *r, ridges, B0=B0, n_iter=500)
     reference = loss(amp.A, amp.B)
     for name in METHODS:
         fit = minimise(loss, A0=A0, B0=B0, method=name, n_iter=20_000, tol=1e-15 if name == "lbfgs" else 1e-14)
@@ -303,6 +305,10 @@ def test_equal_frequencies_do_not_change_the_start_and_all_scores_are_weighted_a
     Z = rng.poisson(np.outer(r_u, r_v) * np.exp(rng.choice([-0.5, 0.5], (40, 1)) * rng.choice([-1, 1], 50)))
     Y = FisherScore(sp.csr_array(Z), r_u, r_v)
     assert np.allclose(start(Y), start(Y, np.full(40, 2.0), np.full(50, 3.0)))
+    # weighted, it is left where it is by one step of A = w_u Y B, B = w_v Y^T A
+    B, (w_u, w_v) = spectral_start(Y, 2, r_u, r_v, rng=rng), detection_weights(r_u, r_v)
+    image = w_v[:, None] * (Y.T @ (w_u[:, None] * (Y @ B)))
+    assert np.allclose(B @ np.linalg.lstsq(B, image)[0], image, atol=1e-9 * np.abs(image).max())
     for same in (Y.toarray(), sp.csr_array(Y.toarray()), Y.toarray().astype(np.float32)):
         assert np.allclose(start(Y, r_u, r_v), start(same, r_u, r_v), atol=1e-3)
 

@@ -2,34 +2,32 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from scipy.stats import norm, poisson
 
 from amptutorial import AMPEmbedding, GaussianPosterior
 from amptutorial.heldout import hold_out, split_counts
-from amptutorial.reexpansion import new_side, posterior_covariances
-from amptutorial.sums import tilted_covariances
+from amptutorial.reexpansion import Side, posterior_covariances
 
 LEVELS = (0.5, 0.8, 0.9, 0.95)
 
 
-def test_tilted_covariances_are_those_of_the_weights(rng):
-    U, W, r_v = rng.standard_normal((4, 3)), rng.standard_normal((9, 3)), rng.uniform(0, 2, 9)
-    sums, covariances = tilted_covariances(U, W, r_v)
-    for u, total, covariance in zip(U, sums, covariances, strict=True):
-        weights = r_v * np.exp(W @ u)
-        assert total == pytest.approx(weights.sum())
-        assert np.allclose(covariance, np.cov(W.T, aweights=weights, ddof=0))
-
-
-def test_posterior_covariances_add_the_precisions_of_prior_and_counts(rng):
-    """At U = 0 the weights are the bias factors: C^-1 + r_u sum_j r_v_j (v_j - mean)(v_j - mean)^T / m."""
-    V, r_u, r_v, m = rng.standard_normal((9, 2)), np.array([2.0, 0.5]), rng.uniform(0.5, 2, 9), 30
-    C = np.array([[2.0, 0.3], [0.3, 1.0]])
-    rows = new_side(np.zeros((2, 2)), r_u, GaussianPosterior(C))
-    scatter = r_v.sum() * np.cov(V.T, aweights=r_v, ddof=0) / m
-    found = posterior_covariances(rows, new_side(V, r_v, None), m)
-    for r, covariance in zip(r_u, found, strict=True):
-        assert np.allclose(np.linalg.inv(covariance), np.linalg.inv(C) + r * scatter)
+@pytest.mark.parametrize("hidden", [[], [2, 5, 6]])
+def test_posterior_covariances_add_the_precisions_of_prior_and_counts(hidden, rng):
+    """C^-1 + sum_j rate_ij (v_j - mean)(v_j - mean)^T / m: at the fitted rates, not those of the counted biases."""
+    U, V, m, C = rng.standard_normal((2, 2)), rng.standard_normal((9, 2)), 30, np.array([[2.0, 0.3], [0.3, 1.0]])
+    counted, fitted = ([rng.uniform(0.5, 3, size) for size in (2, 9)] for _ in range(2))
+    gaps = np.zeros((2, 9))
+    gaps[1, hidden] = 1  # pairs that were not observed tell nothing
+    rows, columns = (
+        Side(X, r, bias, prior, None, None, None, None)
+        for X, r, bias, prior in zip((U, V), counted, fitted, (GaussianPosterior(C), None), strict=True)
+    )
+    found = posterior_covariances(rows, columns, m, sp.csr_array(gaps) if hidden else None)
+    rates = np.outer(*fitted) * np.exp(U @ V.T / np.sqrt(m)) * (1 - gaps)
+    for rate, covariance in zip(rates, found, strict=True):
+        information = rate.sum() * np.cov(V.T, aweights=rate, ddof=0) / m
+        assert np.allclose(np.linalg.inv(covariance), np.linalg.inv(C) + information)
 
 
 def drawn(seed, tau, m=400, n=500, d=2, empty=0):

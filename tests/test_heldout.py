@@ -1,5 +1,7 @@
 """Held-out counts: binomial thinning, and what a gain over independence means."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -9,9 +11,9 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 
 from amptutorial import sums
-from amptutorial.bias import drop_empty
+from amptutorial.bias import drop_empty, estimate_bias
 from amptutorial.biases import refit_biases
-from amptutorial.heldout import HeldOut, held_out_pairs, heldout_gain, hold_out, split_counts, split_pairs
+from amptutorial.heldout import Chosen, HeldOut, held_out_pairs, heldout_gain, hold_out, split_counts, split_pairs
 
 counts = arrays(np.int64, st.tuples(st.integers(1, 6), st.integers(1, 6)), elements=st.integers(0, 50))
 
@@ -96,6 +98,32 @@ def test_the_gain_is_that_of_the_poisson_likelihoods(rng):
     assert heldout_gain(kept, held_out, 1e4 * U, V, r_u, r_v) == -np.inf
 
 
+def test_rates_of_pairs_that_were_not_observed_are_no_excess(rng):
+    """Of counts with gaps: what the rates of the pairs observed add up to, beyond the counts there, is subtracted."""
+    U, V, r_u, r_v, rates = small_model(rng)
+    Z, hidden = rng.poisson(3 * rates) + 1, rng.random(rates.shape) < 0.3
+    kept, held_out = np.where(hidden, np.nan, Z), np.where(hidden, Z, 0)
+    gain = (held_out * np.log(rates / np.outer(*estimate_bias(kept)))).sum() / held_out.sum()
+    excess = rates[~hidden].sum() / Z[~hidden].sum() - 1
+    assert heldout_gain(kept, held_out, U, V, r_u, r_v) == pytest.approx(gain - excess, rel=1e-9)
+
+
+def test_an_iterate_is_judged_with_biases_refitted_to_the_counts_that_were_seen(rng):
+    """One sweep from the biases of the iterate before, at first the sums of the columns; written out at m != n."""
+    U, V, *_, rates = small_model(rng)
+    kept, held_out = split_counts(rng.poisson(5 * rates) + 1, 0.3, rng)
+    pairs, (rows, columns) = held_out_pairs(kept, held_out), (kept.sum(axis=1), kept.sum(axis=0))
+    chosen, r_v = Chosen(pairs, 1e-4), columns
+    for scale in (0.5, 1.0):
+        exponentials = np.exp(scale * U @ V.T / np.sqrt(12))
+        r_u = rows / (exponentials @ r_v)
+        r_v = columns / (r_u @ exponentials)
+        ratios = np.log(np.outer(r_u, r_v) * exponentials / np.outer(rows, columns) * rows.sum())
+        chosen.judge(SimpleNamespace(X=scale * U), SimpleNamespace(X=V), pairs)
+        assert np.allclose(chosen.log_ratios, ratios[pairs.i, pairs.j]) and np.allclose(chosen.r_v, r_v)
+        assert chosen.fitting(pairs).biases is chosen.r_v
+
+
 def test_the_true_rates_gain_most_in_expectation(rng):
     """The gain is linear in the held-out counts: with their expectation in their place, no embedding gains more."""
     U, V, r_u, r_v, rates = small_model(rng)
@@ -160,21 +188,22 @@ def test_a_mean_is_one_over_counts_even_if_they_are_less_than_one():
 
 
 def test_the_entropy_bounds_the_gain():
-    """Blocks that never mix: the embedding explains everything but the choice within a block."""
-    Z = np.kron(np.eye(2), np.full((2, 2), 5))
-    signs = 6 * np.array([[1.0], [1.0], [-1.0], [-1.0]])
-    gain = heldout_gain(Z, Z, signs, signs, *refit_biases(Z, signs, signs))
-    assert np.isclose(held_out_pairs(Z, Z).entropy(), np.log(4))
+    """Blocks that never mix: the embedding explains everything but the choice of one of three columns in a block."""
+    Z = np.kron(np.eye(2), np.full((2, 3), 5))
+    U, V = (6 * np.repeat([[1.0], [-1.0]], size, axis=0) for size in (2, 3))
+    gain = heldout_gain(Z, Z, U, V, *refit_biases(Z, U, V))
+    assert np.isclose(held_out_pairs(Z, Z).entropy(), np.log(6))
     assert np.isclose(gain, np.log(2), atol=2 * np.exp(-2 * 36 / np.sqrt(4)))
 
 
 @pytest.mark.parametrize("mean", [0.05, 2.0])
 def test_pairs_are_hidden_whole_and_by_the_same_coin(mean, rng):
-    Z = rng.poisson(mean, (400, 300))
+    unknown = rng.random((400, 300)) < 0.3  # not observed: no count, and no empty pair
+    Z = np.where(unknown, np.nan, rng.poisson(mean, (400, 300)))
     kept, held_out = (part.toarray() for part in split_pairs(Z, 0.2, rng))
-    hidden = np.isnan(kept)
+    hidden = np.isnan(kept) & ~unknown
     assert hidden.any() == (mean > 1) and not held_out[kept > 0].any()
-    assert np.array_equal(np.where(hidden, 0, kept) + held_out, Z)
+    assert np.array_equal(np.where(hidden, 0, kept) + held_out, Z, equal_nan=True)
     for some in (Z == 1, Z > 1):  # large counts are hidden as often as small ones
         assert abs((held_out[some] > 0).mean() - 0.2) < 4 * np.sqrt(0.16 / some.sum())
 
@@ -220,9 +249,11 @@ def test_pairs_of_one_row_or_of_one_column_have_no_standard_error(counts):
 
 
 def test_what_rows_and_columns_both_count_is_counted_once():
-    """By hand: deviations +-1/4 by rows: the sums of rows squared are 2/4, those of columns 0, the squares 4/16."""
-    pairs = HeldOut.of(np.ones(2), np.ones(2), np.ones((2, 2)))
-    assert pairs.standard_error(np.array([1.0, 1.0, -1.0, -1.0])) == pytest.approx(np.sqrt(1 / 2 - 1 / 4), rel=1e-14)
+    """By hand: deviations +-1/8 by rows: the sums of rows squared are 2/4, those of columns 0, the squares 8/64."""
+    pairs = HeldOut.of(np.ones(2), np.ones(4), np.ones((2, 4)))
+    assert pairs.standard_error(np.repeat([1.0, -1.0], 4)) == pytest.approx(np.sqrt(1 / 2 - 1 / 8), rel=1e-14)
+    turned = HeldOut.of(np.ones(4), np.ones(2), np.ones((4, 2)))
+    assert turned.standard_error(np.tile([1.0, -1.0], 4)) == pytest.approx(np.sqrt(1 / 2 - 1 / 8), rel=1e-14)
 
 
 def test_pairs_without_held_out_counts_are_left_out_even_if_they_are_stored():

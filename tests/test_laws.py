@@ -103,9 +103,13 @@ def test_scaled_rows_need_a_mean_rate_but_no_second_moment():
 
 def test_empirical_rows_repeat_the_instance(rng):
     r, X = np.array([1.0, 2.0, 3.0]), np.arange(6.0).reshape(3, 2)
-    drawn_r, drawn_X = EmpiricalRows(r, X).draw(7, rng=rng)
-    counts = [(drawn_r == value).sum() for value in r]
-    assert sorted(counts) == [2, 2, 3]
+    law, oftener = EmpiricalRows(r, X), set()
+    for _ in range(20):
+        drawn_r, drawn_X = law.draw(7, rng=rng)
+        counts = [(drawn_r == value).sum() for value in r]
+        assert sorted(counts) == [2, 2, 3]
+        oftener.add(r[np.argmax(counts)])
+    assert oftener == {1, 2, 3}  # but for 3 (2 / 3)^20 = 1e-3
     assert all((X[list(r).index(a)] == b).all() for a, b in zip(drawn_r, drawn_X, strict=True))
 
 

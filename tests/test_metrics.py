@@ -71,18 +71,18 @@ def test_erratum_14_two_definitions_of_m(rng):
 
 @given(seeds)
 def test_alignment_is_the_best_rotation(seed):
-    _, _, _, A, _, rng = problem(seed)
-    R = np.linalg.qr(rng.standard_normal((2, 2)))[0]
+    _, _, _, A, _, rng = problem(seed, d=3)
+    R = np.linalg.qr(rng.standard_normal((3, 3)))[0]  # with two columns, a reflection: its own inverse
     assert np.allclose(align(A @ R, A), A)
     noisy = A @ R + 0.1 * rng.standard_normal(A.shape)
     best = row_errors(A, align(noisy, A)).sum()
     for _ in range(5):
-        other = np.linalg.qr(rng.standard_normal((2, 2)))[0]
+        other = np.linalg.qr(rng.standard_normal((3, 3)))[0]
         assert best <= row_errors(A, noisy @ other).sum() + 1e-9
 
 
 def test_overlap_and_row_errors(rng):
-    X, X_hat = rng.standard_normal((5, 2)), rng.standard_normal((5, 2))
+    X, X_hat = rng.standard_normal((50, 2)), rng.standard_normal((50, 2))
     assert overlap(X, X_hat) == pytest.approx(np.mean([abs(a @ b) for a, b in zip(X, X_hat, strict=True)]))
     assert row_errors(X, X_hat) == pytest.approx([((a - b) ** 2).sum() for a, b in zip(X, X_hat, strict=True)])
 

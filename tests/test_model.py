@@ -214,6 +214,13 @@ def test_draw_embedding_is_reproducible():
     assert np.array_equal(one.U, two.U) and np.array_equal(one.s_v, two.s_v) and (one.m, one.n, one.d) == (5, 6, 2)
 
 
+def test_each_side_is_drawn_from_its_own_laws(rng):
+    laws = {"rows_u": GaussianRows(1.0), "rows_v": GaussianRows(9.0), "bias_u": ShiftedExponential(0.3, 0.0)}
+    model = draw_embedding(500, 600, 2, **laws, bias_v=ShiftedExponential(0.1, 0.0), rng=rng)
+    for values, deviation in ((model.U, 1), (model.V, 3), (model.s_u, 0.3), (model.s_v, 0.1)):
+        assert values.std() == pytest.approx(deviation, rel=0.2)  # of 500 exponential variables: 4 sqrt(2 / 500)
+
+
 @pytest.mark.parametrize("draw", [PoissonEmbedding.rates, lambda model: model.sample(np.random.default_rng(0))])
 def test_overflow_is_reported(draw):
     model = PoissonEmbedding(np.full((2, 1), 100.0), np.full((2, 1), 100.0), np.zeros(2), np.zeros(2))

@@ -7,7 +7,7 @@ from samples import topics
 from sklearn.feature_extraction.text import CountVectorizer
 
 from amptutorial import AMPEmbedding, AMPWarning
-from amptutorial.neighbours import nearest_words, normalise_rows, rate_coordinates
+from amptutorial.neighbours import nearest_words, normalise_rows, principal_coordinates, rate_coordinates
 
 WORDS = np.array(["film", "movie", "tree", "forest", "nothing"])
 
@@ -121,6 +121,11 @@ def test_inner_products_are_covariances_of_log_rates_without_their_weighted_mean
     X = rate_coordinates(*model)
     assert X.shape == (30, 3)
     assert np.allclose(X @ X.T, np.cov(C.T, aweights=p, ddof=0), rtol=1e-10, atol=1e-12)
+    # and principal coordinates are the singular vectors of the same, in the metric of the shares
+    rows, columns, shares = principal_coordinates(*model)
+    squares = np.linalg.svd(np.sqrt(p)[:, None] * C * np.sqrt(q), compute_uv=False)[:3] ** 2
+    assert np.allclose(rows / np.sqrt(squares) @ columns.T, C) and np.allclose(shares, squares / squares.sum())
+    assert np.allclose(p * rows.T @ rows, np.diag(squares)) and np.allclose(q * columns.T @ columns, np.diag(squares))
 
 
 def test_equal_rates_have_equal_coordinates(model, rng):

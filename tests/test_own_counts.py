@@ -19,7 +19,6 @@ from tqdm.notebook import tqdm as tqdm_notebook
 from amptutorial import AMPEmbedding, AMPWarning, FisherScore, corpus_from_texts, drop_empty, estimate_bias
 from amptutorial._progress import progress
 from amptutorial.bias import fill_gaps, margins
-from amptutorial.biases import refit_biases
 from amptutorial.heldout import heldout_gain, hold_out, split_counts, split_pairs
 from amptutorial.neighbours import principal_coordinates
 
@@ -108,20 +107,6 @@ def test_gains_of_tables_with_few_zeros_are_those_that_the_fit_expects():
         fit = AMPEmbedding(1, random_state=0).fit(kept)
         gain = heldout_gain(kept, hidden, fit.embedding_, fit.components_.T, fit.row_bias_, fit.column_bias_)
         assert abs(gain - own.heldout_gain_) < 4 * np.hypot(own.heldout_error_, fit.heldout_error_)
-
-
-def test_what_is_kept_can_be_judged_by_any_method(fitted):
-    """Biases refitted to what was seen, and the truth: the gain on hidden pairs is that of their own log-likelihood."""
-    Z, M, _ = fitted
-    U, V = np.sqrt(len(Z)) * M, np.eye(Z.shape[1])
-    kept, hidden = split_pairs(Z, 0.2, np.random.default_rng(1))
-    r_u, r_v = refit_biases(kept, U, V)
-    seen = ~np.isnan(kept.toarray())
-    rates = r_u[:, None] * r_v * np.exp(M)
-    assert np.allclose((rates * seen).sum(axis=0), np.nansum(kept.toarray(), axis=0), rtol=1e-4)
-    independent = np.outer(*estimate_bias(kept))
-    expected = (hidden.toarray() * np.log(rates / independent)).sum() / hidden.sum()
-    assert heldout_gain(kept, hidden, U, V, r_u, r_v) == pytest.approx(expected, rel=1e-4)
 
 
 # No signal, few pairs, weights

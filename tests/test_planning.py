@@ -42,16 +42,34 @@ def test_the_counts_lead_to_the_error(counts, given):
     assert counts_needed(limit_error(counts), rows, words, beta=BETA) == pytest.approx(factor, rel=1e-4)
 
 
+def test_one_iteration_begins_at_half_of_the_truth_in_noise_as_long():
+    """B_0 = B / 2 + noise: M = S / 2 and Q = (1/4 + 1) S, S = c / BETA; then a posterior mean of each side, by hand."""
+    c = 5.0
+    M, Q = c / BETA / 2, 1.25 * c / BETA
+    M_a, Q_a = M / (Q + 1), (M**2 + Q) / (Q + 1) ** 2
+    M_b, Q_b = c * M_a / (Q_a + 1 / c), (c * M_a**2 + Q_a) / (Q_a + 1 / c) ** 2
+    error = 1 - (2 * M_a * M_b - Q_a * Q_b) / c
+    assert 2 * counts_needed(error, *flat(2.0), POSTERIOR, beta=BETA, n_iter=1) == pytest.approx(c, rel=1e-4)
+
+
 def test_a_ridge_needs_more_counts_than_the_posterior_mean():
     laws = flat(1.0, d=3)
     assert counts_needed(0.3, *laws, Ridge(0.2), beta=BETA) > 1.02 * counts_needed(0.3, *laws, POSTERIOR, beta=BETA)
 
 
 def test_where_there_is_no_closed_form_rows_are_sampled(rng):
-    """Rows of an instance, as a law: the same counts, up to the samples."""
+    """Rows of an instance, as a law: the same counts, up to the samples. All factors are tried on the same draws."""
+    states = set()
+
+    class Watched(EmpiricalRows):
+        def draw(self, N, *, rng):
+            states.add(rng.bit_generator.state["state"]["state"])
+            return super().draw(N, rng=rng)
+
     r, X = flat(1.0)[0].draw(5000, rng=rng)
-    laws = (EmpiricalRows(r, X / X.std()),) * 2
+    laws = (Watched(r, X / X.std()),) * 2
     factor = counts_needed(0.3, *laws, POSTERIOR, beta=BETA, n_iter=20, n_samples=5000, rng=rng)
+    assert len(states) == 3  # for the start, and each time for the rows of either side
     assert factor == pytest.approx(counts_needed(0.3, *flat(1.0), POSTERIOR, beta=BETA), rel=0.1)
     with pytest.raises(TypeError, match="rng must be"):
         counts_needed(0.3, *flat(1.0), Lasso(0.5), beta=BETA)

@@ -64,24 +64,26 @@ def columns(counts, rng):
 
 
 def test_a_half_step_is_that_of_the_score_less_its_excess_at_the_estimate(counts, columns, rng, monkeypatch):
-    """`prop-channels-again`: AMP's half-step on Y - E, at any estimate and Onsager term."""
+    """`prop-channels-again`: AMP's half-step on Y - E, at any estimate, Onsager term and refitted biases."""
     monkeypatch.setattr(reexpansion, "REACH", 1e9)
-    m, denoiser, Gamma = counts.shape[0], GaussianPosterior(0.7), np.array([[0.3, 0.1], [0.1, 0.2]])
+    m, denoiser, Gamma = counts.shape[0], GaussianPosterior(0.7, learn=True), np.array([[0.3, 0.1], [0.1, 0.2]])
     r_u, r_v = estimate_bias(counts)
     rows = new_side(rng.standard_normal((m, 2)), r_u, denoiser)
+    columns = replace(columns, Gamma=Gamma, bias=r_v * rng.uniform(0.5, 2, 40))
     M = rows.X @ columns.X.T / np.sqrt(m)
-    rates = r_u[:, None] * r_v
+    information, rates = r_u[:, None] * r_v, r_u[:, None] * columns.bias
     # rows that add up as the rates do keep the biases
     Z = counts.toarray() * ((rates * np.exp(M)).sum(axis=1) / counts.sum(axis=1))[:, None]
-    updated = reexpanded_half_step(Table(sp.csr_array(Z)), rows, replace(columns, Gamma=Gamma), m)
+    updated = reexpanded_half_step(Table(sp.csr_array(Z)), rows, columns, m)
     assert np.allclose(updated.bias, r_u, rtol=1e-12)
 
     A, B = np.sqrt(r_u)[:, None] * rows.X, np.sqrt(r_v)[:, None] * columns.X
-    plain, excess = (Z - rates) / np.sqrt(rates), np.sqrt(rates) * (np.exp(M) - 1 - M)
-    P = (plain - excess) @ B / np.sqrt(m) - A @ Gamma
+    score_less_excess = (Z - information - (rates * np.exp(M) - information * (1 + M))) / np.sqrt(information)
+    P = score_less_excess @ B / np.sqrt(m) - A @ Gamma
     half = half_step(P, r_u, B.T @ B / m, Gamma, denoiser)
     assert np.allclose(np.sqrt(r_u)[:, None] * updated.X, half.estimate, rtol=1e-9, atol=1e-9)
     assert np.allclose(updated.Gamma, half.jacobian, rtol=1e-12)
+    assert np.allclose(updated.denoiser.covariance, half.denoiser.covariance, rtol=1e-9)
 
 
 def test_the_onsager_term_of_the_columns_is_a_sum_over_them_divided_by_m(counts, rng, monkeypatch):
@@ -100,6 +102,18 @@ def test_no_step_changes_m_by_more_than_the_reach(counts, columns):
     far = replace(columns, X=100 * columns.X)
     updated = reexpanded_half_step(Table(counts), rows, far, m)
     assert np.abs(updated.X @ far.X.T / np.sqrt(m)).max() <= reexpansion.REACH * (1 + 1e-12)
+    # the Onsager term goes as far as the rows do on average
+    share, B = (updated.X / updated.step).mean(), np.sqrt(far.r)[:, None] * far.X
+    whole = sum(np.linalg.inv(B.T @ B / m + np.eye(2) / (1e6 * r)) for r in rows.r) / m
+    assert share < 0.95 and np.allclose(updated.Gamma, share * whole, rtol=1e-6)
+
+
+def test_after_an_iteration_the_rates_have_the_row_sums_of_the_counts(counts, columns):
+    """The biases of the rows are those beside the columns as they are then, and far from the counted ones."""
+    rows = new_side(np.zeros((60, 2)), estimate_bias(counts)[0], Ridge(1.0))
+    ((rows, columns),) = iterated(counts, rows, columns, 60, 1)
+    rates = rows.bias[:, None] * columns.bias * np.exp(rows.X @ columns.X.T / np.sqrt(60))
+    assert np.allclose(rates.sum(axis=1), counts.sum(axis=1), rtol=1e-9) and np.ptp(rows.bias / rows.r) > 0.1
 
 
 def settled(counts, columns, denoiser):
@@ -230,7 +244,8 @@ def test_balancing_changes_coordinates_only(counts, rng):
 
 
 def test_the_signs_of_the_coordinates_are_those_of_the_largest_entries(counts, rng):
-    X, r = (rng.standard_normal((60, 2)), rng.standard_normal((40, 2))), estimate_bias(counts)
+    # skewed: the largest entries are positive where the sums are negative
+    X, r = [np.exp(rng.standard_normal((size, 2))) - 2.5 for size in (60, 40)], estimate_bias(counts)
     found = [
         balanced_sides(*(new_side(signs * X, r, GaussianPosterior(1.0)) for X, r in zip(X, r, strict=True)))
         for signs in np.array([[1, 1], [-1, 1], [-1, -1]])
@@ -277,8 +292,8 @@ def test_the_prior_of_unequal_sides_stays_symmetric(counts, rng):
 
 def test_starting_rows_have_the_length_of_the_prior(counts, rng):
     V = rng.standard_normal((counts.shape[1], 2))
-    rows, columns = starting_sides(*estimate_bias(counts), Ridge(1.0), V, 3.0)
-    assert (rows.X == 0).all()
+    rows, columns = starting_sides(*estimate_bias(counts), (Ridge(1.0), Lasso(2.0)), V, 3.0)
+    assert (rows.X == 0).all() and isinstance(rows.denoiser, Ridge) and isinstance(columns.denoiser, Lasso)
     assert np.allclose((columns.X**2).sum(axis=1), 2 * 3.0, rtol=1e-5)
     cosines = np.einsum("jk,jk->j", columns.X, V) / np.linalg.norm(columns.X, axis=1) / np.linalg.norm(V, axis=1)
     assert np.allclose(cosines, 1)

@@ -66,6 +66,15 @@ def test_a_systematic_sample_holds_each_column_with_its_probability(rng):
     assert (np.abs(held / runs - pi) <= 5 * error + 1e-12).all()
 
 
+def test_a_column_with_most_of_the_sum_is_in_every_sample(table):
+    """However long the others are."""
+    _, W, r_v = table
+    r_v[7], W[7] = 1e4 * r_v.sum(), 0
+    for seed in range(5):
+        ((_, part),) = ColumnSample(W, r_v, 100 * np.eye(D), seed).of_sizes(np.array([100])).parts
+        assert (drawn(part) == 0).all(axis=1).any()
+
+
 def test_calibrated_weights_have_the_sums_of_all_columns(table, rng):
     """Those of r_v_j, of r_v_j w_j and, in the leading directions, of r_v_j w_j w_j^T; certain columns keep theirs."""
     _, W, r_v = table
@@ -90,6 +99,11 @@ def test_few_drawn_columns_calibrate_fewer_sums(table, rng, monkeypatch):
     assert np.allclose(weights @ W[drawn], r_v @ W) and weights.sum() == pytest.approx(r_v.sum())
     gaps = np.abs((W[drawn].T * weights) @ W[drawn] - (W.T * r_v) @ W)
     assert gaps[0, 0] < 1e-9 * r_v.sum() < np.delete(gaps, 0).min()
+    # of a sample, the square of the direction in which the rows are longest
+    ((_, part),) = ColumnSample(W, r_v, np.diag([1e-4, 1.0, 1e-2]), 0).of_sizes(np.array([300])).parts
+    some, weights = part._sample.W, part._sample.r_v
+    gaps = np.abs((some.T * weights) @ some - (W.T * r_v) @ W)
+    assert gaps[1, 1] < 1e-9 * r_v.sum() < np.delete(gaps, 4).min()
 
 
 def drawn(part):
@@ -156,6 +170,17 @@ def test_where_a_row_has_counts_in_all_columns_only_the_lowest_powers_are_sample
     assert np.allclose(np.exp(logs)[:-1], sums[:-1], rtol=1e-9)
     assert np.allclose(means[:-1], (moments / sums[:, None])[:-1], rtol=1e-9)
     assert logs[-1] == plain[0][-1] and np.array_equal(means[-1], plain[1][-1])
+
+
+def test_each_row_has_the_sums_of_its_own_sample_and_of_its_own_counts(table, rng):
+    U, W, r_v = table
+    Z = sp.csr_array(rng.poisson(0.1, (len(U), N)))
+    sums = ColumnSample(W, r_v, np.eye(D), 0).of_sizes(np.tile([100, 200], 20))
+    found = sums.tilted_means(U, sums.own_sums(U, Z))
+    for rows, part in sums.parts:
+        expected = part.tilted_means(U[rows], part.own_sums(U[rows], Z[rows]))
+        assert all(np.allclose(each[rows], one) for each, one in zip(found, expected, strict=True))
+        assert not np.allclose(expected[0], part.log_partition(U[rows]), rtol=1e-3)
 
 
 def test_own_terms_below_zero_are_left_to_the_sample(table, rng):

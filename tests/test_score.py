@@ -18,11 +18,13 @@ def problem(seed, m=7, n=5):
     return rng.poisson(1.0, (m, n)), np.exp(rng.standard_normal(m)), np.exp(rng.standard_normal(n)), rng
 
 
-@given(st.integers(0, 200), st.booleans(), st.integers(1, 4))
-def test_operator_equals_its_definition(seed, sparse, k):
-    """R_u^(-1/2) (Z - r_u r_v^T) R_v^(-1/2), entry by entry (eq:abyscaled)."""
+@given(st.integers(0, 200), st.booleans(), st.integers(1, 4), st.sampled_from([0, 0.3]))
+def test_operator_equals_its_definition(seed, sparse, k, hidden):
+    """R_u^(-1/2) (Z - r_u r_v^T) R_v^(-1/2), entry by entry (eq:abyscaled); zero where a pair was not observed."""
     Z, r_u, r_v, rng = problem(seed)
+    Z = np.where(rng.random(Z.shape) < hidden, np.nan, Z)
     dense = np.array([[(Z[i, j] - r_u[i] * r_v[j]) / np.sqrt(r_u[i] * r_v[j]) for j in range(5)] for i in range(7)])
+    dense = np.nan_to_num(dense)
     Y = FisherScore(sp.csr_array(Z) if sparse else Z, r_u, r_v)
     B, A = rng.standard_normal((5, k)), rng.standard_normal((7, k))
     assert Y.shape == (7, 5) and Y.T.shape == (5, 7)

@@ -139,6 +139,25 @@ def test_weights_show_a_signal_beyond_the_edge_if_it_can_be_found(kappa, rng):
     assert least < sigma / bulk_edge(m, n) < most
 
 
+@pytest.mark.parametrize(("m", "n"), [(300, 1200), (1200, 300)])
+def test_weights_are_those_of_the_faintest_signal(m, n):
+    """Noise ends at the edge of equal frequencies, and a signal of kappa = 1 leaves it right there: Dyson's equations.
+
+    Weighted noise sqrt(a_i b_j) W_ij has the resolvent G_i = 1 / (z - a_i y), H_j = 1 / (z - b_j x) at z, where
+    x = sum a G and y = sum b H. It ends where sum (a G)^2 sum (b H)^2 is 1. A signal whose rows have the variance r is
+    an outlier at z if its square times sum (a r G) sum (b r H) is 1. Above the end, both fall like a root.
+    """
+    r_u, r_v = (np.where(np.arange(size) < size / 5, rate, 1.0) for size, rate in ((m, 16.0), (n, 6.0)))
+    (a, b), z, y = detection_weights(r_u, r_v), bulk_edge(m, n) * (1 + 1e-6), 0.0
+    for _ in range(4000):
+        x = (a / (z - a * y)).sum()
+        y = (b / (z - b * x)).sum()
+    G, H = 1 / (z - a * y), 1 / (z - b * x)
+    signal = (a * r_u * G).sum() * (b * r_v * H).sum() / m / np.sqrt(detection_ratio(r_u, r_v, 1.0, 1.0, m / n))
+    assert 0.99 < ((a * G) ** 2).sum() * ((b * H) ** 2).sum() < 1 and 0.99 < signal < 1
+    assert G.min() > 0 and H.min() > 0
+
+
 def test_weights_for_equal_frequencies_do_not_weigh_and_have_no_unit(rng):
     assert np.allclose(np.concatenate(detection_weights(np.full(5, 0.3), np.full(9, 7.0))), 1)
     r_u, r_v = rng.uniform(0.1, 9, 5), rng.uniform(0.1, 9, 8)

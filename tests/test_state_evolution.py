@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 from scipy.optimize import brentq
-from synthetic import BETA, constant_laws
+from synthetic import BETA, Linear, constant_laws
 
-from amptutorial.amp import biased_low_rank_amp
+from amptutorial.amp import FLOOR, biased_low_rank_amp
 from amptutorial.denoisers import Denoiser, GaussianPosterior, Lasso, Ridge
 from amptutorial.laws import (
     ConstantBias,
@@ -41,14 +41,15 @@ def start(B, m, noise, rng):
 
 def two_class_recursion(a, b, beta, n_iter, P_v):
     """The posterior-mean evolution for unit Gaussian rows of rates a and b, written out for d = 1."""
-    errors = []
+    errors, moments = [], []
     for _ in range(n_iter):
         q_u = a * P_v / (1 + a * P_v)
         P_u = np.mean(a * q_u)
+        moments.append([P_v, P_u])
         q_v = b * P_u / (1 + b * P_u)
         P_v = np.mean(b * q_v) / beta
         errors.append(1 - P_u * np.mean(b * q_v) / (np.mean(a) * np.mean(b)))
-    return np.array(errors), q_u
+    return np.array(errors), q_u, moments
 
 
 def test_two_class_closed_form():
@@ -59,8 +60,12 @@ def test_two_class_closed_form():
     posterior, P0 = GaussianPosterior(1.0), 0.3
     start = {"beta": BETA, "M0": [[P0]], "Q0": [[P0]], "n_iter": 25}
     run = gaussian_state_evolution(*laws, posterior, **start)
-    errors, q_u = two_class_recursion(a, b, BETA, 25, P0)
+    errors, q_u, moments = two_class_recursion(a, b, BETA, 25, P0)
+    for names in (("M_b", "M_a"), ("Q_b", "Q_a")):
+        assert np.allclose([[getattr(it, name)[0, 0] for name in names] for it in run.iterates], moments, rtol=1e-10)
     assert np.allclose([it.nmse for it in run.iterates], errors, rtol=1e-10)
+    independence = np.mean(a) * np.mean(b) / BETA / 2  # half of |A B^T|^2 / m^2 is the divergence of no embedding
+    assert np.allclose([it.divergence for it in run.iterates], errors * independence, rtol=1e-10)
     # the two classes one by one, from the sampled rows: E|x - x_hat|^2 given a is a (1 - q_u(a))
     sampled = state_evolution(*laws, posterior, **start, n_samples=200_000, rng=np.random.default_rng(5))
     r, X, X_hat = sampled.rows_a
@@ -86,6 +91,15 @@ def test_threshold_of_the_posterior_mean(bias):
     assert weights @ r == pytest.approx(1)
 
 
+def test_a_floor_is_reported_for_the_side_that_has_it():
+    """From almost no overlap: A sees F = Q_0 without an Onsager term, B sees Q_a - Gamma_b < 0, raised to the floor."""
+    tiny = {"beta": BETA, "M0": [[1e-3]], "Q0": [[1.0]], "n_iter": 1}
+    (it,) = gaussian_state_evolution(*constant_laws(1, 1.0), Ridge(0.1), **tiny).iterates
+    assert it.floored_b and not it.floored_a and it.F_a == 1.0
+    c = 0.1 / np.sqrt(BETA)  # the penalty over the rate of the columns
+    assert it.Q_a - it.Gamma_b < 0 and it.F_b == pytest.approx(FLOOR * (it.Q_a + c) - c, abs=1e-3)
+
+
 def test_unequal_frequencies_are_easier():
     """At the same mean rate, two classes succeed where one rate fails."""
     variance, errors = 0.75, []  # detection_ratio: 0.84 for constant, 1.32 for two-class rates
@@ -100,8 +114,9 @@ def test_unequal_frequencies_are_easier():
     assert errors[1] < 0.99
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("denoiser", [Ridge(0.5), GaussianPosterior(1.0), GaussianPosterior([[1.0, 0.2], [0.2, 0.6]])])
+@pytest.mark.parametrize(
+    "denoiser", [pytest.param(Ridge(0.5), marks=pytest.mark.slow), GaussianPosterior([[1.0, 0.2], [0.2, 0.6]])]
+)
 @pytest.mark.parametrize("bias", [TWO_CLASS, ShiftedExponential(0.2, 0.1), Zipf(0.3)], ids=repr)
 def test_sampled_rows_agree_with_the_closed_form(denoiser, bias):
     """Every moment of 6 iterations, the loss among them, within the spread over 8 seeds (four standard errors)."""
@@ -118,6 +133,55 @@ def test_sampled_rows_agree_with_the_closed_form(denoiser, bias):
             error = np.abs(values.mean(axis=0) - getattr(exact.iterates[k], name))
             spread = values.std(axis=0, ddof=1).max() / np.sqrt(8)
             assert error.max() < 5 * spread + 1e-9, (k, name)
+
+
+SIGNS = np.array([[1.0, 1], [1, -1], [-1, 1], [-1, -1]])  # their second moment is I
+
+
+@pytest.mark.parametrize("denoiser", [Ridge(0.5), GaussianPosterior([[1.0, 0.2], [0.2, 0.6]])], ids=repr)
+def test_the_closed_form_is_that_of_sampled_rows_of_its_moments(denoiser):
+    """With one rate estimates are linear: four rows with the covariance of the law serve, from a start that turns."""
+    C, S = np.array([[1.5, 0.3], [0.3, 1.0]]), np.array([[2.0, -0.5], [-0.5, 1.0]])
+    start = {"beta": BETA, "M0": [[0.2, 1.0], [-1.5, 0.3]], "Q0": [[4.0, 0.4], [0.4, 3.0]], "n_iter": 5}
+    bias = {"bias_u": ConstantBias(0.0), "bias_v": ConstantBias(0.7)}
+    exact = gaussian_state_evolution(
+        *scaled_rows(2, rows_u=GaussianRows(C), rows_v=GaussianRows(S), **bias), denoiser, **start
+    )
+    laws = (EmpiricalRows(np.full(4, r), SIGNS @ np.linalg.cholesky(r * X).T) for r, X in ((1.0, C), (np.exp(0.7), S)))
+    sampled = state_evolution(*laws, denoiser, **start, n_samples=40, rng=np.random.default_rng(0))
+    for one, two in zip(exact.iterates, sampled.iterates, strict=True):
+        assert all(np.allclose(a, b, rtol=1e-8) for a, b in zip(vars(one).values(), vars(two).values(), strict=True))
+
+
+def test_sampled_moments_of_a_linear_function_are_exact():
+    """Rows of second moment I: M <- M G, Q <- G^T (M^T M + Q) G on each side, with a G twice as large each time.
+
+    The noise is white and uncorrelated with the rows in the sample itself, so that nothing errs: not the moments C of
+    one iteration with the next either, old^T new, nor the loss. That is half of |Y - X|^2 - |W|^2 at X = A_k B_(k+1)^T,
+    where <Y, X> is the product of B_(k+1) and the input of the last function plus its Onsager term, P + B_k G.
+    """
+    signs = EmpiricalRows(np.ones(4), SIGNS)
+    M, Q, before = np.array([[0.5, 0.2], [0.1, 0.4]]), np.array([[1.0, 0.3], [0.3, 2.0]]), None
+    start = {"beta": BETA, "M0": M, "Q0": Q, "n_iter": 4, "n_samples": 40, "rng": np.random.default_rng(0)}
+    run = state_evolution(signs, signs, Linear(), **start)
+    for k, it in enumerate(run.iterates):
+        G = 2 ** (k + 1) * Linear.MIX
+        M_a, Q_a = M @ G, G.T @ (M.T @ M + Q) @ G
+        M_b, Q_b = M_a @ G, G.T @ (M_a.T @ M_a + Q_a) @ G
+        if before is None:
+            C = BETA * M.T @ M_b  # what B_0 and B_1 share is what the rows of B explain
+        else:
+            old_M, old_M_a, C = before
+            C = G.T / 2 @ (old_M.T @ M + C) @ G
+            C = G.T / 2 @ (old_M_a.T @ M_a + C) @ G
+        before = M, M_a, C / BETA
+        loss = (2 + np.vdot(Q_a, Q_b)) / 2 - np.trace(G.T @ (M_a.T @ M_a + Q_a) + C.T @ G)
+        found = it.M_b, it.Q_b, it.M_a, it.Q_a, it.Gamma_b, it.excess_loss
+        for value, expected in zip(found, (M, Q, M_a, Q_a, G, loss), strict=True):
+            assert np.allclose(value, expected, rtol=1e-7)
+        M, Q = M_b / BETA, Q_b / BETA
+    for (_, X, X_hat), moment in ((run.rows_a, M_a), (run.rows_b, M_b)):
+        assert np.allclose(X.T @ X_hat / 40, moment)
 
 
 CASES = {
@@ -396,7 +460,7 @@ def test_refit_is_followed(rng):
     laws, n = constant_laws(1, 5.0), 3000
     (r_u, A), (r_v, B), _, Y = draw(laws, n, rng)
     B0, M0, Q0 = start(B, 2000, 1.0, rng)
-    learner = GaussianPosterior(3.0, learn=True)
+    learner = GaussianPosterior(0.05, learn=True)  # of which one step of learning is hardly seen
     run = biased_low_rank_amp(Y, r_u, r_v, learner, B0=B0, n_iter=8)
     se = state_evolution(*laws, learner, beta=BETA, M0=M0, Q0=Q0, n_iter=8, n_samples=60_000, rng=rng)
     measured = [normalised_mse(A, B, it.A, it.B) for it in run.iterates]

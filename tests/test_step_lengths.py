@@ -27,7 +27,8 @@ def test_a_row_that_goes_on_takes_half_as_much_again_and_one_that_turns_back_hal
     step = reexpanded_half_step(Z, rows, columns, 8).step
     assert (np.abs(step).max(axis=1) > 0).all()
     turning = np.arange(8) % 2 == 0
-    before = replace(rows, step=np.where(turning[:, None], -step, step), length=np.full(8, length))
+    back, on = (np.array([[np.cos(t), np.sin(t)], [-np.sin(t), np.cos(t)]]) for t in np.radians([95, 85]))
+    before = replace(rows, step=np.where(turning[:, None], step @ back, step @ on), length=np.full(8, length))
     after = reexpanded_half_step(Z, before, columns, 8)
     assert (after.reach < REACH).all() and np.array_equal(after.step, step)
     assert np.allclose(after.length, np.where(turning, length / 2, longer), rtol=1e-15)

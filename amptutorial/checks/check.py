@@ -57,7 +57,7 @@ class Check:
         text = inspect.getdoc(self.run)
         if text is None:  # `python -OO` leaves it in the source alone
             tree = ast.parse(dedent(inspect.getsource(self.run)))
-            text = ast.get_docstring(tree.body[0])
+            text = tree.body[0].body[0].value.value
         return " ".join(text.split())
 
     @property

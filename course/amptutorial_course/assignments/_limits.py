@@ -30,7 +30,7 @@ class SettingTrial(Trial):
     limits: tuple[Limit, ...] = ()
 
 
-def limits(trial):
+def limits(trial: SettingTrial) -> None:
     """The estimate becomes what it must as a parameter goes to an end of its range."""
     P, r, F = trial.problem.copies()
     for limit in trial.limits:
