@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from textwrap import dedent
+from typing import cast
 
 from .trials import Trial, trial_of
 from .verdict import setting_of
@@ -41,9 +42,9 @@ class Check:
     ('long_name', 'The class has a name of more than one letter.', None)
     """
 
-    run: Callable[[Trial], str | None]
+    run: Callable[..., str | None]
     page: str
-    applies: Callable[[Trial], bool] = lambda trial: True
+    applies: Callable[..., bool] = lambda trial: True
     method: str = ""
 
     @property
@@ -57,8 +58,8 @@ class Check:
         text = inspect.getdoc(self.run)
         if text is None:  # `python -OO` leaves it in the source alone
             tree = ast.parse(dedent(inspect.getsource(self.run)))
-            text = tree.body[0].body[0].value.value
-        return " ".join(text.split())
+            text = ast.get_docstring(cast(ast.FunctionDef, tree.body[0]))
+        return " ".join((text or "").split())
 
     @property
     def read(self):

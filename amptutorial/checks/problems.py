@@ -146,7 +146,7 @@ def ladder(rng, family, n):
     """
     passes = range(1 + n // len(family))  # over the family, each in an order of its own
     members = np.concatenate([rng.permutation(len(family)) for _ in passes])
-    questions, last = [], ()
+    questions, last = [], None
     for k in range(n):
         if k % 3 == 2:
             last = _twin(rng, TWINS[k // 3 % len(TWINS)], family, *last)

@@ -6,8 +6,11 @@ import traceback
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from .._validation import check_integer, check_rng
-from ..denoisers import check_is_denoiser
+from ..denoisers import Denoiser, check_is_denoiser
+from .beliefs import Belief
 from .lines import LIBRARIES
 from .promises import CHECKS
 from .trials import trial_of
@@ -64,7 +67,7 @@ class CheckReport:
         """
         rows = {}
         for one in self.results:
-            key = "pass", one.message, one.name
+            key: tuple[str, ...] = ("pass", one.message, one.name)
             waits = re.search(UNASKED, one.message)
             if waits and not one.passed:
                 why = "not run" if waits[1] == "NotRun" else "not written yet"
@@ -113,7 +116,14 @@ class CheckReport:
         )
 
 
-def check_denoiser(denoiser, *, belief=None, d=3, n_rows=40, rng=None):
+def check_denoiser(
+    denoiser: Denoiser,
+    *,
+    belief: Belief | None = None,
+    d: int = 3,
+    n_rows: int = 40,
+    rng: np.random.Generator | None = None,
+) -> CheckReport:
     """Try every check that applies on random rows.
 
     Parameters

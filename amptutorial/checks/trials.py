@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import cast
 
 import numpy as np
 
@@ -91,7 +92,7 @@ class Trial:
     def takes_complex_rows(self):
         """Whether a complex step finds the derivative of the log partition function."""
         P, r, F = self.problem.rows([0]).copies()
-        log_partition = self.belief.log_partition
+        log_partition = cast(Prior, self.belief).log_partition
         try:
             slope = log_partition(P + 1e-20j, r, F).imag / 1e-20
         except (TypeError, ValueError):
@@ -102,7 +103,9 @@ class Trial:
     @cached_property
     def entry_size(self):
         """The root mean square of an entry of u, by the law of the belief."""
-        u = self.belief.rows.draw((30_000, self.d), rng=np.random.default_rng(0))
+        u = cast(Belief, self.belief).rows.draw(
+            (30_000, self.d), rng=np.random.default_rng(0)
+        )
         return np.sqrt(np.mean(u**2))
 
     def ask(self, method, arrays):
