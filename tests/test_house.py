@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from execute_book import NOTEBOOKS
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
@@ -203,6 +204,17 @@ def test_make_help_names_targets_that_there_are():
     targets = re.search(r"^\.PHONY: (.*)$", MAKEFILE, re.MULTILINE)[1].split()
     named = re.findall(r'"make ([\w-]+) ', MAKEFILE)
     assert set(named) < set(targets) and len(named) > 5
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
+def test_make_compares_each_notebook_once_and_leaves_every_test_of_pages_to_the_built_site():
+    planned = subprocess.check_output(["make", "-n", "without-pages", "rest"], cwd=ROOT, text=True)
+    first, others = (names.split() for names in re.findall('compare NAME="(.*)"', planned))
+    assert len(first) == 2 and sorted(first + others) == sorted(path.relative_to(ROOT).as_posix() for path in NOTEBOOKS)
+    ignored = re.findall(r"--ignore=(\S+)", planned)
+    tests = [*ROOT.glob("tests/test_*.py"), *ROOT.glob("course/tests/test_*.py")]
+    asking = [path for path in tests if re.search(r"^def \w+\(.*\bsite\b", path.read_text(), re.MULTILINE)]
+    assert sorted(ignored) == sorted(path.relative_to(ROOT).as_posix() for path in asking)
 
 
 def test_the_wheel_holds_the_package_alone(tmp_path):
