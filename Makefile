@@ -25,15 +25,15 @@ unexport PYTHONDONTWRITEBYTECODE
 
 # What `time` says of each part of the tests.
 export TIMEFORMAT := (%0R s, %0U s of the processor)
-TESTS := $(BIN)/python -m pytest -q -n 2 --dist worksteal --durations 20
-# The files whose tests open the site: each file that is named in a command is collected by each of its workers.
+TESTS := $(BIN)/python -m pytest -q --durations 20
+# The files whose tests open the site.
 PAGES := tests/test_browser.py tests/test_live.py tests/test_site.py
 NOTEBOOKS := $(wildcard book/*.ipynb book/more/*.ipynb course/assignments/*/brief.ipynb)
 # What stands for the others in make test: AMP, and the state evolution that predicts it.
 TWO := $(wildcard book/07_*.ipynb book/09_*.ipynb)
 PARTS := $(MAKE) --no-print-directory
 
-.PHONY: help setup book test test-all compare site store lint pdf system clean rest offline without-pages pages
+.PHONY: help setup book test test-all compare site store lint pdf system clean rest offline of-the-package of-the-site pages
 
 help:
 	@echo "make setup     install the tested versions into .venv"
@@ -106,15 +106,18 @@ lint: $(INSTALLED)
 
 test: export AMPTUTORIAL_SITE := $(if $(NPM),$(SITE))
 test: $(INSTALLED) $(if $(NPM),offline)
-	@time $(PARTS) -j2 -Oline without-pages pages OFFLINE=$(if $(NPM),1)
-	@time $(TESTS) $(PAGES) -m "not slow"
+	@time $(PARTS) -j2 -Oline of-the-package of-the-site OFFLINE=$(if $(NPM),1)
 	@echo "What tells most has passed. Left out: tests marked slow, all pages but a handful, all notebooks but two; make test-all runs them"
 
-# The site is built on one core: what needs no page runs meanwhile.
-without-pages: $(INSTALLED)
+# Two processes, each of which collects tests of its own: workers of pytest would collect all tests, each of them.
+of-the-package: $(INSTALLED)
 	@$(PARTS) lint
 	@$(PARTS) compare NAME="$(TWO)"
-	@$(TESTS) $(PAGES:%=--ignore=%) -m "not slow"
+	@time $(TESTS) -n 0 -m "not slow" amptutorial tools tests $(PAGES:%=--ignore=%)
+
+of-the-site: $(INSTALLED)
+	@$(PARTS) pages
+	@time $(TESTS) -n 0 -m "not slow" course/amptutorial_course course/tests $(PAGES)
 
 # The cells of one notebook need one kernel.
 compare: $(INSTALLED)
@@ -128,7 +131,7 @@ test-all:
 rest: export AMPTUTORIAL_SITE := $(if $(NPM),$(SITE))
 rest: $(INSTALLED)
 	@time $(PARTS) compare NAME="$(filter-out $(TWO),$(NOTEBOOKS))"
-	@time $(TESTS) -m slow
+	@time $(TESTS) -n 2 --dist worksteal -m slow
 	@echo "Every test has passed, and every notebook has printed what is stored"
 
 # What is made lies in dist, which outlives _build: the site takes it from there.

@@ -207,14 +207,17 @@ def test_make_help_names_targets_that_there_are():
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
-def test_make_compares_each_notebook_once_and_leaves_every_test_of_pages_to_the_built_site():
-    planned = subprocess.check_output(["make", "-n", "without-pages", "rest"], cwd=ROOT, text=True)
+def test_make_compares_each_notebook_once_runs_all_tests_and_opens_pages_when_they_are_built():
+    planned = subprocess.check_output(["make", "-n", "of-the-package", "of-the-site", "rest"], cwd=ROOT, text=True)
     first, others = (names.split() for names in re.findall('compare NAME="(.*)"', planned))
     assert len(first) == 2 and sorted(first + others) == sorted(path.relative_to(ROOT).as_posix() for path in NOTEBOOKS)
-    ignored = re.findall(r"--ignore=(\S+)", planned)
+    package, site = (set(words.split()) for words in re.findall('-m "not slow" (.*)', planned))
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
+    assert package | site > set(settings["testpaths"])
     tests = [*ROOT.glob("tests/test_*.py"), *ROOT.glob("course/tests/test_*.py")]
     asking = [path for path in tests if re.search(r"^def \w+\(.*\bsite\b", path.read_text(), re.MULTILINE)]
-    assert sorted(ignored) == sorted(path.relative_to(ROOT).as_posix() for path in asking)
+    opening = {path.relative_to(ROOT).as_posix() for path in asking}
+    assert opening < site and {f"--ignore={path}" for path in opening} < package
 
 
 def test_the_wheel_holds_the_package_alone(tmp_path):
