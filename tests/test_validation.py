@@ -163,6 +163,7 @@ REFUSED = {
     "a bias too small": (lambda: check_factors(np.array([0.0, -800.0]), "s"), r"exp\(s\) is zero or infinite"),
     "an integer below zero": (lambda: check_integer(-1, "k"), "k must be at least 0, got -1"),
     "no index": (lambda: check_integer(sys.maxsize + 1, "k"), f"k must be at most {sys.maxsize}"),
+    "no end": (lambda: check_number(np.inf, "x"), "x must be finite, got inf"),
     "zero": (lambda: check_positive(0, "x"), "x must be positive and finite, got 0"),
     "below zero": (lambda: check_positive(-1, "x", zero=True), "x must be non-negative and finite, got -1"),
     "another name": (lambda: check_choice("c", "init", ("b", "a")), r"init must be one of \['a', 'b'\], got 'c'"),
