@@ -138,7 +138,7 @@ rest: $(INSTALLED)
 pdf: $(INSTALLED)
 	@for tool in latexmk xelatex rsvg-convert pdftotext; do command -v $$tool >/dev/null || \
 	  { echo "$$tool is missing. On Debian or Ubuntu: make system" >&2; exit 1; }; done
-	@echo "Typesetting the book: five minutes"
+	@echo "Typesetting the book: some minutes"
 	@rm -rf _build/latex _build/.doctrees
 	@$(BIN)/python tools/render_pages.py
 	@$(BIN)/jupyter-book build . --builder latex -W -n --keep-going --quiet
