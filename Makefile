@@ -112,7 +112,7 @@ test: $(INSTALLED) $(if $(NPM),offline)
 # Two processes, each of which collects tests of its own: workers of pytest would collect all tests, each of them.
 of-the-package: $(INSTALLED)
 	@$(PARTS) lint
-	@$(PARTS) compare NAME="$(TWO)"
+	@$(PARTS) compare NAME="$(TWO)" WORKERS=0
 	@time $(TESTS) -n 0 -m "not slow" amptutorial tools tests $(PAGES:%=--ignore=%)
 
 of-the-site: $(INSTALLED)
@@ -120,8 +120,9 @@ of-the-site: $(INSTALLED)
 	@time $(TESTS) -n 0 -m "not slow" course/amptutorial_course course/tests $(PAGES)
 
 # The cells of one notebook need one kernel.
+compare: WORKERS := 2
 compare: $(INSTALLED)
-	@TQDM_DISABLE=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile --nbval $(or $(NAME),$(NOTEBOOKS))
+	@TQDM_DISABLE=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --nbval $(or $(NAME),$(NOTEBOOKS))
 
 test-all:
 	@$(PARTS) test
