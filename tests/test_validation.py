@@ -155,6 +155,7 @@ REFUSED = {
     "V of other columns": (lambda: check_embedding(np.ones((2, 1)), np.ones((3, 2)), 2, 3), r"\(3, 1\), got \(3, 2\)"),
     "a factor of zero": (lambda: check_rates([0, 1], 2, "r"), r"positive and finite: r\[0\] is 0"),
     "a factor below": (lambda: check_rates([0, -1], 2, "r", zero=True), r"non-negative and finite: r\[1\] is -1"),
+    "a factor too many": (lambda: check_rates([1, 1, 1], 2, "r"), r"r must have shape \(2,\), got \(3,\)"),
     "two values in one row": (lambda: check_values([[1, 2]], "x", shape=(2,)), r"x must have shape \(2,\), got"),
     "one value for two": (lambda: check_values(1, "x", shape=(2,)), r"x must have shape \(2,\), got"),
     "one NaN": (lambda: check_finite(good=1.0, x=np.array([1.0, np.nan])), "x is not finite: the iteration diverges"),
