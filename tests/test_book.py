@@ -13,6 +13,7 @@ from pathlib import Path
 import nbformat
 import pytest
 import yaml
+from chapters import KEYS, chapters, map_of, parts
 from execute_book import KERNEL_ENVIRONMENT, NOTEBOOKS, SECONDS, changed, name_of, run_of, with_outputs
 from execute_book import main as execute_book
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
@@ -238,8 +239,25 @@ def test_the_table_of_contents_lists_every_notebook():
 
 
 def test_the_map_on_the_first_page_links_every_chapter():
-    links = re.findall(r'href="(\w+)\.html"', (BOOK / "assets/map.html").read_text())
-    assert sorted(links) == [path.stem for path in CHAPTERS]
+    assert re.findall(r'href="(\w+)\.html"', map_of(parts())) == [path.stem for path in CHAPTERS]
+
+
+def test_a_chapter_needs_only_those_before_it_and_all_that_its_text_asks_for():
+    """Through others too, or the row would be long. The last part is read each for itself."""
+    behind, last = {}, list(parts().values())[-1]
+    for chapter, path in zip(chapters(), CHAPTERS, strict=True):
+        needed = set(re.findall(r"\{(.*?)\}", chapter["needs"]))
+        assert needed <= set(behind) - {each["label"] for each in last}, path.stem
+        behind[chapter["label"]] = needed.union(*map(behind.get, needed))
+        asked = re.search(r"\*You need:\*.*?\*Time:\*", prose_of(path), re.DOTALL)[0]
+        assert set(re.findall(r"\{ref\}`(ch-[\w-]+)`", asked)) <= behind[chapter["label"]], path.stem
+
+
+def test_no_chapter_keeps_what_its_copy_of_another_said():
+    for key in KEYS - {"needs"}:
+        said = [str(chapter[key]).strip() for chapter in chapters()]
+        assert all(said) and len(set(said)) == len(said), key
+    assert max(len(chapter["description"]) for chapter in chapters()) <= 160
 
 
 def text_of(path):
@@ -394,9 +412,3 @@ def test_running_the_book_takes_little():
     assert set(seconds) == set(map(name_of, NOTEBOOKS))
     assert sum(seconds.values()) < 480
     assert {name for name, value in seconds.items() if value > (15 if "/more/" in name else 25)} == set()
-
-
-def test_the_times_of_the_chapters_are_told_rightly():
-    table = re.findall(r"^\| (\d+)\. \{ref\}`([\w-]+)` \|.*\| (\d+) \|$", (BOOK / "howto.md").read_text(), re.MULTILINE)
-    stated = re.compile(r"\((ch-\S+)\)=.*?\*Time:\* about (\d+) minutes", re.DOTALL)
-    assert [each[1:] for each in table] == [stated.search(prose_of(path)).groups() for path in CHAPTERS]

@@ -3,6 +3,7 @@
 import re
 from hashlib import sha256
 
+METADATA = {"chapter"}  # see tools/chapters.py
 CELL_METADATA = {"tags", "mystnb"}
 GATES = ("{solution-start}", "{solution-end}")
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
@@ -81,6 +82,7 @@ def normalise(notebook):
     >>> normalise(new_notebook(cells=[cell])).cells[0].metadata
     {'tags': ['hide-input'], 'jupyter': {'source_hidden': True}}
     """
-    notebook.metadata = {"kernelspec": KERNEL, "language_info": LANGUAGE}
+    kept = {key: value for key, value in notebook.metadata.items() if key in METADATA}
+    notebook.metadata = {"kernelspec": KERNEL, "language_info": LANGUAGE} | kept
     notebook.cells = fold([normalise_cell(cell) for cell in notebook.cells])
     return notebook

@@ -1,8 +1,8 @@
 """Sphinx extension: what search engines and other sites are told of each page, and which version it is of.
 
-Descriptions stand in book/descriptions.yml; a page without one has its first paragraph without mathematics. `book/root`
-has the files that are copied as they are: the first page, which leads on, what is shown for a page that is missing, and
-what robots may read.
+Descriptions stand in the metadata of chapters and in book/descriptions.yml; a page without one has its first paragraph
+without mathematics. `book/root` has the files that are copied as they are: the first page, which leads on, what is
+shown for a page that is missing, and what robots may read.
 """
 
 import shutil
@@ -14,6 +14,7 @@ from textwrap import shorten
 from urllib.parse import urljoin
 
 import yaml
+from chapters import chapters
 from docutils import nodes
 from render_pages import source_of
 
@@ -22,6 +23,7 @@ from amptutorial import __version__
 ROOT = Path(__file__).parents[1]
 LENGTH = 200  # letters of a description that search engines show
 DESCRIPTIONS = yaml.safe_load((ROOT / "book/descriptions.yml").read_text(encoding="utf-8"))
+DESCRIPTIONS |= {each["name"]: each["description"] for each in chapters()}
 PICTURE = "_static/social.png"
 
 

@@ -1,4 +1,4 @@
-"""Write the pages of the book that follow from something else: the ledger and the API reference.
+"""Write the pages of the book that follow from something else: the ledger, the API reference, and what pages include.
 
 The Makefile does it before each build: Jupyter Book looks for the pages of its table of contents first of all. They are
 not committed.
@@ -13,6 +13,7 @@ from pathlib import Path
 
 import nbformat
 import yaml
+from chapters import made
 from imports import PACKAGE, all_modules, closure, file_of
 
 import amptutorial
@@ -270,9 +271,10 @@ def api_pages():
 
 
 def pages():
-    """Return each page's path and text."""
+    """Return the path and the text of each page, and of what pages say of all chapters."""
     entries = yaml.safe_load((BOOK / "ledger.yml").read_text(encoding="utf-8"))
-    return {BOOK / "ledger.md": ledger_page(entries)} | api_pages()
+    included = {BOOK / "chapters" / name: text for name, text in made().items()}
+    return {BOOK / "ledger.md": ledger_page(entries)} | api_pages() | included
 
 
 def source_of(page):
@@ -289,6 +291,7 @@ def source_of(page):
 
 if __name__ == "__main__":
     shutil.rmtree(BOOK / "api", ignore_errors=True)  # a module may have gone
-    (BOOK / "api").mkdir()
+    for folder in ("api", "chapters"):
+        (BOOK / folder).mkdir(exist_ok=True)
     for path, text in pages().items():
         path.write_text(text, encoding="utf-8")
