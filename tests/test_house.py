@@ -200,12 +200,6 @@ def test_the_kit_says_the_same_with_and_without_assertions():
     assert "FAIL  jacobian: " in report and "FAIL  state_evolution: " in report and "The promise: P, r and F" in report
 
 
-def test_make_help_names_targets_that_there_are():
-    targets = re.search(r"^\.PHONY: (.*)$", MAKEFILE, re.MULTILINE)[1].split()
-    named = re.findall(r'"make ([\w-]+) ', MAKEFILE)
-    assert set(named) < set(targets) and len(named) > 5
-
-
 @pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
 def test_make_compares_each_notebook_once_runs_all_tests_and_opens_pages_when_they_are_built():
     planned = subprocess.check_output(["make", "-n", "of-the-package", "of-the-site", "rest"], cwd=ROOT, text=True)
@@ -218,6 +212,12 @@ def test_make_compares_each_notebook_once_runs_all_tests_and_opens_pages_when_th
     asking = [path for path in tests if re.search(r"^def \w+\(.*\bsite\b", path.read_text(), re.MULTILINE)]
     opening = {path.relative_to(ROOT).as_posix() for path in asking}
     assert opening < site and {f"--ignore={path}" for path in opening} < package
+
+
+def test_make_help_names_targets_that_there_are():
+    targets = re.search(r"^\.PHONY: (.*)$", MAKEFILE, re.MULTILINE)[1].split()
+    named = re.findall(r'"make ([\w-]+) ', MAKEFILE)
+    assert set(named) < set(targets) and len(named) > 5
 
 
 def test_the_wheel_holds_the_package_alone(tmp_path):
