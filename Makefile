@@ -132,7 +132,7 @@ test-all:
 rest: export AMPTUTORIAL_SITE := $(if $(NPM),$(SITE))
 rest: $(INSTALLED)
 	@time $(PARTS) compare NAME="$(filter-out $(TWO),$(NOTEBOOKS))"
-	@time $(TESTS) -n 2 --dist worksteal -m slow
+	@time $(TESTS) -n 2 --dist worksteal -m slow tests course/tests
 	@echo "Every test has passed, and every notebook has printed what is stored"
 
 # What is made lies in dist, which outlives _build: the site takes it from there.
