@@ -111,12 +111,12 @@ test: $(INSTALLED) $(if $(NPM),offline)
 
 # Two processes, each of which collects tests of its own: workers of pytest would collect all tests, each of them.
 of-the-package: $(INSTALLED)
-	@$(PARTS) lint
-	@$(PARTS) compare NAME="$(TWO)" WORKERS=0
+	@$(MAKE) --no-print-directory lint
+	@$(MAKE) --no-print-directory compare NAME="$(TWO)" WORKERS=0
 	@time $(TESTS) -n 0 -m "not slow" amptutorial tools tests $(PAGES:%=--ignore=%)
 
 of-the-site: $(INSTALLED)
-	@$(PARTS) pages
+	@$(MAKE) --no-print-directory pages
 	@time $(TESTS) -n 0 -m "not slow" course/amptutorial_course course/tests $(PAGES)
 
 # The cells of one notebook need one kernel.
