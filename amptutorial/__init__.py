@@ -8,107 +8,48 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from ._validation import AMPWarning
-from .amp import (
-    AMPIterate,
-    AMPRun,
-    IndefinitePrecisionWarning,
-    biased_low_rank_amp,
-    random_start,
-)
+from .amp import biased_low_rank_amp, random_start
 from .baselines import spectral_start
 from .bias import drop_empty, estimate_bias
 from .denoisers import Denoiser, GaussianPosterior, Lasso, Ridge
 from .laws import (
     ConstantBias,
     DiscreteBias,
-    EmpiricalRows,
     GaussianRows,
-    ScaledRows,
     ShiftedExponential,
-    SparseGaussianRows,
     Zipf,
     scaled_rows,
 )
 from .metrics import normalised_mse
 from .model import PoissonEmbedding, draw_embedding, draw_example
 from .score import FisherScore
-from .state_evolution import (
-    SEIterate,
-    SERun,
-    gaussian_state_evolution,
-    has_closed_form,
-    start_overlap,
-    state_evolution,
-)
+from .state_evolution import gaussian_state_evolution, start_overlap, state_evolution
 
 if TYPE_CHECKING:
     from .checks import check_denoiser
     from .corpus import (
-        Corpus,
         cooccurrence,
         corpus_from_texts,
         load_docstrings,
         load_movie_reviews,
     )
     from .estimator import AMPEmbedding
-    from .planning import counts_needed
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "AMPEmbedding",
-    "AMPIterate",
-    "AMPRun",
-    "AMPWarning",
-    "ConstantBias",
-    "Corpus",
-    "Denoiser",
-    "DiscreteBias",
-    "EmpiricalRows",
-    "FisherScore",
-    "GaussianPosterior",
-    "GaussianRows",
-    "IndefinitePrecisionWarning",
-    "Lasso",
-    "PoissonEmbedding",
-    "Ridge",
-    "SEIterate",
-    "SERun",
-    "ScaledRows",
-    "ShiftedExponential",
-    "SparseGaussianRows",
-    "Zipf",
-    "biased_low_rank_amp",
-    "check_denoiser",
-    "cooccurrence",
-    "corpus_from_texts",
-    "counts_needed",
-    "draw_embedding",
-    "draw_example",
-    "drop_empty",
-    "estimate_bias",
-    "gaussian_state_evolution",
-    "has_closed_form",
-    "load_docstrings",
-    "load_movie_reviews",
-    "normalised_mse",
-    "random_start",
-    "scaled_rows",
-    "spectral_start",
-    "start_overlap",
-    "state_evolution",
-]
+    "AMPEmbedding", "AMPWarning", "ConstantBias", "Denoiser", "DiscreteBias",
+    "FisherScore", "GaussianPosterior", "GaussianRows", "Lasso", "PoissonEmbedding",
+    "Ridge", "ShiftedExponential", "Zipf", "biased_low_rank_amp", "check_denoiser",
+    "cooccurrence", "corpus_from_texts", "draw_embedding", "draw_example", "drop_empty",
+    "estimate_bias", "gaussian_state_evolution", "load_docstrings",
+    "load_movie_reviews", "normalised_mse", "random_start", "scaled_rows",
+    "spectral_start", "start_overlap", "state_evolution",
+]  # fmt: skip
 
-_ON_DEMAND = {
-    "AMPEmbedding": "estimator",
-    "Corpus": "corpus",
-    "check_denoiser": "checks",
-    "cooccurrence": "corpus",
-    "corpus_from_texts": "corpus",
-    "counts_needed": "planning",
-    "load_docstrings": "corpus",
-    "load_movie_reviews": "corpus",
-}
+_ON_DEMAND = {"AMPEmbedding": "estimator", "check_denoiser": "checks"}
+_ON_DEMAND |= dict.fromkeys(("cooccurrence", "corpus_from_texts"), "corpus")
+_ON_DEMAND |= dict.fromkeys(("load_docstrings", "load_movie_reviews"), "corpus")
 
 
 def __getattr__(name):

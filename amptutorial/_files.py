@@ -30,9 +30,8 @@ def write_atomically(path, data):
     # a name of its own: two processes may write the same file
     part = path.with_name(f".{uuid4().hex}.part")
     try:
-        part.write_bytes(
-            data.encode("utf-8", "replace") if isinstance(data, str) else data
-        )
+        text = isinstance(data, str)
+        part.write_bytes(data.encode("utf-8", "replace") if text else data)
         os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)

@@ -14,7 +14,7 @@ class AMPWarning(UserWarning):
     """The mathematics degrades: the result is finite, but read the message first."""
 
 
-def all_finite(X):
+def _all_finite(X):
     """Return whether an array or a number holds neither NaN nor infinity.
 
     The sum shows that at a third of the cost, unless the sum itself overflows.
@@ -188,7 +188,7 @@ def check_matrix(X, name, *, shape=(None, None)):
     if not fits:
         wanted = ", ".join("any" if s is None else str(s) for s in shape)
         raise ValueError(f"{name} must have shape ({wanted}), got {X.shape}")
-    if not all_finite(X):
+    if not _all_finite(X):
         raise ValueError(f"{name} holds NaN or infinite values")
     return X
 
@@ -297,7 +297,7 @@ def check_finite(**values):
         Naming the first of the `values` with a NaN or an infinity.
     """
     for name, value in values.items():
-        if not all_finite(value):
+        if not _all_finite(value):
             raise FloatingPointError(
                 f"{name} is not finite: the iteration diverges. Try a start nearer to "
                 "the signal (amptutorial.spectral_start), a larger strength, a smaller "
@@ -335,6 +335,12 @@ def quiet():
     return np.errstate(over="ignore", divide="ignore", invalid="ignore")
 
 
+def keep(record, **values):
+    """Set attributes of a frozen record, as it is made, to what the checks return."""
+    for name, value in values.items():
+        object.__setattr__(record, name, value)
+
+
 def check_covariance(C, name, *, definite=False):
     """Return `C` as a symmetric positive semidefinite float64 matrix (d, d), d >= 1.
 
@@ -356,6 +362,52 @@ def check_covariance(C, name, *, definite=False):
             f"{smallest:.3g}"
         )
     return C
+
+
+def check_variance(C, name, *, definite=False):
+    """Return `C` as a number, for that multiple of the identity, or as a covariance.
+
+    An array without axes is a number, as `numpy.cov` returns it for one variable.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is negative, (with `definite`) zero, or as `check_covariance`.
+    """
+    if isinstance(C, numbers.Real) or getattr(C, "shape", None) == ():
+        return check_positive(np.asarray(C).item(), name, zero=not definite)
+    return check_covariance(C, name, definite=definite).copy()
+
+
+def covariance_matrix(C, d):
+    """Return the matrix (d, d) that `check_variance` stands for.
+
+    Raises
+    ------
+    ValueError
+        If it has another shape.
+    """
+    if np.ndim(C) == 0:
+        return C * np.eye(d)
+    if np.shape(C) != (d, d):
+        raise ValueError(
+            f"covariance has shape {np.shape(C)}, the rows have {d} entries"
+        )
+    return np.array(C)
+
+
+def check_probabilities(p, name, size):
+    """Return probabilities (size,) that sum to one; equal ones for None.
+
+    Raises
+    ------
+    ValueError
+        If they have another shape, are negative, or do not sum to one.
+    """
+    p = np.full(size, 1 / size) if p is None else check_values(p, name, shape=(size,))
+    if (p < 0).any() or not np.isclose(p.sum(), 1):
+        raise ValueError(f"{name} must be non-negative and sum to 1")
+    return p / p.sum()
 
 
 def check_methods(value, name, *methods):

@@ -41,7 +41,7 @@ class IndefinitePrecisionWarning(AMPWarning):
 
 
 @dataclass(frozen=True)
-class HalfStep:
+class _HalfStep:
     """What one side of an iteration computes; see `half_step`."""
 
     F: np.ndarray
@@ -148,6 +148,7 @@ def form_precision(Q, Gamma, r, denoiser):
     return floor_precision(F, Q, denoiser.convexity(r))
 
 
+@one_thread()
 def half_step(P, r, Q, Gamma, denoiser):
     """Form F from the other side's `Q` and the Onsager term `Gamma`; denoise rows `P`.
 
@@ -161,7 +162,7 @@ def half_step(P, r, Q, Gamma, denoiser):
 
     Returns
     -------
-    HalfStep
+    _HalfStep
         With the F that was used, the estimate (N, d), its mean Jacobian (d, d), the
         denoiser as refitted, and whether F was floored.
 
@@ -181,16 +182,15 @@ def half_step(P, r, Q, Gamma, denoiser):
     end in a cycle through floored steps: look at all iterates.
     """
     check_finite(Q=Q, P=P)
-    with one_thread():
-        F, floored = form_precision(Q, Gamma, r, denoiser)
-        denoiser = denoiser.refit(P, r, F)
-        estimate, jacobian = denoiser.denoise(P, r, F)
+    F, floored = form_precision(Q, Gamma, r, denoiser)
+    denoiser = denoiser.refit(P, r, F)
+    estimate, jacobian = denoiser.denoise(P, r, F)
     check_finite(estimate=estimate, mean_jacobian=jacobian)
-    return HalfStep(F, estimate, jacobian, denoiser, floored)
+    return _HalfStep(F, estimate, jacobian, denoiser, floored)
 
 
 def as_operator(Y):
-    """Return `(Y, Y^T)`, ready for products with tall matrices.
+    """Return the matrix Y, ready for products with tall matrices.
 
     Raises
     ------
@@ -200,18 +200,16 @@ def as_operator(Y):
 
     Examples
     --------
-    >>> Y, Yt = as_operator([[1.0, 2.0]])
-    >>> Y.shape, Yt.shape
-    ((1, 2), (2, 1))
+    >>> as_operator([[1.0, 2.0]])
+    array([[1., 2.]])
     """
     if isinstance(Y, LinearOperator):
-        return Y, Y.T
-    if sp.issparse(Y):
-        Y = sp.csr_array(Y)
-        check_matrix(Y.data[:, None], "Y")
-    else:
-        Y = check_matrix(Y, "Y")
-    return Y, Y.T
+        return Y
+    if not sp.issparse(Y):
+        return check_matrix(Y, "Y")
+    Y = sp.csr_array(Y)
+    check_matrix(Y.data[:, None], "Y")
+    return Y
 
 
 def random_start(n, d, rng):
@@ -249,18 +247,22 @@ def check_start(B0, m, n):
 
 def denoiser_input(Y, X, X_hat, Gamma, m):
     """Return P = Y X / sqrt(m) - X_hat Gamma: the product minus the Onsager term."""
-    product = Y @ X / np.sqrt(m)
-    with one_thread():
-        return (product - X_hat @ Gamma).astype(X.dtype, copy=False)
+    P = Y @ X / np.sqrt(m) - _onsager_term(X_hat, Gamma)
+    return P.astype(X.dtype, copy=False)
 
 
+@one_thread()
+def _onsager_term(X_hat, Gamma):
+    return X_hat @ Gamma
+
+
+@one_thread()
 def second_moment(X, m):
     """Return Q = X^T X / m, in double precision."""
-    with one_thread():
-        return (X.T @ X).astype(np.float64) / m
+    return (X.T @ X).astype(np.float64) / m
 
 
-def damp(new, old, damping):
+def _damp(new, old, damping):
     """Return (1 - damping) new + damping old."""
     return new if damping == 0 else (1 - damping) * new + damping * old
 
@@ -284,12 +286,12 @@ def amp_iterates(Y, r_u, r_v, last, damping=0.0):
         old = damping if k else 0.0  # there is no estimate A before the first
         P = denoiser_input(Y, B, A, Gamma_a, m)  # 5
         a = half_step(P, r_u, second_moment(B, m), Gamma_a, G_a)  # 4, 6, 7
-        A, Gamma_b = damp(a.estimate, A, old), damp(a.jacobian, Gamma_b, old)
+        A, Gamma_b = _damp(a.estimate, A, old), _damp(a.jacobian, Gamma_b, old)
         P = denoiser_input(Yt, A, B, Gamma_b, m)  # 9
         b = half_step(P, r_v, second_moment(A, m), Gamma_b, G_b)  # 8, 10, 11
-        B = damp(b.estimate, B, damping)
+        B = _damp(b.estimate, B, damping)
         # 11 sums over the n rows of B and divides by m; b.jacobian is their mean
-        Gamma_next = damp(b.jacobian * (n / m), Gamma_a, damping)
+        Gamma_next = _damp(b.jacobian * (n / m), Gamma_a, damping)
         G_a, G_b = a.denoiser, b.denoiser
         gammas, floored = (Gamma_a, Gamma_b, Gamma_next), (a.floored, b.floored)
         yield AMPIterate(k, A, B, a.F, b.F, *gammas, *floored, G_a, G_b)
@@ -357,7 +359,7 @@ def biased_low_rank_amp(
     >>> bool(abs(np.corrcoef(run.A.ravel(), a.ravel())[0, 1]) > 0.9)
     True
     """
-    Y, _ = as_operator(Y)
+    Y = as_operator(Y)
     m, n = Y.shape
     r_u, r_v = check_rates(r_u, m, "r_u"), check_rates(r_v, n, "r_v")
     B0, denoiser = check_start(B0, m, n), as_pair(denoiser)

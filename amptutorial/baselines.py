@@ -146,7 +146,7 @@ def spectral_start(Y, d, r_u=None, r_v=None, *, rng):
     >>> spectral_start(np.diag([30.0, 2.0, 1.0]), 1, rng=np.random.default_rng(0)).shape
     (3, 1)
     """
-    Y, _ = as_operator(Y)
+    Y = as_operator(Y)
     m, n = Y.shape
     weights = np.ones(n)
     if r_u is not None or r_v is not None:
@@ -184,7 +184,7 @@ def _leading(Y, d, name, rng):
 
 def _lanczos(Y, k, name, rng, **options):
     """Return what SciPy's Lanczos iteration finds of `k` singular values of Y~."""
-    Y, _ = as_operator(Y)
+    Y = as_operator(Y)
     k = check_integer(k, name, minimum=1)
     if k >= min(Y.shape):
         raise ValueError(f"{name} must be below min(m, n) = {min(Y.shape)}, got {k}")
@@ -353,7 +353,7 @@ def _least_squares(loss, A0, B, n_iter, tol):
     while len(losses) < n_iter and not converged:
         P, F = _normal_equations(loss.Y, B, loss.m)
         A = loss.denoiser_u.estimate(P, loss.r_u, F)
-        P, F = _normal_equations(loss.Yt, A, loss.m)
+        P, F = _normal_equations(loss.Y.T, A, loss.m)
         B = loss.denoiser_v.estimate(P, loss.r_v, F)
         losses.append(loss(A, B))
         converged = len(losses) > 1 and losses[-2] - losses[-1] <= tol * abs(losses[-1])
@@ -405,14 +405,10 @@ def _lbfgs(loss, A, B, n_iter, tol):
         value, by_A, by_B = loss.value_and_gradient(*unflatten(x))
         return value, np.concatenate([by_A.ravel(), by_B.ravel()])
 
-    result = minimize(
-        objective,
-        np.concatenate([A.ravel(), B.ravel()]),
-        jac=True,
-        method="L-BFGS-B",
-        callback=record,
-        options={"maxiter": n_iter, "ftol": tol, "gtol": 1e-12, "maxfun": 10 * n_iter},
-    )
+    start = np.concatenate([A.ravel(), B.ravel()])
+    limits = {"maxiter": n_iter, "maxfun": 10 * n_iter, "ftol": tol, "gtol": 1e-12}
+    given = {"jac": True, "callback": record, "options": limits}
+    result = minimize(objective, start, method="L-BFGS-B", **given)
     return *unflatten(result.x), losses or [float(result.fun)], result.success
 
 

@@ -18,8 +18,10 @@ from ._validation import (
     check_integer,
     check_methods,
     check_positive,
+    check_probabilities,
     check_rates,
     check_values,
+    keep,
 )
 
 # Nodes of the trapezoidal rule for a signed length; dense at 0, where a posterior may
@@ -75,8 +77,7 @@ class GaussianMixture:
     def __post_init__(self):
         d = check_integer(self.d, "d", minimum=1)
         w = check_values(self.weights, "weights")
-        if w.ndim != 1 or (w < 0).any() or not np.isclose(w.sum(), 1):
-            raise ValueError("weights must be a sequence >= 0 that sums to 1")
+        w = check_probabilities(w, "weights", w.size)
         mu = check_values(self.means, "means", shape=w.shape)
         v = check_values(self.variances, "variances", shape=w.shape)
         if (v < 0).any() or max(v.max(), np.abs(mu).max()) > 1e10:
@@ -85,10 +86,8 @@ class GaussianMixture:
             raise ValueError("means and variances must not all be zero: no row differs")
         if d > 1 and mu.any():
             raise ValueError("means must be zero for d > 1: the law is not isotropic")
-        values = {"weights": w / w.sum(), "means": mu, "variances": v}
-        for name, value in values.items():
-            object.__setattr__(self, name, tuple(value[w > 0].tolist()))
-        object.__setattr__(self, "d", d)
+        w, mu, v = (tuple(x[w > 0].tolist()) for x in (w, mu, v))
+        keep(self, weights=w, means=mu, variances=v, d=d)
 
     @property
     def second_moment(self):
@@ -164,13 +163,8 @@ class SeenRows:
         if not rates.size:
             raise ValueError("rates must not be empty")
         check_rates(rates.ravel(), rates.size, "rates")
-        count = rates.shape[-1]
-        if probabilities is None:
-            probabilities = np.full(count, 1 / count)
-        p = check_values(probabilities, "probabilities", shape=(count,))
-        if (p < 0).any() or not np.isclose(p.sum(), 1):
-            raise ValueError("probabilities must be non-negative and sum to 1")
-        self.prior, self.rates, self.probabilities = prior, rates, p / p.sum()
+        p = check_probabilities(probabilities, "probabilities", rates.shape[-1])
+        self.prior, self.rates, self.probabilities = prior, rates, p
         self.size = self.rates @ self.probabilities * prior.second_moment
 
     def _look_up(self, t):
@@ -222,7 +216,7 @@ class MatchedEvolution:
             check_methods(rows, name, "known", "information")
         if self.rows_u.prior.d != self.rows_v.prior.d:
             raise ValueError("both priors must have the same d")
-        object.__setattr__(self, "beta", check_positive(self.beta, "beta"))
+        keep(self, beta=check_positive(self.beta, "beta"))
 
     @property
     def sizes(self):

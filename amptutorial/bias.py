@@ -73,12 +73,21 @@ def without_gaps(Z):
         return Z, None
     if not sp.issparse(Z):
         return np.where(hidden, 0, Z), sp.csr_array(hidden, dtype=np.float64)
-    tables = []
-    for values in (np.where(hidden, 0, Z.data), hidden.astype(np.float64)):
-        table = sp.csr_array((values, Z.indices.copy(), Z.indptr.copy()), shape=Z.shape)
-        table.eliminate_zeros()
-        tables.append(table)
-    return tuple(tables)
+    parts = np.where(hidden, 0, Z.data), hidden.astype(np.float64)
+    return tuple(with_values(Z, values) for values in parts)
+
+
+def with_values(Z, values):
+    """Return a csr_array with the pairs of `Z` and these values; zeros are left out.
+
+    Examples
+    --------
+    >>> with_values(sp.csr_array([[1.0, 2.0]]), np.array([0.0, 3.0])).toarray()
+    array([[0., 3.]])
+    """
+    X = sp.csr_array((values, Z.indices.copy(), Z.indptr.copy()), shape=Z.shape)
+    X.eliminate_zeros()
+    return X
 
 
 def fill_margins(rows, columns, gaps):

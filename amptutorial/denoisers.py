@@ -7,16 +7,16 @@ whether AMP or state evolution asks. To add one, subclass `Denoiser` and write
 """
 
 from abc import ABC, abstractmethod
-from numbers import Real
 
 import numpy as np
 
 from ._validation import (
-    check_covariance,
     check_matrix,
     check_positive,
     check_rates,
     check_symmetric,
+    check_variance,
+    covariance_matrix,
 )
 from .lasso_rows import lasso_mean_jacobian, solve_lasso_rows
 from .score import blocks
@@ -156,13 +156,15 @@ def check_is_denoiser(denoiser, name):
     return denoiser
 
 
-def as_pair(denoiser):
+def as_pair(denoiser, check=check_is_denoiser):
     """Return `(denoiser of the rows, denoiser of the columns)`.
 
     Parameters
     ----------
     denoiser : Denoiser, or a pair of them
         One serves both sides.
+    check : callable
+        Returns what one of them stands for, given it and a name for messages.
 
     Raises
     ------
@@ -175,10 +177,8 @@ def as_pair(denoiser):
     ((Ridge(1), Ridge(1)), (Ridge(1), Lasso(2)))
     """
     if isinstance(denoiser, (tuple, list)) and len(denoiser) == 2:
-        return tuple(
-            check_is_denoiser(one, f"denoiser[{k}]") for k, one in enumerate(denoiser)
-        )
-    return (check_is_denoiser(denoiser, "denoiser"),) * 2
+        return tuple(check(one, f"denoiser[{k}]") for k, one in enumerate(denoiser))
+    return (check(denoiser, "denoiser"),) * 2
 
 
 # temporary arrays of at most 120 kB stay in the cache, and no memory is mapped anew
@@ -304,6 +304,16 @@ class Ridge(LinearDenoiser):
     --------
     >>> Ridge(1.0).estimate(np.array([[3.0, 4.0]]), np.ones(1), np.diag([2.0, 3.0]))
     array([[1., 1.]])
+
+    The formula in two lines, for rows of two frequencies, and the mean Jacobian:
+
+    >>> P, r = np.array([[3.0, 4.0], [1.0, -2.0]]), np.array([1.0, 0.2])
+    >>> F, strength = np.array([[2.0, 1.0], [1.0, 3.0]]), 1.5
+    >>> inverses = np.linalg.inv(F + strength / r[:, None, None] * np.eye(2))
+    >>> rows = np.einsum("ik,ikl->il", P, inverses)
+    >>> X, jacobian = Ridge(strength).denoise(P, r, F)
+    >>> bool(np.allclose(X, rows)), bool(np.allclose(jacobian, inverses.mean(axis=0)))
+    (True, True)
     """
 
     def __init__(self, strength):
@@ -344,35 +354,33 @@ class GaussianPosterior(LinearDenoiser):
     >>> posterior = GaussianPosterior(1.0)
     >>> posterior.estimate(np.array([[3.0, 4.0]]), np.ones(1), np.diag([2.0, 3.0]))
     array([[1., 1.]])
+
+    The formula in two lines, p (F + covariance^-1 / r)^-1, and the mean Jacobian:
+
+    >>> P, r = np.array([[3.0, 4.0], [1.0, -2.0]]), np.array([1.0, 0.2])
+    >>> F, C = np.array([[2.0, 1.0], [1.0, 3.0]]), np.array([[2.0, 0.5], [0.5, 1.0]])
+    >>> inverses = np.linalg.inv(F + np.linalg.inv(C) / r[:, None, None])
+    >>> rows = np.einsum("ik,ikl->il", P, inverses)
+    >>> X, jacobian = GaussianPosterior(C).denoise(P, r, F)
+    >>> bool(np.allclose(X, rows)), bool(np.allclose(jacobian, inverses.mean(axis=0)))
+    (True, True)
     """
 
     precision = "posterior"
 
     def __init__(self, covariance, *, learn=False):
-        if isinstance(covariance, Real):
-            self.covariance = check_positive(covariance, "covariance")
-        else:
-            C = check_covariance(covariance, "covariance", definite=True)
-            self.covariance = C.copy()
+        self.covariance = check_variance(covariance, "covariance", definite=True)
         self.learn = bool(learn)
 
     def __repr__(self):
-        shown = (
-            f"{self.covariance:g}"
-            if np.ndim(self.covariance) == 0
-            else f"<{len(self.covariance)} x {len(self.covariance)}>"
-        )
+        C = self.covariance
+        shown = f"<{len(C)} x {len(C)}>" if np.ndim(C) else f"{C:g}"
         return f"GaussianPosterior({shown}{', learn=True' if self.learn else ''})"
 
     def _root(self, d):
         if np.ndim(self.covariance) == 0:
             return np.eye(d) * np.sqrt(self.covariance)
-        if len(self.covariance) != d:
-            raise ValueError(
-                f"covariance has shape {self.covariance.shape}, the rows have {d} "
-                "entries"
-            )
-        w, E = np.linalg.eigh(self.covariance)
+        w, E = np.linalg.eigh(covariance_matrix(self.covariance, d))
         return (E * np.sqrt(np.maximum(w, 0))) @ E.T
 
     def refit(self, P, r, F):
@@ -418,6 +426,24 @@ class Lasso(Denoiser):
     --------
     >>> Lasso(1.0).estimate(np.array([[3.0, 0.5]]), np.ones(1), np.eye(2))
     array([[2., 0.]])
+
+    Where F is diagonal the formula has two lines, the soft threshold of each entry:
+
+    >>> P, r = np.array([[3.0, -4.0], [1.0, 2.0]]), np.array([1.0, 0.2])
+    >>> F, strength = np.diag([2.0, 3.0]), 0.7
+    >>> t = strength / np.sqrt(r)[:, None]
+    >>> rows = np.sign(P) * np.maximum(np.abs(P) - t, 0) / F.diagonal()
+    >>> bool(np.allclose(Lasso(strength).estimate(P, r, F), rows))
+    True
+
+    For any F the minimum is where what is left of p is t sign(a) in the entries of a
+    that are not zero, and no larger than t in the others:
+
+    >>> F = np.array([[2.0, 1.0], [1.0, 3.0]])
+    >>> X = Lasso(strength).estimate(P, r, F)
+    >>> left = np.where(X == 0, np.clip(P - X @ F, -t, t), t * np.sign(X))
+    >>> bool(np.allclose(P - X @ F, left))
+    True
     """
 
     def __init__(self, strength):

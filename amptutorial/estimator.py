@@ -2,11 +2,17 @@
 
 import inspect
 import warnings
-from dataclasses import replace
+from functools import partial
+from itertools import compress
 from numbers import Integral
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+)
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
@@ -20,33 +26,24 @@ from ._validation import (
     refuse_masked,
 )
 from .bias import drop_empty
+from .biases import observed_biases
 from .channels import CHANNELS
-from .denoisers import GaussianPosterior, as_pair
-from .fitting import DENOISERS, Report, best_run, refined
+from .denoisers import GaussianPosterior
+from .fitting import SETTLING, Report, denoisers_for, refine, search, settle
 from .heldout import HeldOut
-from .names import Names, named
+from .names import named, names_of, write_projector, write_word2vec
 from .neighbours import principal_coordinates
-from .poisson import biases_of_margins, biases_with_gaps, margin_biases, observed_biases
-from .reexpansion import (
-    balanced_sides,
-    new_side,
-    posterior_covariances,
-    prior_covariance,
-    sample_of,
-    scaled_rows,
-)
+from .reexpansion import new_side, posterior_covariances, prior_covariance, sample_of
 from .sampling import Sampler
 from .table import Table, hidden_tenth
 
-SWEEPS = 30  # in which the final biases are refitted, at most
-SETTLING = 2  # sample-size multiplier of the last phase
 LARGEST_TOTAL = 1e30  # of all counts, that single precision iterates with
 DOUBTFUL = 2  # standard errors: a gain within them is said to be within those of none
 
 LIBRARIES = "amptutorial.", "sklearn."  # whose lines no warning is about
 
 
-class AMPEmbedding(Names):
+class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Embed the rows and the columns of a matrix of counts by biased low-rank AMP.
 
     The model is Z_ij ~ Poisson(r_u_i r_v_j exp(u_i . v_j / sqrt(m))) (`eq:Pij`,
@@ -60,7 +57,7 @@ class AMPEmbedding(Names):
         Embedding dimension d, at most min(m, n). "auto" tries 1, 2, 3, 5, 10, 20, ...
         until two in a row do not predict hidden pairs better than the best one before
         by more than the standard error of the difference. The fit is that of the best.
-    denoiser : {"posterior", "ridge", "lasso"}, Denoiser, or a pair of Denoiser
+    denoiser : {"posterior", "ridge", "lasso"}, Denoiser, or a pair of these
         "posterior": the posterior mean under a Gaussian prior whose covariance is
         learned. "ridge" and "lasso": minimisers for priors with which M_ij has the
         variance that the spectrum of the score shows. A pair is for the rows and the
@@ -218,57 +215,30 @@ class AMPEmbedding(Names):
         """Fit to a table without empty rows or columns; return the best iterate."""
         margins = table.margins()
         self._check_size(table.shape, margins[0].sum(), shape)
-        m, rng = len(row_index), self._generator()
-        report = Report(self.verbose, self.callback)
+        rng, report = self._generator(), Report(self.verbose, self.callback)
         with report.bar:
-            run, self.path_ = best_run(table, self, rng, report)
-            best, self._channel, (rows, columns) = run.best, run.channel, run.sides()
+            run, self.path_ = search(table, self, rng, report)
             report.bar.set_description("AMPEmbedding, with all counts", False)
-            if best.k:
-                rows, columns = refined(table, run.channel, rows, columns, rng)
-            rows, columns = balanced_sides(rows, columns)
-            settling = Sampler(rng, SETTLING)
-            bursts = table.bursts(self._channel, rows, columns, m)
-            sample = sample_of(columns, rows, m, settling)
-            r_v = margin_biases(bursts.margins()[1], columns.X, sample)
-            self._columns = replace(columns, X=columns.X.astype(np.float64), bias=r_v)
-            self._sample = sample_of(rows, self._columns, m, settling)
-            given = self._columns, m, self._channel, self._sample
-            rows = table.settled(rows, *given)
-            self._rows = replace(rows, X=rows.X.astype(np.float64))
-            W = scaled_rows(self._columns, m)
-            r_u, r_v = self._biases(table, margins, W, best, Sampler(rng))
+            fit = settle(table, run, *refine(table, run, rng), rng)
 
-        self.heldout_gain_, self.heldout_error_ = best.gain, best.error
-        self.n_iter_, self.channel_ = best.k, run.name
-        counted = table.observed[0].margins() if table.gaps else margins
-        self._counts = tuple(
-            _spread(*each)
-            for each in zip(counted, (row_index, column_index), shape, strict=True)
-        )
-        self._totals = margins[1]
+        self.heldout_gain_, self.heldout_error_ = run.best.gain, run.best.error
+        self.n_iter_, self.channel_, self._channel = run.best.k, run.name, run.channel
+        self._rows, self._columns = fit.rows.in_double(), fit.columns.in_double()
+        self._sample = fit.sample
         self._row_index, self._column_index = row_index, column_index
+        self._totals, m = margins[1], len(row_index)
         self._gaps = table.observed[1] if table.gaps else None
-        self._mean_row = table.rare(self._channel).total() / m
+        self._mean_row = table.rare(run.channel).total() / m
         # sqrt(m) in the model counts all rows, in the fit those with counts
         self._unit = (shape[0] / m) ** 0.25
-        self.embedding_ = _spread(self._unit * rows.X, row_index, shape[0])
-        self.components_ = _spread(self._unit * columns.X, column_index, shape[1]).T
-        self.row_bias_ = _spread(r_u, row_index, shape[0])
-        self.column_bias_ = _spread(r_v, column_index, shape[1])
-        return best
-
-    def _biases(self, table, margins, W, best, sampler):
-        """Return biases with which the rates have the margins of the counts."""
-        if table.gaps:
-            return biases_with_gaps(table.Z, self._rows.X, W)[:2]
-        # all counts of a column may have been hidden
-        r_v = np.where(best.r_v > 0, best.r_v, margins[1] / len(margins[0]))
-        # most sweeps in the faster precision; without an embedding one is exact
-        for precision in (np.float32, np.float64) if best.k else (np.float64,):
-            given = *margins, self._rows.X.astype(precision), W, r_v
-            r_u, r_v, _ = biases_of_margins(*given, SWEEPS, sampler=sampler)
-        return r_u, r_v
+        counted = table.observed[0].margins() if table.gaps else margins
+        of_rows = partial(_spread, index=row_index, size=shape[0])
+        of_columns = partial(_spread, index=column_index, size=shape[1])
+        self.embedding_ = of_rows(self._unit * fit.rows.X)
+        self.components_ = of_columns(self._unit * fit.columns.X).T
+        self.row_bias_, self.column_bias_ = of_rows(fit.r_u), of_columns(fit.r_v)
+        self._counts = of_rows(counted[0]), of_columns(counted[1])
+        return run.best
 
     def fit_transform(self, X, y=None):
         """Fit the embedding to the counts `X` (m, n) and return `embedding_`."""
@@ -482,16 +452,16 @@ class AMPEmbedding(Names):
                 "only a Gaussian prior has posterior covariances: fit with "
                 "denoiser='posterior'"
             )
-        sizes = len(self.embedding_), self.components_.shape[1]
-        index = self._row_index, self._column_index
-        gaps = None if self._gaps is None else self._gaps.T
-        each = sides, sides[::-1], sizes, index, (self._gaps, gaps)
-        found = []
-        for side, other, size, some, hidden in zip(*each, strict=True):
-            full = np.tile(prior_covariance(side), (size, 1, 1))
-            full[some] = posterior_covariances(side, other, m, hidden)
-            found.append(self._unit**2 * full)
-        return tuple(found)
+
+        def spread(this, other, gaps, index, size):
+            full = np.tile(prior_covariance(this), (size, 1, 1))
+            full[index] = posterior_covariances(this, other, m, gaps)
+            return self._unit**2 * full
+
+        (rows, columns), (n, gaps) = sides, (self.n_features_in_, self._gaps)
+        C_u = spread(rows, columns, gaps, self._row_index, len(self.embedding_))
+        gaps = None if gaps is None else gaps.T
+        return C_u, spread(columns, rows, gaps, self._column_index, n)
 
     def standard_errors(self, rows=None):
         """Return the standard errors of M_ij = u_i . v_j / sqrt(m).
@@ -518,6 +488,101 @@ class AMPEmbedding(Names):
         variances /= len(self.embedding_)
         return np.sqrt(variances, out=variances)
 
+    def frames(self, rows=None, columns=None):
+        """Return the embeddings of rows and of columns as DataFrames, with their names.
+
+        Parameters
+        ----------
+        rows, columns : sequences of str (m,), (n,), optional
+            Names, such as a vectoriser's `get_feature_names_out()`; without them, those
+            of the table that was fitted, or numbers.
+
+        Returns
+        -------
+        rows, columns : pandas.DataFrame
+            A line for each row, or column: its embedding, its bias factor and its
+            number of counts.
+
+        Raises
+        ------
+        ValueError
+            For another number of names.
+
+        Examples
+        --------
+        >>> from amptutorial import AMPEmbedding, corpus_from_texts
+        >>> texts = ["red wine", "white wine", "red car", "white car"] * 9
+        >>> corpus = corpus_from_texts([f"{k:b} {t}" for k, t in enumerate(texts)])
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     documents, words = AMPEmbedding(1, random_state=0).fit(corpus).frames()
+        >>> words.index.tolist(), words.columns.tolist()
+        (['car', 'red', 'white', 'wine'], ['ampembedding0', 'bias', 'counts'])
+        """
+        import pandas as pd
+
+        check_is_fitted(self)
+        U, V, axes = self.embedding_, self.components_.T, self.get_feature_names_out()
+        rows = names_of(len(U), rows, self.row_names_)
+        columns = names_of(len(V), columns, self.column_names_)
+        parts = (U, V), (rows, columns), (self.row_bias_, self.column_bias_)
+        return tuple(
+            pd.DataFrame(X, names, axes).assign(bias=bias, counts=counts)
+            for X, names, bias, counts in zip(*parts, self._counts, strict=True)
+        )
+
+    def to_word2vec(self, path, columns=None):
+        """Write the embeddings of the columns in the text format of word2vec.
+
+        `gensim.models.KeyedVectors.load_word2vec_format(path)` reads it. Columns
+        without counts are left out; spaces in names become underscores.
+
+        Parameters
+        ----------
+        path : path
+        columns : sequence of str (n,), optional
+            As for `frames`.
+        """
+        write_word2vec(path, *self._counted_columns(columns))
+
+    def to_projector(self, folder, columns=None):
+        """Write the columns as TensorFlow's embedding projector reads them.
+
+        That is two tables, `vectors.tsv` and `metadata.tsv`, in a folder.
+
+        Parameters
+        ----------
+        folder : path
+            Made if it is not there.
+        columns : sequence of str (n,), optional
+            As for `frames`.
+        """
+        write_projector(folder, *self._counted_columns(columns))
+
+    def _counted_columns(self, columns):
+        """Return the names and the embeddings of the columns that have counts."""
+        check_is_fitted(self)
+        V, some = self.components_.T, self._counts[1] > 0
+        names = names_of(len(V), columns, self.column_names_)
+        return list(compress(names, some)), V[some]
+
+    def __getstate__(self):
+        from . import __version__
+
+        return dict(super().__getstate__(), _version=__version__)
+
+    def __setstate__(self, state):
+        from . import __version__
+
+        version = state.pop("_version", "an older one")
+        if version != __version__:
+            warnings.warn(
+                f"pickled by version {version} of amptutorial, read by {__version__}: "
+                "fit again if results look wrong",
+                AMPWarning,
+                stacklevel=2,
+            )
+        super().__setstate__(state)
+
     @property
     def _n_features_out(self):
         return len(self.components_)
@@ -538,10 +603,7 @@ class AMPEmbedding(Names):
         check_positive(self.tol, "tol", zero=True)
         check_choice(self.init, "init", ("spectral", "random"))
         check_choice(self.channel, "channel", ("auto", *CHANNELS))
-        if isinstance(self.denoiser, str):
-            check_choice(self.denoiser, "denoiser", DENOISERS)
-        else:
-            as_pair(self.denoiser)
+        denoisers_for(self.denoiser, variance=1.0)
 
     def _check_counts(self, Z, *, reset):
         refuse_masked(Z, "X")
@@ -595,16 +657,10 @@ class AMPEmbedding(Names):
                 f"{kept[0]} rows and {kept[1]} columns with counts "
                 f"(n_samples={shape[0]}, n_features={shape[1]})"
             )
-        empty = [
-            f"{a - b} {word}"
-            for a, b, word in zip(shape, kept, ("rows", "columns"), strict=True)
-            if a > b
-        ]
+        lost = zip(np.subtract(shape, kept), ("rows", "columns"), strict=True)
+        empty = " and ".join(f"{number} {word}" for number, word in lost if number)
         if empty:
-            _warn(
-                f"{' and '.join(empty)} without counts: their embeddings and rates are "
-                "zero"
-            )
+            _warn(f"{empty} without counts: their embeddings and rates are zero")
 
     def _generator(self):
         """Return a generator for this fit; None means one with fresh entropy."""

@@ -1,7 +1,9 @@
-"""The iterations of `amptutorial.AMPEmbedding`: channels, sizes, and which to keep.
+"""The phases of a fit of `amptutorial.AMPEmbedding`: `search`, `refine`, `settle`.
 
-All that is fitted while pairs are hidden is judged by the same hidden pairs: every
-iterate, both channels, and every number of components.
+The search iterates while a tenth of the pairs is hidden. All that it fits is judged by
+the same hidden pairs: every iterate, both channels, and every number of components.
+The best estimate is refined with all counts; then each row settles, with the columns
+held fixed.
 """
 
 import sys
@@ -14,14 +16,19 @@ from typing import NamedTuple
 import numpy as np
 from tqdm import tqdm
 
-from ._validation import check_callback
+from ._validation import check_callback, check_choice
 from .bias import bias_of_margins
+from .biases import biases_of_margins, biases_with_gaps, margin_biases
 from .channels import CHANNELS, Channel
-from .denoisers import GaussianPosterior, Lasso, Ridge
+from .denoisers import GaussianPosterior, Lasso, Ridge, as_pair, check_is_denoiser
 from .heldout import Chosen
 from .reexpansion import (
+    Side,
+    balanced_sides,
     new_side,
     next_sides,
+    sample_of,
+    scaled_rows,
     starting_sides,
 )
 from .sampling import Sampler
@@ -34,8 +41,9 @@ FAR = 3  # paired standard errors
 GIVEN_UP = 2  # numbers of components that are no better than one before
 DELAY = 5  # seconds, before there is a bar
 REFINEMENTS = 5  # iterations with all counts, from the best estimate on
+SWEEPS = 30  # in which the final biases are refitted, at most
 # sample-size multipliers of the phases: while an estimate moves, errors average out
-MOVING, REFINING = 0.5, 1.5
+SEARCHING, REFINING, SETTLING = 0.5, 1.5, 2
 
 # for priors under which an entry of U or V has the given variance
 DENOISERS = {
@@ -43,6 +51,35 @@ DENOISERS = {
     "ridge": lambda variance: Ridge(1 / variance),
     "lasso": lambda variance: Lasso(np.sqrt(2 / variance)),  # of a Laplace prior
 }
+
+
+def denoisers_for(chosen, variance):
+    """Return the denoisers of the rows and of the columns, given them or their names.
+
+    Parameters
+    ----------
+    chosen : str, Denoiser, or a pair of these
+        As for `amptutorial.AMPEmbedding`.
+    variance : float
+        Of each entry of U and V.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a name that is not known, or as `amptutorial.denoisers.as_pair`.
+
+    Examples
+    --------
+    >>> denoisers_for(("ridge", Lasso(3.0)), variance=0.5)
+    (Ridge(2), Lasso(3))
+    """
+
+    def made(one, name):
+        if isinstance(one, str):
+            return DENOISERS[check_choice(one, name, DENOISERS)](variance)
+        return check_is_denoiser(one, name)
+
+    return as_pair(chosen, made)
 
 
 class Progress(NamedTuple):
@@ -80,7 +117,6 @@ class Report:
         self.bar = tqdm(desc="AMPEmbedding", **shown)
         self.callback = check_callback(callback, "callback")
         self.stopped = False
-        self.begin()
 
     def begin(self):
         """Begin with another number of components."""
@@ -146,7 +182,7 @@ class Run:
         return rows, replace(columns, r=r_v)
 
 
-def best_run(table, model, rng, report):
+def search(table, model, rng, report):
     """Return the `Run` that predicts hidden pairs best, and the `Progress` by sizes.
 
     Parameters
@@ -216,19 +252,17 @@ def _started(table, seen, held_out, model, seed, report, name, d):
     variance = np.sqrt(variance * m / d)
     if model.init == "random":
         V = rng.standard_normal(V.shape)
-    denoiser = model.denoiser
-    if isinstance(denoiser, str):
-        denoiser = DENOISERS[denoiser](variance)
+    denoiser = denoisers_for(model.denoiser, variance)
     rows, columns = starting_sides(r_u, r_v, denoiser, V, variance)
 
-    moving, judging = Sampler(rng, MOVING), Sampler(rng)
-    sampled = moving.samples(*table.shape)
+    searching, judging = Sampler(rng, SEARCHING), Sampler(rng)
+    sampled = searching.samples(*table.shape)
 
     def step(rows, columns, ahead, best):
         bursts = seen.bursts(channel, rows, columns, m)
         # the half-step that is ahead fits the margins too, if it sees all pairs
         fitting = None if sampled else best.fitting(held_out)
-        sides = next_sides(bursts, rows, columns, ahead, m, moving, fitting)
+        sides = next_sides(bursts, rows, columns, ahead, m, searching, fitting)
         fitted = fitting and fitting.fitted
         last = best.judge(*sides[:2], held_out, judging, fitted)
         return (*sides, best), report(run) or last
@@ -239,12 +273,87 @@ def _started(table, seen, held_out, model, seed, report, name, d):
     return run
 
 
-def refined(table, channel, rows, columns, rng):
-    """Return both sides after some iterations with all counts."""
-    m, sampler = table.shape[0], Sampler(rng, REFINING)
+def refine(table, run, rng):
+    """Return both sides after some iterations with all counts, from the best iterate.
+
+    Parameters
+    ----------
+    table : amptutorial.table.Table
+    run : Run
+        If none of its iterates beats independence, nothing is refined.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    rows, columns : Side
+    """
+    m, sampler, (rows, columns) = table.shape[0], Sampler(rng, REFINING), run.sides()
+    if not run.best.k:
+        return rows, columns
 
     def step(rows, columns, ahead):
-        bursts = table.bursts(channel, rows, columns, m)
+        bursts = table.bursts(run.channel, rows, columns, m)
         return next_sides(bursts, rows, columns, ahead, m, sampler), False
 
     return table.repeat(step, (rows, columns, None), REFINEMENTS, rng)[:2]
+
+
+@dataclass(frozen=True)
+class Settled:
+    """Where a fit ends: what `settle` returns.
+
+    Attributes
+    ----------
+    rows, columns : Side
+        With biases refitted to the bursts.
+    sample : AllColumns or amptutorial.sampling.ColumnSample
+        Of the columns, over which sums of rows run: those of new rows too.
+    r_u, r_v : arrays (m,), (n,)
+        Biases with which the rates have the margins of the counts.
+    """
+
+    rows: Side
+    columns: Side
+    sample: object
+    r_u: np.ndarray
+    r_v: np.ndarray
+
+
+def settle(table, run, rows, columns, rng):
+    """Return both sides, `Settled`: each row has converged, given the columns.
+
+    The columns take the coordinates of `amptutorial.reexpansion.balanced_sides` and
+    the biases that belong to them, and stay there.
+
+    Parameters
+    ----------
+    table : amptutorial.table.Table
+    run : Run
+    rows, columns : Side
+        As from `refine`.
+    rng : numpy.random.Generator
+    """
+    m, channel, sampler = table.shape[0], run.channel, Sampler(rng, SETTLING)
+    rows, columns = balanced_sides(rows, columns)
+    totals = table.bursts(channel, rows, columns, m).margins()[1]
+    bias = margin_biases(totals, columns.X, sample_of(columns, rows, m, sampler))
+    columns = replace(columns, bias=bias)
+    held = columns.in_double()
+    sample = sample_of(rows, held, m, sampler)
+    rows = table.settled(rows, held, m, channel, sample)
+    given = rows.in_double().X, scaled_rows(held, m), run.best, Sampler(rng)
+    return Settled(rows, columns, sample, *_biases(table, *given))
+
+
+def _biases(table, U, W, best, sampler):
+    """Return biases with which the rates have the margins of the counts."""
+    if table.gaps:
+        return biases_with_gaps(table.Z, U, W)[:2]
+    rows, columns = table.margins()
+    # all counts of a column may have been hidden
+    r_v = np.where(best.r_v > 0, best.r_v, columns / len(rows))
+    # most sweeps in the faster precision; without an embedding one is exact
+    for precision in (np.float32, np.float64) if best.k else (np.float64,):
+        given = rows, columns, U.astype(precision), W, r_v
+        r_u, r_v, _ = biases_of_margins(*given, SWEEPS, sampler=sampler)
+    return r_u, r_v

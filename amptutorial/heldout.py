@@ -24,8 +24,9 @@ from ._validation import (
     check_rates,
     check_rng,
 )
-from .bias import drop_empty, margins, without_gaps
-from .poisson import Fitting, exact, fit_margins, products_of_pairs, tilted_means
+from .bias import drop_empty, margins, with_values, without_gaps
+from .biases import Fitting, fit_margins
+from .sums import exact, products_of_pairs, tilted_means
 
 AT_LEAST = 10  # iterations that AMP gets before it may be stopped
 CROWDED = 0.1  # of the pairs that have counts, from which on hidden ones are gaps
@@ -75,7 +76,7 @@ def split_counts(Z, fraction, rng):
     gaps = np.isnan(whole)
     taken = rng.binomial(np.where(gaps, 0, whole).astype(np.int64), fraction)
     taken = taken + (Z.data - whole) * (rng.random(len(whole)) < fraction)
-    return tuple(_with_values(Z, counts) for counts in (Z.data - taken, taken))
+    return tuple(with_values(Z, counts) for counts in (Z.data - taken, taken))
 
 
 def split_pairs(Z, fraction, rng):
@@ -142,7 +143,7 @@ def hide_pairs(Z, fraction, rng, marked):
         return sp.csr_array(kept), sp.csr_array(held_out)
     hidden, gaps = rng.random(Z.nnz) < fraction, np.isnan(Z.data)
     parts = (np.where(some | gaps, Z.data, 0) for some in (~hidden, hidden))
-    return tuple(_with_values(Z, values) for values in parts)
+    return tuple(with_values(Z, values) for values in parts)
 
 
 def _checked_split(Z, fraction, rng):
@@ -150,13 +151,6 @@ def _checked_split(Z, fraction, rng):
     if check_positive(fraction, "fraction") >= 1:
         raise ValueError(f"fraction must be between 0 and 1, got {fraction}")
     return sp.csr_array(Z, dtype=np.float64), fraction, rng
-
-
-def _with_values(Z, values):
-    """Return a csr_array with the pairs of `Z` and these values; zeros are left out."""
-    X = sp.csr_array((values, Z.indices.copy(), Z.indptr.copy()), shape=Z.shape)
-    X.eliminate_zeros()
-    return X
 
 
 def hold_out(Z, fraction, rng, split=split_pairs):
@@ -286,14 +280,11 @@ class HeldOut:
             return np.inf
         share = self.z / (self.z.sum() or 1)
         deviations = share * (values - self.mean(values))
-        by_row, by_column = (
-            np.bincount(index, deviations) for index in (self.i, self.j)
-        )
+        by_row, by_column = (np.bincount(k, deviations) for k in (self.i, self.j))
         single = deviations @ deviations
         # the difference may be negative by chance
-        return float(
-            np.sqrt(max(by_row @ by_row + by_column @ by_column - single, single))
-        )
+        both = by_row @ by_row + by_column @ by_column - single
+        return float(np.sqrt(max(both, single)))
 
     def entropy(self):
         """Return how many nats per held-out count an embedding can gain at most.
@@ -355,7 +346,7 @@ def heldout_gain(kept, held_out, U, V, r_u, r_v):
     U, V : arrays (m, d), (n, d)
         M = U V^T / sqrt(m).
     r_u, r_v : arrays (m,), (n,)
-        Bias factors, zero or more. With those of `amptutorial.poisson.refit_biases` the
+        Bias factors, zero or more. With those of `amptutorial.biases.refit_biases` the
         rates add up to the counts `kept`. Rates that add up to more count against the
         embedding, by their excess.
 
@@ -375,7 +366,7 @@ def heldout_gain(kept, held_out, U, V, r_u, r_v):
 
     Examples
     --------
-    >>> from amptutorial.poisson import refit_biases
+    >>> from amptutorial.biases import refit_biases
     >>> Z = np.array([[8, 1], [1, 8]])
     >>> signs = np.array([[1.0], [-1.0]])
     >>> round(heldout_gain(Z, Z, signs, signs, *refit_biases(Z, signs, signs)), 3)

@@ -51,8 +51,15 @@ def solve_lasso_rows(P, t, F):
 
     Examples
     --------
-    >>> solve_lasso_rows(np.array([[3.0, -0.5]]), np.array([1.0]), np.diag([2.0, 4.0]))
+    >>> P, t, F = np.array([[3.0, -0.5]]), np.array([1.0]), np.diag([2.0, 4.0])
+    >>> solve_lasso_rows(P, t, F)
     array([[1., 0.]])
+
+    Where F is diagonal, that is a soft threshold:
+
+    >>> rows = np.sign(P) * np.maximum(np.abs(P) - t[:, None], 0) / F.diagonal()
+    >>> bool(np.allclose(solve_lasso_rows(P, t, F), rows))
+    True
     """
     A = np.empty_like(P)
     F = np.asarray(F, dtype=np.float64)
@@ -64,7 +71,7 @@ def solve_lasso_rows(P, t, F):
     return A
 
 
-def lasso_kkt(A, P, t, F):
+def _lasso_kkt(A, P, t, F):
     """Return how far each row is from optimal: its largest violation of the conditions.
 
     The Karush-Kuhn-Tucker conditions: the residual r = p - F a must be t sign(a) on the
@@ -77,9 +84,8 @@ def lasso_kkt(A, P, t, F):
     array, shape (N,)
     """
     residual, t = P - A @ F, np.asarray(t)[:, None]
-    violation = np.where(
-        A == 0, np.maximum(np.abs(residual) - t, 0), np.abs(residual - t * np.sign(A))
-    )
+    off, on = np.maximum(np.abs(residual) - t, 0), np.abs(residual - t * np.sign(A))
+    violation = np.where(A == 0, off, on)
     terms = np.maximum(np.maximum(np.abs(P), np.abs(A) @ np.abs(F)), t)
     return violation.max(1) / terms.max(1)
 
@@ -103,6 +109,13 @@ def lasso_mean_jacobian(support, F):
     >>> lasso_mean_jacobian(np.array([[True, False], [True, True]]), 2 * np.eye(2))
     array([[0.5 , 0.  ],
            [0.  , 0.25]])
+
+    The formula in two lines, for the first of these rows alone, with S = {0}:
+
+    >>> S, F, jacobian = [0], np.array([[2.0, 1.0], [1.0, 3.0]]), np.zeros((2, 2))
+    >>> jacobian[np.ix_(S, S)] = np.linalg.inv(F[np.ix_(S, S)])
+    >>> bool(np.allclose(lasso_mean_jacobian(np.array([[True, False]]), F), jacobian))
+    True
     """
     distinct, _, counts = _distinct_rows(support)
     total = np.zeros_like(F, dtype=np.float64)
@@ -120,7 +133,7 @@ def _batches(n_rows, d):
 def _solve_block(P, t, F):
     """Solve rows in units where |p|_inf, t and the diagonal of F are at most one."""
     A = _walk_to_optimum(_coordinate_descent(P, t, F), P, t[:, None], F)
-    worst = lasso_kkt(A, P, t, F).max()
+    worst = _lasso_kkt(A, P, t, F).max()
     if not worst <= _TOLERANCE:
         raise _ill_conditioned(
             F, f"a row misses its optimality conditions by {worst:.0e}"

@@ -8,22 +8,24 @@ or `EmpiricalRows` for the rows of one given instance.
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Real
 from typing import Protocol
 
 import numpy as np
 
 from ._validation import (
-    check_covariance,
     check_factors,
     check_integer,
     check_matrix,
     check_methods,
     check_number,
     check_positive,
+    check_probabilities,
     check_rates,
     check_rng,
     check_values,
+    check_variance,
+    covariance_matrix,
+    keep,
 )
 
 
@@ -57,7 +59,9 @@ class BiasLaw(ABC):
 
     def draw(self, size, *, rng):
         """Return `size` independent biases s, drawn with the generator `rng`."""
-        return self.isf(1.0 - check_rng(rng).random(_check_shape(size)))
+        sizes = size if isinstance(size, tuple) else (size,)
+        shape = tuple(check_integer(length, "size") for length in sizes)
+        return self.isf(1.0 - check_rng(rng).random(shape))
 
     def atoms(self):
         """Return `(r, weights)` such that E f(r) is near `weights @ f(r)` for smooth f.
@@ -76,18 +80,6 @@ class BiasLaw(ABC):
         """Return E(r^p), where r = exp(s); infinity where it does not exist."""
         r, weights = self.atoms()
         return float(weights @ r ** check_number(p, "p"))
-
-
-def _keep(law, **values):
-    """Set attributes of a frozen law, as it is made, to what the checks return."""
-    for name, value in values.items():
-        object.__setattr__(law, name, value)
-
-
-def _check_shape(size):
-    """Return the `size` of a draw, a number or a tuple of them, as a tuple."""
-    sizes = size if isinstance(size, tuple) else (size,)
-    return tuple(check_integer(length, "size") for length in sizes)
 
 
 def _check_rank(q):
@@ -116,7 +108,7 @@ class ConstantBias(BiasLaw):
     value: float = 0.0
 
     def __post_init__(self):
-        _keep(self, value=check_number(self.value, "value"))
+        keep(self, value=check_number(self.value, "value"))
 
     def isf(self, q):
         """Return `value` in the shape of `q`."""
@@ -151,17 +143,10 @@ class DiscreteBias(BiasLaw):
         values = np.atleast_1d(check_values(self.values, "values"))
         if values.ndim != 1 or not values.size:
             raise ValueError("values must be a sequence of at least one bias")
-        if self.probabilities is None:
-            p = np.full(len(values), 1 / len(values))
-        else:
-            p = check_values(self.probabilities, "probabilities")
-        if p.shape != values.shape or (p < 0).any() or not np.isclose(p.sum(), 1):
-            raise ValueError(
-                "probabilities must be non-negative, one for each value, and sum to 1"
-            )
+        p = check_probabilities(self.probabilities, "probabilities", len(values))
         order = np.argsort(values)
-        values, p = values[order].tolist(), (p[order] / p.sum()).tolist()
-        _keep(self, values=tuple(values), probabilities=tuple(p))
+        values, p = values[order].tolist(), p[order].tolist()
+        keep(self, values=tuple(values), probabilities=tuple(p))
 
     def isf(self, q):
         """Return the value exceeded with probability `q`."""
@@ -195,7 +180,7 @@ class ShiftedExponential(BiasLaw):
 
     def __post_init__(self):
         scale = check_positive(self.scale, "scale")
-        _keep(self, scale=scale, shift=check_number(self.shift, "shift"))
+        keep(self, scale=scale, shift=check_number(self.shift, "shift"))
 
     def isf(self, q):
         """Return shift - scale log q."""
@@ -234,7 +219,7 @@ class Zipf(BiasLaw):
 
     def __post_init__(self):
         alpha = check_positive(self.alpha, "alpha")
-        _keep(self, alpha=alpha, C0=check_positive(self.C0, "C0"))
+        keep(self, alpha=alpha, C0=check_positive(self.C0, "C0"))
 
     def isf(self, q):
         """Return log C0 - alpha log q."""
@@ -265,22 +250,13 @@ class GaussianRows:
     covariance: float | np.ndarray | tuple = 1.0
 
     def __post_init__(self):
-        if isinstance(self.covariance, Real):
-            C = check_positive(self.covariance, "covariance", zero=True)
-        else:
-            C = check_covariance(self.covariance, "covariance")
-            # equal laws are then equal, and the caller's array is not shared
-            C = tuple(map(tuple, C.tolist()))
-        _keep(self, covariance=C)
+        C = check_variance(self.covariance, "covariance")
+        # of tuples, so that equal laws are equal
+        keep(self, covariance=tuple(map(tuple, C.tolist())) if np.ndim(C) else C)
 
     def second_moment(self, d):
         """Return E(u u^T), shape (d, d)."""
-        if isinstance(self.covariance, Real):
-            return self.covariance * np.eye(d)
-        shape = np.shape(self.covariance)
-        if shape != (d, d):
-            raise ValueError(f"covariance has shape {shape}, the rows have {d} entries")
-        return np.array(self.covariance)
+        return covariance_matrix(self.covariance, d)
 
     def draw(self, size, *, rng):
         """Return rows of shape `size` = (N, d)."""
@@ -328,7 +304,7 @@ class SparseGaussianRows:
         density = check_positive(self.density, "density", zero=True)
         if density > 1:
             raise ValueError(f"density must be between 0 and 1, got {density}")
-        _keep(self, variance=variance, density=density)
+        keep(self, variance=variance, density=density)
 
     def second_moment(self, d):
         """Return E(u u^T), shape (d, d)."""
@@ -365,7 +341,7 @@ class ScaledRows:
         check_methods(self.rows, "rows", "draw")
         check_methods(self.bias, "bias", "draw")
         d = check_integer(self.d, "d", minimum=1)
-        _keep(self, d=d, log_scale=check_number(self.log_scale, "log_scale"))
+        keep(self, d=d, log_scale=check_number(self.log_scale, "log_scale"))
 
     def draw(self, N, *, rng):
         """Return `(r, X)`: r of shape (N,), X of shape (N, d)."""

@@ -32,7 +32,7 @@ def squared_norm(Y):
             f"the norm of Y, a {type(Y).__name__}, is not known: pass a FisherScore, "
             "an array or a sparse array"
         )
-    Y, _ = as_operator(Y)
+    Y = as_operator(Y)
     if sp.issparse(Y):
         Y = Y.astype(np.result_type(Y.dtype, np.float32))  # a copy, that cannot wrap
         Y.sum_duplicates()
@@ -60,7 +60,7 @@ class QuadraticLoss:
     """
 
     def __init__(self, Y, r_u, r_v, denoiser):
-        self.Y, self.Yt = as_operator(Y)
+        self.Y = as_operator(Y)
         self.m, self.n = self.Y.shape
         self.r_u = check_rates(r_u, self.m, "r_u")
         self.r_v = check_rates(r_v, self.n, "r_v")
@@ -90,7 +90,7 @@ class QuadraticLoss:
         B = check_matrix(B, "B", shape=(self.n, A.shape[1]))
         root = np.sqrt(self.m)
         by_A = A @ (B.T @ B) / self.m - self.Y @ B / root
-        by_B = B @ (A.T @ A) / self.m - self.Yt @ A / root
+        by_B = B @ (A.T @ A) / self.m - self.Y.T @ A / root
         by_A += self.denoiser_u.penalty_gradient(A, self.r_u)
         by_B += self.denoiser_v.penalty_gradient(B, self.r_v)
         return by_A, by_B

@@ -1,5 +1,7 @@
 """The Poisson embedding model (Section 2 of the paper): rates, pmf and samples."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -12,14 +14,17 @@ from ._validation import (
     check_rng,
     check_values,
 )
-from .laws import GaussianRows, ShiftedExponential
-from .score import blocks
+from .bias import estimate_bias
+from .laws import BiasLaw, GaussianRows, RowLaw, ShiftedExponential, scaled_rows
+from .score import FisherScore, blocks
 
 # sparse sampling holds two (PROPOSALS_AT_ONCE, d) arrays, whatever m and n
 PROPOSALS_AT_ONCE = 2**20
 # rows and columns whose bound on M_ij exceeds this are drawn densely: thinning would
 # propose exp(LONG) times too many pairs
 LONG = 3.0
+# counts with counted biases, counts with the true ones, Gaussian noise
+OBSERVATIONS = ("counted", "true", "gaussian")
 
 
 class PoissonEmbedding:
@@ -176,12 +181,8 @@ def draw_embedding(m, n, d, *, rows_u, rows_v, bias_u, bias_v, rng):
     laws = {"rows_u": rows_u, "rows_v": rows_v, "bias_u": bias_u, "bias_v": bias_v}
     for name, law in laws.items():
         check_methods(law, name, "draw")
-    return PoissonEmbedding(
-        rows_u.draw((m, d), rng=rng),
-        rows_v.draw((n, d), rng=rng),
-        bias_u.draw(m, rng=rng),
-        bias_v.draw(n, rng=rng),
-    )
+    U, V = rows_u.draw((m, d), rng=rng), rows_v.draw((n, d), rng=rng)
+    return PoissonEmbedding(U, V, bias_u.draw(m, rng=rng), bias_v.draw(n, rng=rng))
 
 
 def draw_example(m, d=3, *, variance=1.0, rate=1.0, spread=0.25, rng):
@@ -211,19 +212,84 @@ def draw_example(m, d=3, *, variance=1.0, rate=1.0, spread=0.25, rng):
     rows = GaussianRows(check_positive(variance, "variance"))
     level = np.log(check_positive(rate, "rate"))
     check_positive(spread, "spread")
-    return draw_embedding(
-        m,
-        3 * check_integer(m, "m", minimum=1) // 2,
-        d,
-        rows_u=rows,
-        rows_v=rows,
-        bias_u=ShiftedExponential(spread, 0.0),
-        bias_v=ShiftedExponential(spread, level),
-        rng=rng,
-    )
+    n = 3 * check_integer(m, "m", minimum=1) // 2
+    bias_u, bias_v = (ShiftedExponential(spread, shift) for shift in (0.0, level))
+    laws = {"rows_u": rows, "rows_v": rows, "bias_u": bias_u, "bias_v": bias_v}
+    return draw_embedding(m, n, d, **laws, rng=rng)
 
 
-def thinning_bounds(U, V, root_m):
+@dataclass(frozen=True)
+class Setting:
+    """The laws and sizes of a synthetic instance; the defaults are the paper's first.
+
+    Attributes
+    ----------
+    rows : RowLaw
+        Of U and V.
+    bias : BiasLaw
+        Of both sides; the paper's "exponential with parameter 0.25", shifted by 5, is
+        read as one of mean 0.25 (Section 6.2).
+    m, n, d : int
+
+    Examples
+    --------
+    >>> Setting(m=20, n=30, d=2).draw(rng=np.random.default_rng(0))
+    PoissonEmbedding(m=20, n=30, d=2)
+    """
+
+    rows: RowLaw = GaussianRows(0.1)
+    bias: BiasLaw = ShiftedExponential(0.25, 5.0)
+    m: int = 2000
+    n: int = 3000
+    d: int = 10
+
+    def draw(self, *, rng):
+        """Return a `PoissonEmbedding` of this setting."""
+        return draw_embedding(self.m, self.n, self.d, **self._laws(), rng=rng)
+
+    def scaled_rows(self):
+        """Return the laws of the rows of A and of B."""
+        return scaled_rows(self.d, **self._laws())
+
+    def _laws(self):
+        rows, bias = self.rows, self.bias
+        return {"rows_u": rows, "rows_v": rows, "bias_u": bias, "bias_v": bias}
+
+
+def observe_score(embedding, channel, *, rng):
+    """Return `(Y, r_u, r_v)`: the score through one of the `OBSERVATIONS`.
+
+    Parameters
+    ----------
+    embedding : PoissonEmbedding
+    channel : {"counted", "true", "gaussian"}
+        The score of counts with the biases counted, or with the true ones; or A B^T /
+        sqrt(m) and independent N(0, 1) noise, in place of counts.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    Y : FisherScore, or array (m, n)
+    r_u, r_v : arrays (m,), (n,)
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> e = Setting(m=20, n=30, d=2).draw(rng=rng)
+    >>> Y, r_u, r_v = observe_score(e, "gaussian", rng=rng)
+    >>> Y.shape, r_u.shape
+    ((20, 30), (20,))
+    """
+    e = embedding
+    if channel == "gaussian":
+        W = rng.standard_normal((e.m, e.n))
+        return e.A @ e.B.T / np.sqrt(e.m) + W, e.r_u, e.r_v
+    Z = e.sample(rng)
+    r_u, r_v = estimate_bias(Z) if channel == "counted" else (e.r_u, e.r_v)
+    return FisherScore(Z, r_u, r_v), r_u, r_v
+
+
+def _thinning_bounds(U, V, root_m):
     """Return bounds c_u (m,), c_v (n,) with M_ij <= c_u[i] + c_v[j] for all i, j.
 
     By Cauchy-Schwarz and the inequality of the means, u.v <= (t |u|^2 + |v|^2 / t) / 2
@@ -239,7 +305,7 @@ def thinning_bounds(U, V, root_m):
 
 def _sample_by_thinning(model, rng):
     """Draw pairs by thinning, and densely those where thinning would be wasteful."""
-    c_u, c_v = thinning_bounds(model.U, model.V, np.sqrt(model.m))
+    c_u, c_v = _thinning_bounds(model.U, model.V, np.sqrt(model.m))
     rows, columns = _index(c_u <= LONG), _index(c_v <= LONG)
     if rows.size and columns.size:
         log_v = np.logaddexp.reduce(model.s_v[columns] + c_v[columns])

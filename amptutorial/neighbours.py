@@ -95,11 +95,9 @@ def nearest_words(X, vocabulary, word, k=5, *, counts=None, min_count=5):
 def _places(vocabulary):
     """Return the position of each word, a dict in their order."""
     has_no_order = isinstance(vocabulary, str | bytes | Set | Mapping)
-    if (
-        (has_no_order and not isinstance(vocabulary, KeysView))
-        or not isinstance(vocabulary, Iterable)
-        or getattr(vocabulary, "ndim", 1) != 1
-    ):
+    has_no_order = has_no_order and not isinstance(vocabulary, KeysView)
+    is_flat = isinstance(vocabulary, Iterable) and getattr(vocabulary, "ndim", 1) == 1
+    if has_no_order or not is_flat:
         raise TypeError(
             f"vocabulary is of type {type(vocabulary).__name__}; a sequence of words, "
             "one for each row of X, is needed: of a vectoriser, get_feature_names_out()"
@@ -173,13 +171,19 @@ def rate_coordinates(U, V, r_u, r_v):
     >>> bool(np.allclose(X @ X.T, Y @ Y.T))
     True
     """
+    U, V, p, q = _centred(U, V, r_u, r_v)
+    _, root = polar(np.sqrt(p)[:, None] * U)
+    X = V @ (root / np.sqrt(len(U)))
+    X[np.asarray(r_v) == 0] = 0
+    return X
+
+
+def _centred(U, V, r_u, r_v):
+    """Return both sides without their weighted means, and the weights p and q."""
     U, V = (X.astype(np.float64) for X in check_embedding(U, V, None, None))
     r_u, r_v = _checked_bias(r_u, len(U), "r_u"), _checked_bias(r_v, len(V), "r_v")
     p, q = _shares(U, V, r_u, r_v)
-    _, root = polar(np.sqrt(p)[:, None] * (U - p @ U))
-    X = (V - q @ V) @ (root / np.sqrt(len(U)))
-    X[r_v == 0] = 0
-    return X
+    return U - p @ U, V - q @ V, p, q
 
 
 def _checked_bias(r, size, name):
@@ -192,7 +196,7 @@ def _checked_bias(r, size, name):
 def _shares(U, V, r_u, r_v):
     """Return the shares of rows (m,) and of columns (n,) in the sum of the rates."""
     # loads joblib, which nearest words can do without
-    from .poisson import log_partition
+    from .sums import log_partition
 
     W = V / np.sqrt(len(U))
     with quiet():  # the logarithm of a factor of zero is minus infinity, as it must be
@@ -245,13 +249,10 @@ def principal_coordinates(U, V, r_u, r_v):
     >>> np.abs(rows[:, 0].round(3)), shares.round(3)
     (array([0.707, 0.707]), array([1., 0.]))
     """
-    U, V = (X.astype(np.float64) for X in check_embedding(U, V, None, None))
-    r_u, r_v = _checked_bias(r_u, len(U), "r_u"), _checked_bias(r_v, len(V), "r_v")
-    p, q = _shares(U, V, r_u, r_v)
-    U, V, root = U - p @ U, V - q @ V, np.sqrt(len(U))
+    (U, V, p, q), root = _centred(U, V, r_u, r_v), np.sqrt(len(U))
     R_u, R_v = (np.linalg.qr(np.sqrt(w)[:, None] * X)[1] for w, X in ((p, U), (q, V)))
     left, strengths, right = np.linalg.svd(R_u @ R_v.T / root)
     rows, columns = U @ (R_v.T @ right.T) / root, V @ (R_u.T @ left) / root
-    rows[r_u == 0], columns[r_v == 0] = 0, 0
+    rows[np.asarray(r_u) == 0], columns[np.asarray(r_v) == 0] = 0, 0
     total = (strengths**2).sum() or 1
     return rows, columns, strengths**2 / total

@@ -13,11 +13,7 @@ from scipy.optimize import brentq
 from ._validation import check_integer, check_methods, check_positive, check_rng
 from .bayes_optimal import MatchedEvolution, SeenRows
 from .laws import ScaledRows
-from .state_evolution import (
-    gaussian_state_evolution,
-    has_closed_form,
-    state_evolution,
-)
+from .state_evolution import gaussian_state_evolution, has_closed_form, state_evolution
 
 _HINT = 0.5  # of the truth, in the start; from less, a weak ridge may go in a circle
 _STEP, _STEPS = np.log(4), 10  # how far a factor is looked for, in each direction
@@ -106,9 +102,8 @@ def counts_needed(
             return float(evolution.error(*evolution.limit()))
 
     else:
-        predicted = _state_evolution_error(
-            law_u, law_v, denoiser, beta, n_iter, n_samples, rng
-        )
+        given = law_u, law_v, denoiser, beta, n_iter, n_samples, rng
+        predicted = _state_evolution_error(*given)
     return _solve(error, predicted)
 
 
@@ -150,9 +145,8 @@ def _solve(error, predicted):
             break
         before = after
     else:
-        words = "reached with a millionth of" if is_reached else "missed with a million"
-        counts = "the counts" if is_reached else "times the counts"
-        raise ValueError(f"the error {error:g} is {words} {counts} of these laws")
+        how = ("missed with a million times", "reached with a millionth of")[is_reached]
+        raise ValueError(f"the error {error:g} is {how} the counts of these laws")
     ends, width = sorted((before, after)), 1e-6  # of the logarithm
     root = brentq(lambda x: predicted(x) - error, *ends, xtol=width)
     # where the error jumps the root may lie on the wrong side of it

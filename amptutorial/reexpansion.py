@@ -19,12 +19,14 @@ from math import sqrt
 
 import numpy as np
 
+from ._validation import covariance_matrix
 from .amp import half_step
+from .biases import margin_biases
 from .channels import Counts
 from .denoisers import Denoiser, GaussianPosterior, as_pair
-from .poisson import exact, margin_biases, tilted_covariances
 from .score import blocks
 from .spectrum import shrink
+from .sums import exact, tilted_covariances
 
 REACH = 1.0  # the most that one step may change any M_ij
 SETTLED = 1e-3  # a row whose step changes no M_ij by more has converged
@@ -70,13 +72,14 @@ class Side:
         """Return this side with the rows at `index` only."""
         return replace(self, **{name: getattr(self, name)[index] for name in BY_ROW})
 
+    def in_double(self):
+        """Return this side with the estimate in double precision."""
+        return replace(self, X=self.X.astype(np.float64))
+
     def with_rows(self, sides):
         """Return this side with the rows of others, one after another."""
-        stacked = {
-            name: np.concatenate([getattr(side, name) for side in sides])
-            for name in BY_ROW
-        }
-        return replace(self, **stacked)
+        parts = {name: [getattr(side, name) for side in sides] for name in BY_ROW}
+        return replace(self, **{k: np.concatenate(each) for k, each in parts.items()})
 
 
 def sample_of(this, other, m, sampler=exact):
@@ -87,7 +90,7 @@ def sample_of(this, other, m, sampler=exact):
     this, other : Side
     m : int
         Number of rows that M = U V^T / sqrt(m) refers to.
-    sampler : amptutorial.poisson.Exact or amptutorial.sampling.Sampler
+    sampler : amptutorial.sums.Exact or amptutorial.sampling.Sampler
     """
     return sampler(this.X, this.r, scaled_rows(other, m), other.bias)
 
@@ -168,8 +171,8 @@ def next_sides(table, rows, columns, ahead, m, sampler=exact, last=None):
     ahead : Side, or None
         As from the iteration before; None in the first.
     m : int
-    sampler : amptutorial.poisson.Exact or amptutorial.sampling.Sampler
-    last : amptutorial.poisson.Fitting, optional
+    sampler : amptutorial.sums.Exact or amptutorial.sampling.Sampler
+    last : amptutorial.biases.Fitting, optional
         The sampler of the half-step that is ahead, which begins at the sides returned.
 
     Returns
@@ -191,16 +194,8 @@ def next_sides(table, rows, columns, ahead, m, sampler=exact, last=None):
 def new_side(X, r, denoiser):
     """Return a `Side` that has not moved yet, with the counted biases `r`."""
     d, ones = X.shape[1], np.ones(len(X), dtype=X.dtype)
-    return Side(
-        X=X,
-        r=r,
-        bias=r,
-        denoiser=denoiser,
-        Gamma=np.zeros((d, d)),
-        step=np.zeros_like(X),
-        length=ones,
-        reach=ones,
-    )
+    still = {"step": np.zeros_like(X), "length": ones, "reach": ones}
+    return Side(X, r, bias=r, denoiser=denoiser, Gamma=np.zeros((d, d)), **still)
 
 
 def directions_of_score(Y, d, rng):
@@ -252,10 +247,8 @@ def starting_sides(r_u, r_v, denoiser, V, scale):
     denoiser_u, denoiser_v = as_pair(denoiser)
     d, lengths = V.shape[1], np.linalg.norm(V, axis=1, keepdims=True)
     V = V * np.sqrt(d * scale) / np.maximum(lengths, 1e-300)
-    return (
-        new_side(np.zeros((len(r_u), d), dtype=np.float32), r_u, denoiser_u),
-        new_side(V.astype(np.float32), r_v, denoiser_v),
-    )
+    U, V = np.zeros((len(r_u), d), dtype=np.float32), V.astype(np.float32)
+    return new_side(U, r_u, denoiser_u), new_side(V, r_v, denoiser_v)
 
 
 def settle_rows(table, this, other, m, channel=COUNTS, max_iter=200, sample=None):
@@ -266,7 +259,7 @@ def settle_rows(table, this, other, m, channel=COUNTS, max_iter=200, sample=None
     common to the rows that still move. The biases are refitted to the result.
 
     Under a Gaussian prior, a row takes steps of Newton's method, with the approximate
-    Hessian of `row_covariances`; under others, half-steps.
+    Hessian of `_row_covariances`; under others, half-steps.
 
     Parameters
     ----------
@@ -291,22 +284,18 @@ def settle_rows(table, this, other, m, channel=COUNTS, max_iter=200, sample=None
     settled, totals = this.X.copy(), np.empty(len(this.X))
     bursts = table.fitted_bursts(channel, this, other, m)
     newton = isinstance(this.denoiser, GaussianPosterior)
-    for moving, sums in _in_blocks(sample.for_rows(this.X, bursts.totals), this.X):
-        side, N = this.take(moving), bursts[moving]
-        covariances = row_covariances(N, side, other, m) if newton else None
+    for block, sums in _in_blocks(sample.for_rows(this.X, bursts.totals), this.X):
+        side, N, moving = this.take(block), bursts[block], np.arange(len(block))
+        step = (_newton if newton else _by_half_steps)(N, side, other, m, sums)
         for _ in range(max_iter):
-            if newton:
-                side = _newton_step(N, side, other, sums, covariances)
-            else:
-                side = reexpanded_half_step(N, side, other, m, sums)
-            settled[moving], totals[moving] = side.X, N.totals
+            side = step(N, side, moving)
+            settled[block[moving]], totals[block[moving]] = side.X, N.totals
             going = side.reach > SETTLED
             if not going.any():
                 break
             moving, side, N = moving[going], side.take(going), N[going]
-            covariances = covariances[going] if newton else None
             if channel.follows_rate:
-                N = table[moving].fitted_bursts(channel, side, other, m)
+                N = table[block[moving]].fitted_bursts(channel, side, other, m)
     return replace(this, X=settled, bias=margin_biases(totals, settled, sample))
 
 
@@ -319,16 +308,30 @@ def _in_blocks(sums, X):
             yield index[some], part
 
 
-def _newton_step(table, this, other, sums, covariances):
-    """Return `this` side after a step of Newton's method under its Gaussian prior."""
-    score, bias = _score(table, this, sums)
-    pull = this.X @ np.linalg.inv(prior_covariance(this))
-    gradient = score - pull - this.r[:, None] * (this.X @ other.Gamma)
-    step = np.einsum("ikl,il->ik", covariances, gradient.astype(this.X.dtype))
-    return replace(_moved(table, this, step, sums)[0], bias=bias)
+def _by_half_steps(table, this, other, m, sums):
+    """Return the step of a block of rows, given those that still move: a half-step."""
+    return lambda N, side, moving: reexpanded_half_step(N, side, other, m, sums)
 
 
-def row_covariances(table, this, other, m):
+def _newton(table, this, other, m, sums):
+    """Return the step of a block of rows by Newton's method, under a Gaussian prior.
+
+    The approximate Hessians are those at the start of the block.
+    """
+    covariances = _row_covariances(table, this, other, m)
+    precision = np.linalg.inv(prior_covariance(this))
+
+    def step(N, side, moving):
+        score, bias = _score(N, side, sums)
+        onsager = side.r[:, None] * (side.X @ other.Gamma)
+        gradient = (score - side.X @ precision - onsager).astype(side.X.dtype)
+        step = np.einsum("ikl,il->ik", covariances[moving], gradient)
+        return replace(_moved(N, side, step, sums)[0], bias=bias)
+
+    return step
+
+
+def _row_covariances(table, this, other, m):
     """Return about how uncertain the rows of `this` are: inverse Hessians, for steps.
 
     The information of T counts on row i, T times the covariance of the w_j under its
@@ -397,8 +400,7 @@ def posterior_covariances(this, other, m, gaps=None):
 
 def prior_covariance(side):
     """Return the covariance (d, d) of the Gaussian prior of a side."""
-    covariance, d = side.denoiser.covariance, side.X.shape[1]
-    return covariance * np.eye(d) if np.ndim(covariance) == 0 else covariance
+    return covariance_matrix(side.denoiser.covariance, side.X.shape[1])
 
 
 def balanced_sides(rows, columns):

@@ -18,9 +18,9 @@ below the noise.
 - Rows with many counts and long rows have larger samples. The Poisson noise of a row's
   score, T counts, has the covariance T C, with C that of the w_j under their weights; a
   sample adds the noise T^2 V, with V the variance of the estimated mean. V falls like 1
-  / K, and grows like an exponential of the variance of M_ij over j. With `sample_sizes`
-  the noise of the sample stays a fraction of the Poisson noise, and all samples
-  together grow like the counts.
+  / K, and grows like an exponential of the variance of M_ij over j. With the
+  `_sample_sizes` here the noise of the sample stays a fraction of the Poisson noise,
+  and all samples together grow like the counts.
 
 A deterministic approximation of S_i does not serve: the iteration moves to where it
 errs. So every half-step draws anew.
@@ -31,8 +31,8 @@ import copy
 import numpy as np
 
 from ._validation import check_finite
-from .poisson import AllColumns, products_of_pairs
 from .score import blocks
+from .sums import AllColumns, products_of_pairs
 
 ALL_UP_TO = 2**26  # entries of M: where there are no more, sums run over all columns
 FEWEST = 2000  # columns in the sample of a row with at least `COMMON` counts
@@ -123,7 +123,7 @@ class ColumnSample:
 
     def for_rows(self, U, totals):
         """Return the sums for rows `U` (m, d) with so many counts: `RowSums`."""
-        sizes = self.times * sample_sizes(U, totals, self.W, self.r_v)
+        sizes = self.times * _sample_sizes(U, totals, self.W, self.r_v)
         largest = len(self.W) / 2  # beyond it, a sample does not pay
         return self.of_sizes(np.where(sizes > largest, len(self.W), sizes).astype(int))
 
@@ -253,7 +253,7 @@ def _zeros(U):
     return np.zeros(len(U)), np.zeros(U.shape)
 
 
-def sample_sizes(U, totals, W, r_v):
+def _sample_sizes(U, totals, W, r_v):
     """Return how many columns the sample of each row has.
 
     Parameters
@@ -274,7 +274,7 @@ def sample_sizes(U, totals, W, r_v):
     Examples
     --------
     >>> W, r_v = np.array([[1.0], [-1.0]]), np.ones(2)
-    >>> sample_sizes(np.zeros((3, 1)), np.array([5.0, 50.0, 900.0]), W, r_v)
+    >>> _sample_sizes(np.zeros((3, 1)), np.array([5.0, 50.0, 900.0]), W, r_v)
     array([ 500, 2000, 4000])
     """
     share = r_v / r_v.sum()
@@ -367,9 +367,6 @@ def calibrated_weights(Z, r_v, pi, drawn):
 
 def _directions(d, n_free):
     """Return how many of d directions have their products calibrated."""
-    fitting = [
-        k
-        for k in range(min(d, LEADING) + 1)
-        if DRAWN_PER_SUM * (1 + d + k * (k + 1) // 2) <= n_free
-    ]
-    return max(fitting, default=0)
+    k = np.arange(min(d, LEADING) + 1)
+    fit = DRAWN_PER_SUM * (1 + d + k * (k + 1) // 2) <= n_free
+    return int(k[fit].max(initial=0))

@@ -1,5 +1,7 @@
 """The Fisher score of the counts, the matrix Y~ on which AMP works (`eq:abyscaled`)."""
 
+from contextlib import contextmanager
+
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import get_blas_funcs
@@ -18,12 +20,14 @@ CACHED = 2**15
 BLAS = ThreadpoolController().select(user_api="blas")
 
 
+@contextmanager
 def one_thread():
     """Return a context, or decorator, in which BLAS keeps to one thread.
 
     Products with few columns are over before a second thread has begun.
     """
-    return BLAS.limit(limits=1)
+    with BLAS.limit(limits=1):
+        yield
 
 
 def blocks(n, size):

@@ -214,8 +214,7 @@ def detection_ratio(rates_u, rates_v, variance_u, variance_v, beta):
     variance_u = check_positive(variance_u, "variance_u", zero=True)
     variance_v = check_positive(variance_v, "variance_v", zero=True)
     beta = check_positive(beta, "beta")
-    kappa = np.square(variance_u * variance_v) * second_u * second_v / beta
-    return float(kappa)
+    return float(np.square(variance_u * variance_v) * second_u * second_v / beta)
 
 
 def detection_weights(r_u, r_v):

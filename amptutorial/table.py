@@ -13,11 +13,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from .bias import drop_empty, estimate_bias, margins, without_gaps
+from .biases import observed_biases
 from .channels import WithGaps
 from .heldout import HeldOut, split_counts, split_pairs
-from .poisson import observed_biases, products_of_pairs
 from .reexpansion import directions_of_score, scaled_rows, settle_rows
 from .score import FisherScore
+from .sums import products_of_pairs
 
 VALIDATION = 0.1  # the fraction of the pairs that decides when to stop
 FEW_PAIRS = 400  # of which a tenth is too few to judge by
@@ -145,9 +146,8 @@ class Table:
         bursts = self.bursts(channel, rows, columns, m)
         if not self.gaps:
             return bursts
-        seen = same_pairs(
-            self.Z, np.where(np.isnan(self.Z.data), np.nan, bursts.Z.data)
-        )
+        values = np.where(np.isnan(self.Z.data), np.nan, bursts.Z.data)
+        seen = same_pairs(self.Z, values)
         bias = observed_biases(seen, rows.X, scaled_rows(columns, m), columns.bias)
         return self.bursts(channel, replace(rows, bias=bias), columns, m)
 
@@ -165,13 +165,13 @@ class Table:
         product : array (m, d)
             Z W.
         log_sums, means : arrays (m,), (m, d)
-            As from `amptutorial.poisson.tilted_means`.
+            As from `amptutorial.sums.tilted_means`.
         """
         own = sums.own_sums(U, self.Z)
         return self.Z @ sums.W, *sums.tilted_means(U, own)
 
     def reach(self, step, sums, beyond):
-        """Return the `amptutorial.poisson.largest_changes` by steps of rows."""
+        """Return the `amptutorial.sums.largest_changes` by steps of rows."""
         return sums.reach(step, beyond)
 
     def score(self):

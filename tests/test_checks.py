@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from stated_beliefs import SquaredNorm, StandardNormal
 
-from amptutorial.checks import CHECKS, CheckReport, CheckResult, Limit, Trial, check_denoiser, draw_problem, run_checks
+from amptutorial.checks import CHECKS, CheckReport, CheckResult, Trial, check_denoiser, draw_problem, run_checks
 from amptutorial.checks.beliefs import Penalty
 from amptutorial.denoisers import Denoiser, GaussianPosterior, Lasso, Ridge
 from amptutorial.laws import GaussianRows
@@ -156,15 +156,6 @@ def writing_penalty(self, X, r):
     return float(((X / r[:, None]) ** 2).sum() / 2)
 
 
-def weak(strength=1.0):
-    """Return a Ridge of strength 1, whatever is asked for."""
-    return variant(estimate=lambda self, P, r, F: estimate(P, r, F))
-
-
-def nothing(P, r, F):
-    return 0 * P
-
-
 PROBLEM = draw_problem(40, 3, rng=np.random.default_rng(0))
 APART = {"estimate": vectorised, "mean_jacobian": jacobian_of_rows}  # both right, and denoise is another method
 
@@ -175,12 +166,11 @@ WRONG = {
         variant(estimate=single_precision),
         variant(estimate=lambda self, P, r, F: estimate(P, r, F) * (P / P)),
     ],
-    "limits": [Trial(weak, PROBLEM, limits=(Limit("a huge penalty leaves nothing", {"strength": 1e9}, nothing),))],
     "penalty": [
         variant(penalty=lambda self, X, r: float((X**2).sum() / 2)),
         variant(penalty=lambda self, X, r: float((X**2 / r[:, None]).mean() / 2)),
     ],
-    "lipschitz": [HardThreshold(), (Stretched(), SquaredNorm())],
+    "lipschitz": [HardThreshold()],
     "speed": [
         variant(estimate=lambda self, P, r, F: looped(P, r, F)),
         variant(mean_jacobian=lambda self, P, r, F: np.mean([jacobian(P, r[[i]], F) for i in range(len(r))], axis=0)),
@@ -189,8 +179,8 @@ WRONG = {
     "tweedie": [
         (GaussianPosterior(0.5), StandardNormal()),
         (GaussianPosterior(np.diag([1.0, 1.0, 2.0])), StandardNormal()),
+        (GaussianPosterior(3.0), StandardNormal()),
     ],
-    "nishimori": [(GaussianPosterior(3.0), StandardNormal()), (GaussianPosterior(0.3), StandardNormal())],
     "state_evolution": [Onsager(1.0), Peeking(1.0)],
     "shapes": [
         variant(estimate=lambda self, P, r, F: estimate(P, r, F)[:, :1]),
@@ -206,7 +196,7 @@ WRONG = {
         variant(denoise=lambda self, P, r, F: (1.01 * estimate(P, r, F), jacobian(P, r, F)), **APART),
         variant(estimate=lambda self, P, r, F: estimate(P, r, F) + np.random.default_rng().standard_normal(P.shape)),
     ],
-    "everywhere": [
+    "right_answers": [
         Trial(lambda: Cached(1.0), PROBLEM),
         variant(mean_jacobian=lambda self, P, r, F: jacobian(P, np.minimum(r, 15), F)),
     ],
@@ -227,11 +217,12 @@ WRONG = {
         variant(denoise=lambda self, P, r, F: (estimate(P, r, F), 1.01 * jacobian(P, r, F)), **APART),
         Rotated(),
     ],
-    "jacobian_symmetric": [Rotated(), variant(mean_jacobian=lambda self, P, r, F: -jacobian(P, r, F))],
+    "one_prior": [Rotated()],
     "optimality": [
         variant(estimate=lambda self, P, r, F: estimate(P, r / 2, F)),
         variant(estimate=lambda self, P, r, F: P),
         variant(estimate=lambda self, P, r, F: -estimate(P, r, F)),
+        (Stretched(), SquaredNorm()),
     ],
 }
 
@@ -326,14 +317,8 @@ def test_what_failed_before_an_answer_of_a_wrong_kind_is_told_too():
 
     wrong = variant(denoise=writing_denoise, penalty=few_rows_only, **APART)
     first, *_, last = check_denoiser(wrong, belief=WithProx()).failures
-    assert (first.name, last.name) == ("no_mutation", "everywhere")
+    assert (first.name, last.name) == ("no_mutation", "right_answers")
     assert "penalty returns nan" in last.message
-
-
-def test_what_needs_a_check_that_was_not_run_hears_of_the_one_that_failed():
-    report = check_denoiser(by_itself("estimate", list))
-    with pytest.raises(AssertionError, match="estimate returns a list"):
-        report.require("optimality", gate=["limits"])
 
 
 @pytest.mark.parametrize("strength", [1e-12, 1e-6, 1e6, 1e12])
@@ -373,6 +358,7 @@ def test_right_denoisers_pass_in_every_dimension(denoiser, d):
     assert report.passed, str(report)
     names = [result.name for result in report.results]
     assert ("optimality" in names) == ("penalty" in names) == (denoiser.precision == "argmin")
+    assert ("one_prior" in names) == (denoiser.precision == "posterior")
     assert "tweedie" not in names  # nobody said which prior
 
 
@@ -401,8 +387,7 @@ def test_checks_that_wait_for_one_method_share_a_line():
     waiting = [line for line in str(report).splitlines() if line.startswith("wait")]
     unwritten = [result.name for result in report.failures if "write the Jacobian" in result.message]
     assert len(waiting) == 1 and len(unwritten) > 1
-    assert f"{len(unwritten)} checks wait: {', '.join(unwritten)}" in waiting[0]
-    assert "not written yet: write the Jacobian (test_checks.py, line" in waiting[0]
+    assert waiting[0].startswith(f"wait  {', '.join(unwritten)}: not written yet: write the Jacobian (test_checks.py, ")
     assert report._repr_html_().count("write the Jacobian") == 1
 
 
@@ -418,7 +403,7 @@ def test_checks_that_have_found_the_same_share_a_line():
 def test_what_a_grader_did_not_run_is_said_once():
     told = "raised NotRun: the time is used up"
     results = tuple(CheckResult(name, False, told) for name in ("limits", "jacobian"))
-    assert "wait  not run: the time is used up; 2 checks wait: limits, jacobian" in str(CheckReport("", results))
+    assert "wait  limits, jacobian: not run: the time is used up" in str(CheckReport("", results))
 
 
 class Certain(Denoiser):
@@ -431,7 +416,7 @@ class Certain(Denoiser):
         return -1e-13 / np.linalg.norm(F, 2) * np.eye(len(F))
 
 
-@pytest.mark.parametrize("name", ["jacobian", "jacobian_symmetric", "everywhere"])
+@pytest.mark.parametrize("name", ["jacobian", "right_answers"])
 def test_round_off_in_a_jacobian_of_zero_is_no_mistake(name):
     CHECKS[name](Certain())
 
@@ -443,7 +428,7 @@ def test_an_overflow_is_said_before_what_it_leads_to():
 
     messages = [failure.message for failure in check_denoiser(variant(estimate=overflow)).failures]
     compared = [message for message in messages if "sqrt(r) estimate(sqrt(r) p, 1, r F)" in message.split("\n")[0]]
-    assert compared and all("an answer is nan" in message for message in compared)
+    assert compared and all("(an overflow? 0 / 0?), which is sqrt(r)" in message for message in compared)
 
 
 def test_an_exception_in_a_students_code_is_reported():
@@ -474,7 +459,7 @@ def test_right_denoisers_hold_the_belief_that_is_theirs(denoiser, belief, seed):
     report = check_denoiser(denoiser, belief=belief, rng=np.random.default_rng(seed))
     assert report.passed, str(report)
     names = {result.name for result in report.results}
-    assert names >= ({"optimality", "penalty"} if denoiser.precision == "argmin" else {"tweedie", "nishimori"})
+    assert names >= ({"optimality", "penalty"} if denoiser.precision == "argmin" else {"tweedie"})
 
 
 class AbsoluteValue(Penalty):
@@ -493,9 +478,9 @@ def test_few_rows_are_enough(n_rows):
 
 
 def test_an_estimate_that_moves_by_round_off_alone_does_not_jump():
-    sign = type("Sign", (Ridge,), {"estimate": lambda self, P, r, F: np.sign(P) * (1 + 1e-15 * np.sin(1e9 * P))})
+    sign = type("Sign", (Denoiser,), {"estimate": lambda self, P, r, F: np.sign(P) * (1 + 1e-15 * np.sin(1e9 * P))})
     problem = draw_problem(2, 1, rng=np.random.default_rng(0))
-    CHECKS["lipschitz"](Trial(lambda: sign(1.0), replace(problem, P=np.array([[1.0], [2.0]]))))
+    CHECKS["lipschitz"](Trial(sign, replace(problem, P=np.array([[1.0], [2.0]]))))
 
 
 @pytest.mark.parametrize("d", [1, 2])
@@ -506,7 +491,7 @@ def test_weak_rows_are_no_reason_to_fail_a_right_denoiser(d):
 
 def test_a_write_into_p_is_shown_and_rings_no_check_of_another_promise():
     report = check_denoiser(InPlace(1.0))
-    shown = [failure.name for failure in report.failures if "changes its argument: P[0, 0] was" in failure.message]
+    shown = [failure.name for failure in report.failures if "changes its argument P" in failure.message]
     assert shown == ["no_mutation"]
     # it loops, and has one strength
     assert {failure.name for failure in report.failures} <= {"no_mutation", "speed", "limits"}
@@ -526,7 +511,7 @@ def test_the_checks_serve_as_parameters_of_pytest(name):
 
 
 def test_a_failure_in_pytest_says_what_was_promised_and_what_to_read():
-    with pytest.raises(AssertionError, match=r"(?s)jumps by.*The promise: .*\nRead: https://.*lipschitz"):
+    with pytest.raises(AssertionError, match=r"(?s)it jumps.*The promise: .*\nRead: https://.*lipschitz"):
         CHECKS["lipschitz"](HardThreshold())
 
 

@@ -9,8 +9,6 @@ import pytest
 
 from amptutorial.checks import (
     CHECKS,
-    CheckReport,
-    CheckResult,
     Trial,
     check_denoiser,
     draw_problem,
@@ -180,33 +178,33 @@ LAST = {"estimate": keeps_inverses, "mean_jacobian": fresh_Jacobian_of_an_old_es
 
 
 WRONG = {
-    "what has no pull stays zero": ("everywhere", {"estimate": untouched}),
-    "a shortcut for a diagonal F": ("everywhere", {"estimate": diagonal_shortcut}),
-    "equal eigenvalues": ("everywhere", {"estimate": between_modes}),
-    "the Jacobian has a floor of r": ("everywhere", jacobian_of(lambda P, r, F: (np.maximum(r, 0.05), F, ALL))),
-    "the Jacobian has a largest r": ("everywhere", jacobian_of(lambda P, r, F: (np.minimum(r, 100), F, ALL))),
+    "what has no pull stays zero": ("right_answers", {"estimate": untouched}),
+    "a shortcut for a diagonal F": ("right_answers", {"estimate": diagonal_shortcut}),
+    "equal eigenvalues": ("right_answers", {"estimate": between_modes}),
+    "the Jacobian has a floor of r": ("right_answers", jacobian_of(lambda P, r, F: (np.maximum(r, 0.05), F, ALL))),
+    "the Jacobian has a largest r": ("right_answers", jacobian_of(lambda P, r, F: (np.minimum(r, 100), F, ALL))),
     "the Jacobian has a jitter": ("jacobian", jacobian_of(lambda P, r, F: (r, F + 1e-3 * np.eye(len(F)), ALL))),
-    "the Jacobian lacks rows without a pull": ("everywhere", jacobian_of(lambda P, r, F: (r, F, P.all(axis=1)))),
-    "the penalty of a single row": ("penalty", {"penalty": not_of_one_row}),
-    "r is floored": ("everywhere", {"inverses": floor_of_r}),
+    "the Jacobian lacks rows without a pull": ("right_answers", jacobian_of(lambda P, r, F: (r, F, P.all(axis=1)))),
+    "the penalty of a single row": ("right_answers", {"penalty": not_of_one_row}),
+    "r is floored": ("right_answers", {"inverses": floor_of_r}),
     "F is floored, and may not be indefinite": ("optimality", {"inverses": floor_of_F}),
     "iterations are cut short": ("optimality", {"estimate": iterated}),
     "the convexity is left out": ("penalty", {"convexity": lambda self, r: 0.0}),
     "the convexity is halved": ("penalty", {"convexity": lambda self, r: 0.5 / r.max()}),
     "the convexity is that of the first row": ("penalty", {"convexity": lambda self, r: 1 / r[0]}),
-    "each r counts once": ("everywhere", {"mean_jacobian": each_r_once}),
-    "the Jacobian of the first thousand rows": ("everywhere", {"mean_jacobian": first_thousand}),
-    "one r for many rows": ("everywhere", {"estimate": mean_rate_of_many}),
-    "a cache by the trace": ("everywhere", memory(lambda r, F: (len(r), np.trace(F).round(9)))),
-    "a cache by the corner": ("everywhere", memory(lambda r, F: (r.tobytes(), F[0, 0].round(9)))),
-    "a cache by the array": ("everywhere", memory(lambda r, F: (id(r), id(F)))),
-    "a cache of all instances": ("everywhere", {"inverses": shared}),
+    "each r counts once": ("right_answers", {"mean_jacobian": each_r_once}),
+    "the Jacobian of the first thousand rows": ("right_answers", {"mean_jacobian": first_thousand}),
+    "one r for many rows": ("right_answers", {"estimate": mean_rate_of_many}),
+    "a cache by the trace": ("right_answers", memory(lambda r, F: (len(r), np.trace(F).round(9)))),
+    "a cache by the corner": ("right_answers", memory(lambda r, F: (r.tobytes(), F[0, 0].round(9)))),
+    "a cache by the array": ("row_independence right_answers", memory(lambda r, F: (id(r), id(F)))),
+    "a cache of all instances": ("right_answers", {"inverses": shared}),
     "a buffer handed out again": ("deterministic", {"estimate": handed_out_again}),
-    "tired after many calls": ("deterministic", {"estimate": tired}),
+    "tired after many calls": ("right_answers", {"estimate": tired}),
     "rows in the order of C": ("deterministic", {"estimate": only_in_order}),
-    "the Jacobian of the estimate before": ("everywhere", LAST),
+    "the Jacobian of the estimate before": ("right_answers", LAST),
     "a view is read as if it had no gaps": ("deterministic", {"estimate": without_gaps}),
-    "nothing is estimated as one": ("everywhere", {"estimate": one_for_zero}),
+    "nothing is estimated as one": ("right_answers", {"estimate": one_for_zero}),
     "P is written and restored": ("no_mutation", {"estimate": writes_and_restores}),
 }
 
@@ -221,7 +219,7 @@ def report_of(methods):
 def test_what_is_wrong_in_a_corner_fails_the_check_that_names_it(mistake):
     name, methods = WRONG[mistake]
     report = report_of(methods)
-    assert name in [failure.name for failure in report.failures], str(report)
+    assert set(name.split()) & {failure.name for failure in report.failures}, str(report)
 
 
 @pytest.mark.parametrize(("factor", "fails"), [(1.0, False), (1.01, True)])
@@ -239,14 +237,6 @@ def test_a_denoiser_that_has_no_penalty_is_told_so():
     trial = Trial(Silent, draw_problem(40, 3, rng=np.random.default_rng(0), rows=SquaredNorm.rows), SquaredNorm())
     with pytest.raises(AssertionError, match="penalty is inherited"):
         CHECKS["penalty"](trial)
-
-
-def test_one_open_gate_is_enough():
-    passed, failed = (CheckResult(str(verdict), verdict, "", "", "") for verdict in (True, False))
-    report = CheckReport("denoiser", (passed, failed))
-    report.require("True", gate=["True", "False"])
-    with pytest.raises(AssertionError, match="counts as soon as one of these does: False"):
-        report.require("True", gate=["False"])
 
 
 def test_a_jacobian_is_inherited_if_one_of_the_denoisers_inherits_it():
@@ -292,7 +282,7 @@ def test_estimates_at_different_f_come_from_one_prior(factor, offset, fails):
     """A wrong factor before what both kinds have in common changes nothing."""
     trial = Trial(lambda: TwoKinds(factor, offset), draw_problem(40, 2, rng=np.random.default_rng(0)))
     with pytest.raises(AssertionError, match="the posterior mean of one prior") if fails else nullcontext():
-        CHECKS["jacobian_symmetric"](trial)
+        CHECKS["one_prior"](trial)
 
 
 class Signs(Denoiser):
@@ -307,7 +297,7 @@ class Signs(Denoiser):
 
 def test_an_estimate_that_does_not_depend_on_f_comes_from_one_prior():
     for seed in range(20):
-        CHECKS["jacobian_symmetric"](Trial(Signs, draw_problem(40, 1, rng=np.random.default_rng(seed))))
+        CHECKS["one_prior"](Trial(Signs, draw_problem(40, 1, rng=np.random.default_rng(seed))))
 
 
 def by_lines(name):
@@ -367,8 +357,8 @@ def test_a_loop_over_rows_is_not_asked_for_thousands_of_them():
         return np.concatenate([Right.estimate(self, p, one, F) for p, one in rows])
 
     looping = type("Loop", (Right,), {"estimate": loop})()
-    CHECKS["everywhere"](looping)
-    assert max(sizes) <= 101 * 40 and sum(size > 100 for size in sizes) < 10  # `speed` asks those
+    CHECKS["right_answers"](looping)
+    assert max(sizes) <= 101 * 40 and sum(size > 300 for size in sizes) < 10  # `speed` asks those
 
 
 def test_a_failure_is_told_in_the_simplest_denoiser_and_where_it_is_seen_at_a_glance():
@@ -388,8 +378,8 @@ def test_a_failure_is_told_in_the_simplest_denoiser_and_where_it_is_seen_at_a_gl
         for d, size in sizes.items()
     ]
     with pytest.raises(AssertionError) as raised:
-        CHECKS["everywhere"].run(replace(trials[0], relatives=tuple(trials[1:])))
+        CHECKS["right_answers"].run(replace(trials[0], relatives=tuple(trials[1:])))
     assert raised.value.size == pytest.approx(0.5, rel=0.01)
     assert raised.value.__notes__[0].startswith("size 0.5, d = 2, 1 row, F = ")
-    report = run_checks("", [replace(trials[0], relatives=tuple(trials[1:]))], [CHECKS["everywhere"]])
+    report = run_checks("", [replace(trials[0], relatives=tuple(trials[1:]))], [CHECKS["right_answers"]])
     assert report.failures[0].message.count("size") == 1  # names no other setting

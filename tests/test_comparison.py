@@ -14,12 +14,12 @@ from amptutorial.heldout import split_counts
 from amptutorial.paper import meaning
 from amptutorial.paper.comparison import (
     CASES,
-    compare_methods,
+    _compare_methods,
+    _in_bursts,
+    _probe_accuracy,
+    _without_embedding,
     docstrings,
-    in_bursts,
-    probe_accuracy,
     reviews_instance,
-    without_embedding,
 )
 from amptutorial.paper.reproduce import load_results
 from amptutorial.paper.rivals import ABLATIONS, METHODS
@@ -29,7 +29,7 @@ from amptutorial.score import FisherScore
 def test_the_control_has_the_frequencies_and_no_embedding(rng):
     corpus, _, _ = topics(rng, per_pair=4.0)
     Z = corpus.counts
-    control = without_embedding(Z, rng=rng)
+    control = _without_embedding(Z, rng=rng)
     for axis in (0, 1):
         sums = Z.sum(axis)
         assert np.mean((control.sum(axis) - sums) ** 2 / sums) == pytest.approx(1, abs=4 * np.sqrt(2 / len(sums)))
@@ -41,14 +41,14 @@ def test_the_control_has_the_frequencies_and_no_embedding(rng):
 
 def test_the_probe_knows_nothing_of_labels_at_random_and_all_of_a_feature(rng):
     features, labels = rng.standard_normal((2000, 3)), rng.integers(0, 2, 2000)
-    assert abs(probe_accuracy(features, labels, rng=rng) - 0.5) < 4 * np.sqrt(0.25 / 2000)
-    assert probe_accuracy(features, (features[:, 1] > 0).astype(int), rng=rng) > 0.97
+    assert abs(_probe_accuracy(features, labels, rng=rng) - 0.5) < 4 * np.sqrt(0.25 / 2000)
+    assert _probe_accuracy(features, (features[:, 1] > 0).astype(int), rng=rng) > 0.97
 
 
 def test_counts_in_bursts_have_the_frequencies_and_the_variance_of_the_negative_binomial(rng):
     """Per entry the variance is mu + mu^2 / shape; the standardised squares have a relative error by the kurtosis."""
     Z = drop_empty(sp.csr_array(rng.poisson(np.outer(rng.uniform(1, 5, 300), rng.uniform(0.5, 2, 400)))))[0]
-    drawn, mean = in_bursts(Z, 0.5, rng=rng).toarray(), np.outer(*estimate_bias(Z))
+    drawn, mean = _in_bursts(Z, 0.5, rng=rng).toarray(), np.outer(*estimate_bias(Z))
     squares = (drawn - mean) ** 2 / (mean + mean**2 / 0.5)
     assert squares.mean() == pytest.approx(1, abs=4 * squares.std() / np.sqrt(squares.size))
     assert np.allclose(drawn.sum(axis=1), Z.sum(axis=1), rtol=0.6)
@@ -61,7 +61,7 @@ def test_a_comparison_is_told_by_dimension_and_method_and_repeats_itself():
         corpus, _, _ = topics(rng)
         methods = {name: METHODS[name] for name in ("amp", "svd_pmi")}
         words = corpus.vocabulary[:2]
-        return compare_methods(corpus, rng=rng, methods=methods, dimensions=(1, 2), words=words, split=split_counts)
+        return _compare_methods(corpus, rng=rng, methods=methods, dimensions=(1, 2), words=words, split=split_counts)
 
     first, second = run(), run()
     assert [(one["d"], one["method"]) for one in first] == [(1, "amp"), (1, "svd_pmi"), (2, "amp"), (2, "svd_pmi")]
@@ -84,7 +84,7 @@ def test_docstrings_are_labelled_by_their_packages():
 
 def test_what_has_no_labels_is_compared_without_a_probe(rng):
     corpus, _, _ = topics(rng)
-    (only,) = compare_methods(replace(corpus, labels=None), rng=rng, methods={"svd_pmi": METHODS["svd_pmi"]})
+    (only,) = _compare_methods(replace(corpus, labels=None), rng=rng, methods={"svd_pmi": METHODS["svd_pmi"]})
     assert np.isnan(only["probe"]) and only["gain"] > 0
 
 
@@ -162,7 +162,7 @@ def test_the_stored_ranks_of_inflected_forms_are_what_a_fit_gives(monkeypatch):
 
 def test_a_form_ranks_among_all_words_but_its_own():
     X = np.array([[1.0, 0.0], [3.0, 0.1], [1.0, 1.0], [-1.0, 0.0]])
-    ranks = meaning.reciprocal_ranks(X, np.array([[0, 1], [0, 2], [0, 3], [3, 0]]))
+    ranks = meaning._reciprocal_ranks(X, np.array([[0, 1], [0, 2], [0, 3], [3, 0]]))
     assert np.allclose(ranks, [1, 1 / 2, 1 / 3, 1 / 3])
 
 

@@ -8,6 +8,7 @@ from sklearn.linear_model import Lasso as SklearnLasso
 
 from amptutorial.checks import check_denoiser, draw_problem
 from amptutorial.denoisers import Denoiser, GaussianPosterior, Lasso, Ridge
+from amptutorial.laws import GaussianRows
 
 COVARIANCE = np.array([[1.0, 0.3, 0.0], [0.3, 0.5, 0.1], [0.0, 0.1, 2.0]])
 DENOISERS = [Ridge(0.7), Lasso(0.9), GaussianPosterior(0.5), GaussianPosterior(COVARIANCE)]
@@ -228,6 +229,15 @@ def test_float32_stays_float32(denoiser, rng):
 def test_bad_parameters_are_named(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize("kind", [GaussianPosterior, GaussianRows])
+def test_an_array_without_axes_is_a_number(kind, rng):
+    """As `numpy.cov` returns the variance of one variable."""
+    variance = np.cov(rng.standard_normal(50))
+    assert variance.shape == () and kind(variance).covariance == float(variance)
+    with pytest.raises(ValueError, match="covariance must be .* finite, got -1"):
+        kind(np.array(-1.0))
 
 
 def test_a_posterior_keeps_its_own_covariance():

@@ -6,8 +6,8 @@ from scipy.stats import norm, poisson
 
 from amptutorial import AMPEmbedding, GaussianPosterior
 from amptutorial.heldout import hold_out, split_counts
-from amptutorial.poisson import tilted_covariances
 from amptutorial.reexpansion import new_side, posterior_covariances
+from amptutorial.sums import tilted_covariances
 
 LEVELS = (0.5, 0.8, 0.9, 0.95)
 

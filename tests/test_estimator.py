@@ -16,7 +16,7 @@ from amptutorial._validation import AMPWarning
 from amptutorial.amp import biased_low_rank_amp, half_step
 from amptutorial.baselines import spectral_start
 from amptutorial.bias import drop_empty, estimate_bias
-from amptutorial.denoisers import GaussianPosterior, Lasso
+from amptutorial.denoisers import GaussianPosterior, Lasso, Ridge
 from amptutorial.estimator import AMPEmbedding
 from amptutorial.fitting import DENOISERS
 from amptutorial.heldout import heldout_gain, split_pairs
@@ -104,6 +104,16 @@ def test_a_denoiser_and_a_pair_are_taken_as_they_are(model, counts):
         assert np.array_equal(again.embedding_, named.embedding_)
     mixed = AMPEmbedding(2, denoiser=(GaussianPosterior(5.0), Lasso(0.5)), random_state=0).fit(counts)
     assert mixed.heldout_gain_ > 0.2
+
+
+def test_each_denoiser_of_a_pair_may_be_given_by_its_name(counts):
+    """The fit is that of the two denoisers that the names stand for, and a wrong name is told with its place."""
+    named = AMPEmbedding(2, denoiser=("ridge", "lasso"), random_state=0).fit(counts)
+    pair = Ridge(named._rows.denoiser.strength), Lasso(named._columns.denoiser.strength)
+    assert np.array_equal(AMPEmbedding(2, denoiser=pair, random_state=0).fit(counts).embedding_, named.embedding_)
+    for denoiser, place in ((("ridge", "ols"), r"denoiser\[1\]"), ("ols", "denoiser")):
+        with pytest.raises(ValueError, match=f"{place} must be one of .*'ridge'.*, got 'ols'"):
+            AMPEmbedding(2, denoiser=denoiser).fit(counts)
 
 
 def rare_counts(seed, d, mean):

@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 
 from amptutorial.laws import EmpiricalRows
+from amptutorial.model import OBSERVATIONS, observe_score
 from amptutorial.paper.experiments import (
     L2,
-    OBSERVATIONS,
     amp_curves,
     fisher_instance,
     new_channel,
-    observe_score,
     predict,
 )
 from amptutorial.paper.reproduce import load_results

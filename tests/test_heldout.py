@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from amptutorial import poisson
+from amptutorial import sums
 from amptutorial.bias import drop_empty
+from amptutorial.biases import refit_biases
 from amptutorial.heldout import HeldOut, held_out_pairs, heldout_gain, hold_out, split_counts, split_pairs
-from amptutorial.poisson import refit_biases
 
 counts = arrays(np.int64, st.tuples(st.integers(1, 6), st.integers(1, 6)), elements=st.integers(0, 50))
 
@@ -129,8 +129,8 @@ def test_log_ratios_are_those_of_the_rates_and_of_independence(example, monkeypa
     i, j = np.nonzero(np.where(kept.sum(axis=1, keepdims=True) * kept.sum(axis=0) > 0, held_out, 0))
     rates = r_u[:, None] * r_v * np.exp(U @ V.T / np.sqrt(len(U)))
     independent = np.outer(kept.sum(axis=1), kept.sum(axis=0)) / kept.sum()
-    for size in (poisson.PAIRS_AT_ONCE, 7):  # a block more or less makes no difference
-        monkeypatch.setattr(poisson, "PAIRS_AT_ONCE", size)
+    for size in (sums.PAIRS_AT_ONCE, 7):  # a block more or less makes no difference
+        monkeypatch.setattr(sums, "PAIRS_AT_ONCE", size)
         pairs = held_out_pairs(kept, held_out)
         assert np.array_equal(pairs.z, held_out[i, j])
         expected = np.log(rates[i, j] / independent[i, j])

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amptutorial import lasso_rows
-from amptutorial.lasso_rows import lasso_kkt, lasso_mean_jacobian, solve_lasso_rows
+from amptutorial.lasso_rows import _lasso_kkt, lasso_mean_jacobian, solve_lasso_rows
 
 EPS = np.finfo(float).eps
 
@@ -27,7 +27,7 @@ def rows(N, F, rng):
 
 
 def worst_kkt(A, P, t, F):
-    """Written with the subdifferential's two ends, and relative to the data alone, unlike `lasso_kkt`."""
+    """Written with the subdifferential's two ends, and relative to the data alone, unlike `_lasso_kkt`."""
     residual, t = P - A @ F, t[:, None]
     low, high = np.where(A > 0, t, -t), np.where(A < 0, -t, t)
     violation = np.maximum(low - residual, residual - high)
@@ -47,7 +47,7 @@ def test_kkt_conditions(seed, d, condition, strength):
     P[0], P[1] = 0, P[2]
     A = solve_lasso_rows(P, strength * t, F)
     assert worst_kkt(A, P, strength * t, F) < 1e-9
-    assert lasso_kkt(A, P, strength * t, F).max() < 1e-12
+    assert _lasso_kkt(A, P, strength * t, F).max() < 1e-12
     np.testing.assert_array_equal(A[0], 0)
 
 
@@ -97,7 +97,7 @@ def test_the_walk_starts_where_the_guess_is_optimal(rng):
 def test_nearly_singular(condition, strength, rng):
     F = precision(12, condition, rng)
     P, t = rows(1000, F, rng)
-    assert lasso_kkt(solve_lasso_rows(P, strength * t, F), P, strength * t, F).max() < 1e-12
+    assert _lasso_kkt(solve_lasso_rows(P, strength * t, F), P, strength * t, F).max() < 1e-12
 
 
 @pytest.mark.parametrize("d", [31, 32, 33, 64, 70])
@@ -162,7 +162,7 @@ def test_unequal_scales_of_the_coordinates(rng):
     units = np.array([1e-4, 1e-2, 1, 1e2, 1e4])
     F = units[:, None] * precision(5, 100, rng) * units
     P, t = rng.standard_normal((200, 5)) * units * 100, rng.uniform(0.1, 2, 200)
-    assert lasso_kkt(solve_lasso_rows(P, t, F), P, t, F).max() < 1e-12
+    assert _lasso_kkt(solve_lasso_rows(P, t, F), P, t, F).max() < 1e-12
 
 
 def test_entries_of_one_row_may_differ_by_more_than_a_float_can():
@@ -206,10 +206,10 @@ def test_one_row_that_is_not_optimal_is_enough(rng, monkeypatch):
 def test_kkt_of_known_points():
     """F = 2, p = 4, t = 1: the minimiser is 3/2; at 1 the residual is 2 instead of 1, at 0 it is 4, at -1 it is 6."""
     A, P, t = np.array([[1.5], [1.0], [0.0], [-1.0]]), np.full((4, 1), 4.0), np.ones(4)
-    np.testing.assert_allclose(lasso_kkt(A, P, t, np.array([[2.0]])), [0, 1 / 4, 3 / 4, 7 / 4], atol=1e-16)
+    np.testing.assert_allclose(_lasso_kkt(A, P, t, np.array([[2.0]])), [0, 1 / 4, 3 / 4, 7 / 4], atol=1e-16)
     # the terms of F a = 1/2 cancel: 2 - 3/2, so 7/2 is the scale; the residual is 1/2 and t is 1/4
     F = np.array([[2.0, -1.5], [-1.5, 2.0]])
-    np.testing.assert_allclose(lasso_kkt(np.ones((1, 2)), np.ones((1, 2)), np.array([0.25]), F), 1 / 14, rtol=1e-15)
+    np.testing.assert_allclose(_lasso_kkt(np.ones((1, 2)), np.ones((1, 2)), np.array([0.25]), F), 1 / 14, rtol=1e-15)
 
 
 def test_jacobian_is_the_derivative_of_the_mean_estimate(rng):

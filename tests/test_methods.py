@@ -8,14 +8,15 @@ from scipy import stats
 from scipy.special import digamma
 
 from amptutorial.bias import drop_empty, estimate_bias
+from amptutorial.biases import refit_biases
 from amptutorial.denoisers import GaussianPosterior
 from amptutorial.heldout import held_out_pairs, heldout_gain, split_counts
 from amptutorial.paper import rates, topic_models
 from amptutorial.paper.meaning import METHODS as OF_MEANING
-from amptutorial.paper.minimisers import lbfgs_path, sampled_factors
+from amptutorial.paper.minimisers import _lbfgs_path, _sampled_factors
 from amptutorial.paper.rates import (
     Exponential,
-    Mixture,
+    _Mixture,
     choose,
     climb,
     fit_exponential,
@@ -23,9 +24,8 @@ from amptutorial.paper.rates import (
     root_mean_square,
 )
 from amptutorial.paper.rivals import METHODS as COMPARED
-from amptutorial.paper.rivals import WithoutOnsager, capped, correspondence_analysis, positive_pmi
-from amptutorial.paper.topic_models import variational_factors
-from amptutorial.poisson import refit_biases
+from amptutorial.paper.rivals import _capped, _correspondence_analysis, _positive_pmi, _WithoutOnsager
+from amptutorial.paper.topic_models import _variational_factors
 from amptutorial.score import FisherScore
 
 
@@ -59,7 +59,7 @@ def test_a_mixture_leaves_out_what_was_not_seen_and_topics_that_are_empty():
     rates = mixture_of_topics(kept, W, H, 0.5)
     assert rates.U.shape == (2, 1)
     unseen = np.pad(kept, ((0, 1), (0, 0)))
-    padded = Mixture(np.pad(rates.U, ((0, 1), (0, 0))), rates.V, rates.weights, rates.share)
+    padded = _Mixture(np.pad(rates.U, ((0, 1), (0, 0))), rates.V, rates.weights, rates.share)
     more = np.vstack([held_out, [5, 5, 5]])
     assert padded.gain(unseen, more) == pytest.approx(rates.gain(kept, held_out), rel=1e-12)
 
@@ -207,7 +207,7 @@ def test_positive_pmi_is_that_of_the_dense_formula(rng, shift, smoothing):
     smooth = dense.sum(axis=0) ** smoothing
     with np.errstate(divide="ignore"):
         pmi = np.log(dense / np.outer(dense.sum(axis=1), smooth / smooth.sum())) - shift
-    assert np.allclose(positive_pmi(Z, shift, smoothing).toarray(), np.maximum(pmi, 0))
+    assert np.allclose(_positive_pmi(Z, shift, smoothing).toarray(), np.maximum(pmi, 0))
 
 
 def test_topics_have_the_margins_of_the_counts_whatever_they_were_fitted_to(rng):
@@ -238,7 +238,7 @@ def value_of(chosen):
 def test_a_score_with_large_entries_cut_off_is_what_it_says(rng):
     Z = sp.csr_array(topics(rng)[0].counts)
     biases = estimate_bias(Z)
-    before, after = (FisherScore(T, *biases).toarray() for T in (Z, capped(Z, *biases, 2.0)))
+    before, after = (FisherScore(T, *biases).toarray() for T in (Z, _capped(Z, *biases, 2.0)))
     here = Z.toarray() > 0
     assert (before[here] > 2).any() and np.allclose(after[here], np.minimum(before[here], 2))
     assert np.allclose(after[~here], before[~here])
@@ -246,8 +246,8 @@ def test_a_score_with_large_entries_cut_off_is_what_it_says(rng):
 
 def test_without_the_onsager_term_the_posterior_mean_is_the_same_and_nothing_is_subtracted(rng):
     P, r = rng.standard_normal((50, 2)), rng.uniform(0.5, 2, 50)
-    one, other = (kind(3.0, learn=True).refit(P, r, np.eye(2)) for kind in (GaussianPosterior, WithoutOnsager))
-    assert isinstance(other, WithoutOnsager) and np.allclose(one.covariance, other.covariance)
+    one, other = (kind(3.0, learn=True).refit(P, r, np.eye(2)) for kind in (GaussianPosterior, _WithoutOnsager))
+    assert isinstance(other, _WithoutOnsager) and np.allclose(one.covariance, other.covariance)
     estimate, jacobian = other.denoise(P, r, np.eye(2))
     assert np.allclose(estimate, one.estimate(P, r, np.eye(2))) and not jacobian.any()
 
@@ -255,7 +255,7 @@ def test_without_the_onsager_term_the_posterior_mean_is_the_same_and_nothing_is_
 def test_correspondence_analysis_is_the_singular_value_decomposition_of_the_residuals(rng):
     """(Z - E) / sqrt(E), E that of independence. The table has no repetitions, so both tables are the same."""
     Z = sp.csr_array(np.minimum(kept_and_held_out(rng)[0].toarray(), 1.0))
-    rates = correspondence_analysis(Z, 3, rng)
+    rates = _correspondence_analysis(Z, 3, rng)
     dense = Z.toarray()
     expected = np.outer(dense.sum(axis=1), dense.sum(axis=0)) / dense.sum()
     left, sigma, right = np.linalg.svd((dense - expected) / np.sqrt(expected))
@@ -272,7 +272,7 @@ def test_the_minimum_of_the_poisson_loss_has_the_margins_and_balances_the_ridge(
     ridges = (strength + weight * (Z.sum(axis) / Z.sum(axis).mean())[:, None] for axis in (1, 0))
     ridge_X, ridge_Y = ridges
     X, Y = (0.3 * rng.standard_normal((size, 2)) for size in Z.shape)
-    *_, (X, Y) = lbfgs_path(Z, X, Y, strength, weight)
+    *_, (X, Y) = _lbfgs_path(Z, X, Y, strength, weight)
     fitted = fit_exponential(Z, *(len(X) ** 0.25 * E for E in (X, Y)), 100)
     rates = fitted.r_u[:, None] * fitted.r_v * np.exp(X @ Y.T)
     assert np.abs(X).max() > 0.1
@@ -284,7 +284,7 @@ def test_variational_factors_are_those_of_the_dense_formulas(rng, monkeypatch):
     """Every count is shared out by topic, z phi_k with phi_k ~ exp(E log theta_k + E log beta_k)."""
     monkeypatch.setattr(topic_models, "SWEEPS", 4)
     Z, shape, d = rng.poisson(1.0, (7, 5)) + 1.0, 0.7, 2
-    theta, beta = variational_factors(sp.csr_array(Z), d, shape, np.random.default_rng(0))
+    theta, beta = _variational_factors(sp.csr_array(Z), d, shape, np.random.default_rng(0))
     start = np.random.default_rng(0)
     mean = [start.gamma(100, 0.01, (size, d)) / np.sqrt(d) for size in Z.shape]
     log_mean = [np.log(E) for E in mean]
@@ -324,8 +324,8 @@ def test_skip_gram_gives_each_row_and_column_its_own_factor_the_same_each_time()
     pytest.importorskip("gensim")
     Z = np.kron(np.array([[6.0, 0.5], [0.5, 6.0]]), np.ones((8, 5)))
     Z[0, :5] = 3000
-    X, Y = sampled_factors(sp.csr_array(Z), 2, np.random.default_rng(0), epochs=40, negative=5)
-    again = sampled_factors(sp.csr_array(Z), 2, np.random.default_rng(0), epochs=40, negative=5)
+    X, Y = _sampled_factors(sp.csr_array(Z), 2, np.random.default_rng(0), epochs=40, negative=5)
+    again = _sampled_factors(sp.csr_array(Z), 2, np.random.default_rng(0), epochs=40, negative=5)
     assert np.array_equal(X, again[0]) and np.array_equal(Y, again[1])
     products = X @ Y.T
     assert products.shape == Z.shape

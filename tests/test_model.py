@@ -9,7 +9,7 @@ from scipy import stats
 
 from amptutorial import model as model_module
 from amptutorial.laws import GaussianRows, ShiftedExponential
-from amptutorial.model import LONG, PoissonEmbedding, draw_embedding, draw_example, thinning_bounds
+from amptutorial.model import LONG, PoissonEmbedding, _thinning_bounds, draw_embedding, draw_example
 
 
 def make(m, n, d, rng, variance=1.0, shift=1.0):
@@ -109,7 +109,7 @@ def test_samples_follow_the_law_of_each_count(how, rng, densely_drawn):
 
 def test_thinning_bounds_dominate(rng):
     model = make(30, 40, 3, rng, variance=9.0)
-    c_u, c_v = thinning_bounds(model.U, model.V, np.sqrt(model.m))
+    c_u, c_v = _thinning_bounds(model.U, model.V, np.sqrt(model.m))
     assert (model.U @ model.V.T / np.sqrt(model.m) <= c_u[:, None] + c_v + 1e-12).all()
 
 
@@ -118,11 +118,11 @@ def test_thinning_bounds_are_shared_between_the_sides(long, other, rng):
     """For rows of one length each the bound is |u| |v| / sqrt(m), half from either side, whatever the lengths."""
     directions = rng.standard_normal((20, 2))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-    c_u, c_v = thinning_bounds(long * directions[:8], other * directions[8:], np.sqrt(8))
+    c_u, c_v = _thinning_bounds(long * directions[:8], other * directions[8:], np.sqrt(8))
     assert np.allclose(c_u, long * other / np.sqrt(8) / 2, rtol=1e-14) and np.allclose(c_v, c_u[0], rtol=1e-14)
-    c_u, c_v = thinning_bounds(np.zeros((8, 2)), directions[8:], np.sqrt(8))
+    c_u, c_v = _thinning_bounds(np.zeros((8, 2)), directions[8:], np.sqrt(8))
     assert not c_u.any() and np.isfinite(c_v).all()
-    c_u, c_v = thinning_bounds(directions[:8], np.zeros((12, 2)), np.sqrt(8))
+    c_u, c_v = _thinning_bounds(directions[:8], np.zeros((12, 2)), np.sqrt(8))
     assert np.isfinite(c_u).all() and not c_v.any()
 
 
@@ -130,7 +130,7 @@ def test_pairs_exactly_at_the_bound_are_drawn_once(rng):
     """Rows and columns of squared length 6 with m = 1 have bounds of 3 each: thinned, and not densely as well."""
     u, n, draws = np.array([[1.0, 1.0, 2.0]]), 50, 200
     model = PoissonEmbedding(u, np.repeat(u, n, axis=0), np.zeros(1), np.full(n, -7.0))
-    assert [set(c.tolist()) for c in thinning_bounds(model.U, model.V, 1.0)] == [{LONG}, {LONG}]
+    assert [set(c.tolist()) for c in _thinning_bounds(model.U, model.V, 1.0)] == [{LONG}, {LONG}]
     total = sum(model.sample(rng, sparse=True).sum() for _ in range(draws))
     expected = draws * n * np.exp(6 - 7)
     assert abs(total - expected) < 4 * np.sqrt(expected)
@@ -171,7 +171,7 @@ def test_rows_with_more_proposals_than_columns_are_drawn_densely(rng, densely_dr
     """The cost of a thinned row is its proposals, that of another one its columns: the sampler takes the smaller."""
     U, V = rng.standard_normal((30, 2)), rng.standard_normal((20, 2))
     model = PoissonEmbedding(U, V, np.linspace(-3, 3, 30), np.linspace(-2, 0, 20))
-    c_u, c_v = thinning_bounds(U, V, np.sqrt(30))
+    c_u, c_v = _thinning_bounds(U, V, np.sqrt(30))
     proposals = np.exp(np.add.outer(model.s_u + c_u, model.s_v + c_v)).sum(axis=1)
     assert max(c_u.max(), c_v.max()) < LONG and 5 < (proposals > 20).sum() < 25
     model.sample(rng, sparse=True)
@@ -240,6 +240,6 @@ def test_the_distribution_takes_rates_that_differ_by_more_than_a_float_can():
 def test_a_short_row_among_columns_that_are_all_long_is_drawn(rng):
     """Thinning has rows but no columns left: the pairs of the row of zeros, of rate 100, are drawn densely."""
     U, V = np.array([[-30.0], [-30.0], [-30.0], [0.0]]), np.full((50, 1), 30.0)
-    assert (thinning_bounds(U, V, 2.0)[1] > LONG).all()
+    assert (_thinning_bounds(U, V, 2.0)[1] > LONG).all()
     Z = PoissonEmbedding(U, V, np.zeros(4), np.full(50, np.log(100.0))).sample(rng, sparse=True).toarray()
     assert not Z[:3].any() and abs(Z[3].mean() - 100) < 5 * np.sqrt(100 / 50)

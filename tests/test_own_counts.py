@@ -1,6 +1,7 @@
 """Tables of users: gaps, names, weights, few pairs, no signal, new rows and columns, and how many components."""
 
 import pickle
+import sys
 import time
 import warnings
 from types import SimpleNamespace
@@ -15,9 +16,9 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from amptutorial import AMPEmbedding, AMPWarning, FisherScore, corpus_from_texts, drop_empty, estimate_bias
 from amptutorial.bias import fill_gaps, margins
+from amptutorial.biases import refit_biases
 from amptutorial.heldout import heldout_gain, hold_out, split_counts, split_pairs
 from amptutorial.neighbours import principal_coordinates
-from amptutorial.poisson import refit_biases
 
 quiet = pytest.mark.filterwarnings("ignore::amptutorial.AMPWarning")
 
@@ -308,10 +309,11 @@ def test_names_go_in_and_come_out(fitted, tmp_path):
 
 
 @quiet
-def test_words_are_written_for_other_programs(fitted, tmp_path):
+def test_words_are_written_for_other_programs(tmp_path, monkeypatch):
     Z, _, _ = strong(60, 40, 2)
     Z[:, 7] = 0
     model = AMPEmbedding(2, random_state=0).fit(Z)
+    monkeypatch.setitem(sys.modules, "pandas", None)  # files of words do without
     names = [f"wörd {k}" for k in range(40)]
     model.to_word2vec(tmp_path / "words.txt", names)
     head, *lines = (tmp_path / "words.txt").read_text(encoding="utf-8").splitlines()

@@ -5,16 +5,16 @@ import pytest
 
 from amptutorial import (
     ConstantBias,
-    EmpiricalRows,
     GaussianPosterior,
     GaussianRows,
     Lasso,
     Ridge,
-    counts_needed,
     gaussian_state_evolution,
     scaled_rows,
 )
 from amptutorial.bayes_optimal import GaussianMixture, MatchedEvolution, SeenRows
+from amptutorial.laws import EmpiricalRows
+from amptutorial.planning import counts_needed
 
 BETA = 2 / 3
 GAUSSIAN, POSTERIOR = GaussianMixture([1.0], [0.0], [1.0]), GaussianPosterior(1.0)

@@ -9,18 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from amptutorial import poisson
+from amptutorial import sums
 from amptutorial._validation import AMPWarning
 from amptutorial.bias import estimate_bias
-from amptutorial.poisson import (
-    AllColumns,
-    fit_margins,
-    largest_changes,
-    log_partition,
-    margin_biases,
-    refit_biases,
-    tilted_means,
-)
+from amptutorial.biases import fit_margins, margin_biases, refit_biases
+from amptutorial.sums import AllColumns, largest_changes, log_partition, tilted_means
 
 counts = arrays(np.int64, st.tuples(st.integers(1, 6), st.integers(1, 6)), elements=st.integers(1, 50))
 
@@ -52,7 +45,7 @@ def test_the_means_are_the_gradient_of_the_log_sums(instance):
 def test_the_size_of_the_blocks_does_not_matter(instance, monkeypatch):
     U, W, r_v, _ = instance
     whole = tilted_means(U, W, r_v)
-    monkeypatch.setattr(poisson, "BLOCK_ENTRIES", 7 * len(W))
+    monkeypatch.setattr(sums, "BLOCK_ENTRIES", 7 * len(W))
     for a, b in zip(whole, tilted_means(U, W, r_v), strict=True):
         assert np.allclose(a, b, rtol=1e-13)
 
@@ -112,8 +105,8 @@ def test_without_an_embedding_they_are_the_counted_biases(Z):
 def test_it_runs_where_no_thread_can_be_started(instance, monkeypatch):
     """As in WebAssembly; also where the system refuses only the second one."""
     U, W, r_v, _ = instance
-    monkeypatch.setattr(poisson, "BLOCK_ENTRIES", 7 * len(W))
-    monkeypatch.setattr(poisson, "cpu_count", lambda: 4)
+    monkeypatch.setattr(sums, "BLOCK_ENTRIES", 7 * len(W))
+    monkeypatch.setattr(sums, "cpu_count", lambda: 4)
     threaded, started, start = tilted_means(U, W, r_v), [], threading.Thread.start
 
     def refuse(thread):
@@ -138,7 +131,7 @@ def test_an_error_in_a_block_is_not_taken_for_a_lack_of_threads():
         raise RuntimeError("in the block")
 
     with pytest.raises(RuntimeError, match="in the block"):
-        poisson._map_blocks(fail, 1, 1)
+        sums._map_blocks(fail, 1, 1)
     assert len(calls) == 1
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from amptutorial.checks import CHECKS, Problem, Trial, draw_problem
-from amptutorial.checks.minimisers import _difference_jacobian
+from amptutorial.checks.oracle import own_slopes
 from amptutorial.checks.prediction import _number_of_rows
 from amptutorial.denoisers import Denoiser, Ridge
 from amptutorial.laws import GaussianRows
@@ -36,12 +36,7 @@ def test_hard_problems_are_as_hard_as_they_say():
     tiny, huge = hard["a tiny r = 1e-10"], hard["a huge r = 1e10, and p 1e5 times as large"]
     assert tiny.r == [1e-10] and huge.r == [1e10]
     assert np.array_equal(huge.P, 1e5 * tiny.P) and np.array_equal(tiny.P, PROBLEM.P[:1])
-    larger = hard["a row of P that is 1e6 times as large as others"].P
-    assert np.allclose(larger[0], 1e6 * PROBLEM.P[0]) and np.array_equal(larger[1:], PROBLEM.P[1:])
-    assert not hard["P = 0"].P.any() and len(hard["a single row"].P) == 1
-    kept = hard["zeros in P"].P != 0
-    assert np.array_equal(hard["zeros in P"].P[kept], np.abs(PROBLEM.P[kept]))
-    assert (kept[1::2].sum(axis=1) == 1).all() and set(kept[::2].sum(axis=1)) == {2}
+    assert not hard["P = 0"].P.any()
 
 
 class Soft(Denoiser):
@@ -65,12 +60,12 @@ class Doubled(Soft):
     factor = 2.0
 
 
-@pytest.mark.parametrize("distance", [0.0, 1e-12, -1e-8, 1e-6, -3e-6, 8e-6, -2e-5])
+@pytest.mark.parametrize("distance", [0.0, 1e-12, -1e-8, 1e-6, -3e-5, 8e-5, -2e-4])
 def test_a_row_on_a_kink_is_no_mistake_of_the_jacobian(distance):
-    """Differences reach 1e-6 and 1e-5 times as far as the largest P. On a kink both halve the jump, and agree."""
+    """Differences reach 1e-4 and 1e-3 times as far as p. On a kink both halve the jump, and agree."""
     problem = Problem(np.array([[1 + distance], [10.0], [3.0], [0.3]]), np.ones(4), np.eye(1))
     CHECKS["jacobian"](Trial(Soft, problem))
-    with pytest.raises(AssertionError, match="central differences of estimate give"):
+    with pytest.raises(AssertionError, match="the slopes of the estimate are"):
         CHECKS["jacobian"](Trial(Doubled, problem))
 
 
@@ -82,10 +77,10 @@ class Bent(Soft):
 
 
 def test_a_bend_is_not_taken_for_a_kink():
-    """The steps are 1e-5 and 1e-4 here, so the bends are 2e-3 and 2e-2."""
+    """The steps are 1e-4 and 1e-3 times p, so that right and left differences are as many fifths of the slope apart."""
     problem = Problem(np.array([[10.0], [1.0]]), np.ones(2), np.eye(1))
-    jacobian, allowed = _difference_jacobian(Trial(Bent, problem), problem)
-    assert jacobian == pytest.approx(1100) and allowed < 1e-4
+    slopes, is_smooth = own_slopes(Bent(), problem)
+    assert slopes.ravel() == pytest.approx([2000, 200]) and is_smooth.all()
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 50.0])

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from amptutorial import poisson, reexpansion, sampling
+from amptutorial import reexpansion, sampling, sums
 from amptutorial.amp import half_step
 from amptutorial.bias import estimate_bias
+from amptutorial.biases import refit_biases
 from amptutorial.channels import Presence
 from amptutorial.denoisers import GaussianPosterior, Lasso, Ridge
 from amptutorial.laws import ConstantBias, GaussianRows
 from amptutorial.model import draw_embedding
-from amptutorial.poisson import exact, refit_biases
 from amptutorial.reexpansion import (
     balanced_sides,
     new_side,
@@ -25,6 +25,7 @@ from amptutorial.reexpansion import (
 from amptutorial.sampling import Sampler
 from amptutorial.score import FisherScore
 from amptutorial.spectrum import shrink
+from amptutorial.sums import exact
 from amptutorial.table import Table, expected_bursts
 
 
@@ -200,8 +201,8 @@ def test_iterations_stay_in_the_precision_of_their_start(largest, counts, rng, m
     monkeypatch.setattr(sampling, "ALL_UP_TO", largest)
     monkeypatch.setattr(sampling, "FEWEST", 8)
     monkeypatch.setattr(sampling, "PER_COUNT", 0.1)
-    seen, tilted = set(), poisson.tilted_means
-    monkeypatch.setattr(poisson, "tilted_means", lambda U, W, r_v: seen.add((U.dtype, W.dtype)) or tilted(U, W, r_v))
+    seen, tilted = set(), sums.tilted_means
+    monkeypatch.setattr(sums, "tilted_means", lambda U, W, r_v: seen.add((U.dtype, W.dtype)) or tilted(U, W, r_v))
     directions = Table(counts).leading_directions(2, rng)[0]
     sides = starting_sides(*estimate_bias(counts), GaussianPosterior(1.0, learn=True), directions, 5.0)
     m, single = counts.shape[0], np.dtype(np.float32)

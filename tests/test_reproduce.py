@@ -17,9 +17,9 @@ from amptutorial.paper.meaning import TABLES
 from amptutorial.paper.reproduce import (
     REPRODUCTIONS,
     RESULTS,
-    Reproduction,
+    _differing,
+    _Reproduction,
     checksum,
-    differing,
     load_results,
     main,
     reproduce,
@@ -38,7 +38,7 @@ def count(index):
 
 @pytest.fixture
 def counting(monkeypatch):
-    monkeypatch.setitem(REPRODUCTIONS, "count", Reproduction(count, 3, "squares", ("fig:none",)))
+    monkeypatch.setitem(REPRODUCTIONS, "count", _Reproduction(count, 3, "squares", ("fig:none",)))
 
 
 # The others in `test_comparison`: "text" in part, "reviews" up to neighbours that round-off exchanges
@@ -50,7 +50,7 @@ def test_a_stored_instance_is_computed_again(name):
     stored = record["instances"]
     index = int(record["checksum"][:8], 16) % REPRODUCTIONS[name].n_instances
     again = REPRODUCTIONS[name].run(index)
-    assert not differing(again, {key: values[index] for key, values in stored.items()})
+    assert not _differing(again, {key: values[index] for key, values in stored.items()})
 
 
 def test_the_comparison_has_as_many_instances_as_cases():
@@ -92,7 +92,7 @@ def test_what_is_stored_is_read_back(counting, tmp_path, monkeypatch):
 
 
 def test_a_run_may_return_several_instances(tmp_path, monkeypatch):
-    monkeypatch.setitem(REPRODUCTIONS, "several", Reproduction(lambda k: [count(k), count(k + 10)], 2, "more"))
+    monkeypatch.setitem(REPRODUCTIONS, "several", _Reproduction(lambda k: [count(k), count(k + 10)], 2, "more"))
     reproduce("several", folder=tmp_path, n_jobs=1)
     assert load_results("several", tmp_path)["instances"]["square"].tolist() == [0, 100, 1, 121]
 
@@ -118,7 +118,7 @@ def test_what_is_missing_is_named(tmp_path, capsys):
 
 def test_the_command_line_runs_one_or_all_and_leaves_what_is_installed(counting, tmp_path, monkeypatch, capsys):
     """It writes in the working directory, and says whether what is stored has come out again."""
-    plans = {"count": REPRODUCTIONS["count"], "no figure": Reproduction(count, 1, "none")}
+    plans = {"count": REPRODUCTIONS["count"], "no figure": _Reproduction(count, 1, "none")}
     monkeypatch.setattr(module, "REPRODUCTIONS", plans)
     monkeypatch.setattr(module, "RESULTS", tmp_path / "installed")
     monkeypatch.chdir(tmp_path)
@@ -133,7 +133,7 @@ def test_the_command_line_runs_one_or_all_and_leaves_what_is_installed(counting,
             Path("reproduced").rename("installed")
             installed = Path("installed/count.json").read_bytes()
         else:
-            plans["count"] = Reproduction(lambda k: {**count(k), "square": k}, 3, "", ("fig:none",))
+            plans["count"] = _Reproduction(lambda k: {**count(k), "square": k}, 3, "", ("fig:none",))
     assert os.listdir("installed") == os.listdir("reproduced") == ["count.json"]
     assert Path("installed/count.json").read_bytes() == installed
 

@@ -8,16 +8,17 @@ import pytest
 import scipy.sparse as sp
 
 from amptutorial import AMPEmbedding, sampling
+from amptutorial.biases import margin_biases, refit_biases
 from amptutorial.heldout import heldout_gain, hold_out
-from amptutorial.poisson import AllColumns, exact, log_partition, margin_biases, refit_biases, tilted_means
 from amptutorial.sampling import (
     ColumnSample,
     Sampler,
+    _sample_sizes,
     calibrated_weights,
     inclusion_probabilities,
-    sample_sizes,
     systematic_sample,
 )
+from amptutorial.sums import AllColumns, exact, log_partition, tilted_means
 
 N, D = 3000, 3
 
@@ -189,11 +190,11 @@ def test_own_columns_leave_sums_unbiased_and_take_noise_away(few, rng, monkeypat
 def test_rows_with_many_counts_and_long_rows_have_larger_samples(table):
     U, W, r_v = table
     totals = [1.0, 12.5, 12.6, 25.1, 500.0, 500.1]
-    sizes = sample_sizes(np.zeros((6, D)), np.array(totals), W, r_v)
+    sizes = _sample_sizes(np.zeros((6, D)), np.array(totals), W, r_v)
     assert list(sizes) == [500, 500, 1000, 2000, 2000, 4000]
     variance = np.cov((W @ [1.0, 0, 0]), aweights=r_v, bias=True)
     length = np.sqrt(np.log(4 * 2000 / (4 * 100)) / 2 / variance)  # exp(2 s^2) makes 100 counts count as 2000
-    sizes = sample_sizes(np.array([[0.999], [1.001]]) * length * [1.0, 0, 0], np.full(2, 100.0), W, r_v)
+    sizes = _sample_sizes(np.array([[0.999], [1.001]]) * length * [1.0, 0, 0], np.full(2, 100.0), W, r_v)
     assert list(sizes) == [8000, 16000]
 
 
@@ -201,9 +202,9 @@ def test_sizes_follow_the_variance_about_the_mean_and_are_bounded(table, rng):
     """A shift of all w_j changes no size; a variance beyond 10 counts as 10."""
     U, W, r_v = table
     totals = np.full(len(U), 100.0)
-    sizes = sample_sizes(U, totals, W, r_v)
-    assert np.array_equal(sample_sizes(U, totals, W + [5.0, -3, 2], r_v), sizes) and len(set(sizes)) > 1
-    (size,) = sample_sizes(np.full((1, D), 1e3), np.ones(1), W, r_v)
+    sizes = _sample_sizes(U, totals, W, r_v)
+    assert np.array_equal(_sample_sizes(U, totals, W + [5.0, -3, 2], r_v), sizes) and len(set(sizes)) > 1
+    (size,) = _sample_sizes(np.full((1, D), 1e3), np.ones(1), W, r_v)
     assert size == 2000 * next(2**k for k in range(60) if 2000 * 2**k >= 4 * np.exp(2 * 10))
 
 
@@ -211,7 +212,7 @@ def test_samples_beyond_half_of_the_columns_are_all_of_them_and_larger_ones_can_
     """Of 3,000 columns a sample of 1,200 pays; one of 1,500 does too, one of 2,400 does not."""
     U, W, r_v = table
     wanted, totals = {"little": 300, "much": 1200, "too much": 3000}, np.array([1.0, 300, 600])
-    assert list(sample_sizes(0 * U[:3], totals, W, r_v)) == [300, 1200, 2400]
+    assert list(_sample_sizes(0 * U[:3], totals, W, r_v)) == [300, 1200, 2400]
     for sample in (Sampler(rng)(U, np.ones(len(U)), W, r_v), ColumnSample(W, r_v, np.eye(D), 0)):
         parts = sample.for_rows(0 * U[:3], totals).parts
         assert [list(rows) for rows, _ in parts] == [[0], [1], [2]]

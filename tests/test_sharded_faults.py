@@ -19,7 +19,7 @@ from amptutorial import FisherScore, GaussianPosterior, Ridge
 from amptutorial.bias import bias_of_margins
 from amptutorial.cluster.amp import sharded_amp
 from amptutorial.cluster.shards import bytes_to_load, load_counts, open_shards, write_shards
-from amptutorial.cluster.tasks import CHECKPOINT, workers_of
+from amptutorial.cluster.tasks import CHECKPOINT, _workers_of
 
 HIDE = "import sys; sys.modules['amptutorial'] = None"  # as if it were not installed
 
@@ -35,7 +35,7 @@ def run_on(shards, client, **arguments):
 
 def test_a_worker_without_the_package_is_named(shards):
     with cluster(n_workers=2, processes=True) as workers, Client(workers) as client:
-        _, lacking = workers_of(client)
+        _, lacking = _workers_of(client)
         client.run(exec, HIDE, {}, workers=[lacking])
         with pytest.raises(
             ImportError, match=rf"^{lacking} cannot import .*: run pip install amptutorial\[dask\] there"
@@ -58,7 +58,7 @@ def test_a_shard_too_large_for_a_worker_is_named_before_it_is_loaded(shards):
     need, name = max((bytes_to_load(one), one["file"]) for one in shards.files)
     assert name != shards.files[0]["file"] and need > bytes_to_load(shards.files[0])
     with cluster(n_workers=1, processes=False, memory_limit=need - 1) as workers, Client(workers) as client:
-        (worker,) = workers_of(client)
+        (worker,) = _workers_of(client)
         (shards.folder / name).write_bytes(b"")  # nobody opens it
         message = rf"^{name} takes .* MB to load, and {worker} may use .* MB: write smaller shards"
         with pytest.raises(MemoryError, match=message):

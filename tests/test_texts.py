@@ -21,7 +21,7 @@ from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 from amptutorial.corpus import Corpus, corpus_from_texts, load_docstrings, loaders
 from amptutorial.corpus.docstrings import docstrings, prose
 from amptutorial.corpus.twins import distinct
-from amptutorial.corpus.words import clean, lemma, words
+from amptutorial.corpus.words import _clean, lemma, words
 
 ROOT = Path(__file__).parents[1]
 
@@ -107,7 +107,7 @@ def test_words_of_a_text(text, expected):
 )
 def test_time_is_linear_in_the_length_of_a_text(piece):
     """In quadratic time a million characters would take an hour."""
-    assert len(clean(piece * (10**6 // len(piece)))) <= 10**6
+    assert len(_clean(piece * (10**6 // len(piece)))) <= 10**6
 
 
 def test_letters_are_those_of_regular_expressions():
@@ -116,7 +116,7 @@ def test_letters_are_those_of_regular_expressions():
         one = character.lower()
         composed = unicodedata.is_normalized("NFC", one) and not unicodedata.normalize("NFKC", one).isascii()
         if len(one) == 1 and composed and unicodedata.category(one) not in unseen_or_mark:
-            assert clean(character).split() == re.findall(r"[^\W\d_]+", one), character
+            assert _clean(character).split() == re.findall(r"[^\W\d_]+", one), character
 
 
 @pytest.mark.parametrize("lemmatize", [True, False])

@@ -80,8 +80,8 @@ def _dotted(node):
 def home_of(name):
     """Return the module that defines a name with dots, or that it is.
 
-    >>> home_of("amptutorial.Ridge"), home_of("amptutorial.checks.check"), home_of("amptutorial.bias")
-    ('amptutorial.denoisers', 'amptutorial.checks.contract', 'amptutorial.bias')
+    >>> home_of("amptutorial.Ridge"), home_of("amptutorial.checks.Check"), home_of("amptutorial.bias")
+    ('amptutorial.denoisers', 'amptutorial.checks.check', 'amptutorial.bias')
     """
     if file_of(name):
         return name

@@ -73,20 +73,19 @@ text, `book` for figures and sliders.
 
 # What the package offers at its door, as a reader looks for it; the page of a module begins with it, in this order.
 DOOR = {
-    "Your own counts": ["AMPEmbedding", "counts_needed"],
-    "Texts": ["corpus_from_texts", "cooccurrence", "load_docstrings", "load_movie_reviews", "Corpus"],
+    "Your own counts": ["AMPEmbedding"],
+    "Texts": ["corpus_from_texts", "cooccurrence", "load_docstrings", "load_movie_reviews"],
     "The algorithm": [
         "biased_low_rank_amp", "FisherScore", "estimate_bias", "drop_empty", "spectral_start", "random_start",
-        "normalised_mse", "AMPRun", "AMPIterate", "IndefinitePrecisionWarning", "AMPWarning",
+        "normalised_mse", "AMPWarning",
     ],
     "Denoisers": ["Ridge", "Lasso", "GaussianPosterior", "Denoiser", "check_denoiser"],
     "Tables to try it on": [
-        "draw_embedding", "draw_example", "PoissonEmbedding", "GaussianRows", "SparseGaussianRows", "EmpiricalRows",
+        "draw_embedding", "draw_example", "PoissonEmbedding", "GaussianRows",
         "ConstantBias", "ShiftedExponential", "Zipf", "DiscreteBias",
     ],
     "The error, before there are counts": [
-        "state_evolution", "gaussian_state_evolution", "start_overlap", "has_closed_form", "scaled_rows", "ScaledRows",
-        "SERun", "SEIterate",
+        "state_evolution", "gaussian_state_evolution", "start_overlap", "scaled_rows",
     ],
 }  # fmt: skip
 
@@ -225,7 +224,9 @@ def module_page(name):
     module, door = import_module(f"{PACKAGE}.{name}"), [place for title in DOOR for place in at_the_door(title)]
     places = {f"{module.__name__}.{each}": each for each in public_names(module) if callable(getattr(module, each))}
     first = [places[place] for place in door if place in places]
-    first += [places[place] for place in places if place in asked_for() and place not in door]
+    told = {word for each in first for word in re.findall(r"\w+", getattr(module, each).__doc__)}  # records, warnings
+    first += [each for each in places.values() if each in told - {*first} and isinstance(getattr(module, each), type)]
+    first += [each for place, each in places.items() if place in asked_for() and each not in first]
     rest = [each for each in places.values() if each not in first]
     tables = [summary(names) for names in (first, rest) if names and len(places) > 1]
     members = "\n".join(member(each, getattr(module, each)) for each in first + rest)

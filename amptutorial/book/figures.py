@@ -14,7 +14,7 @@ COLOURS = ("#0072B2", "#BF5000", "#007A5A", "#A0457F", "#5B5B5B", "#1B6E91")
 MARKERS = "osD^vP"
 
 
-class Look(NamedTuple):
+class _Look(NamedTuple):
     """How a method is drawn, wherever it is drawn."""
 
     colour: str
@@ -23,7 +23,7 @@ class Look(NamedTuple):
 
 # Where there is one prediction it is a black line; what was measured has marks.
 _METHODS = "ridge", "lasso", "posterior mean", "SVD", "least squares"
-METHOD_LOOKS = dict(zip(_METHODS, map(Look, COLOURS, MARKERS), strict=False))
+METHOD_LOOKS = dict(zip(_METHODS, map(_Look, COLOURS, MARKERS), strict=False))
 
 INCH = 96  # pixels of a page; a fine screen has two for each
 

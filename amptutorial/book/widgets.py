@@ -73,11 +73,11 @@ def explore(draw, *, stored, live=None, size=STYLE["figure.figsize"]):
     """
     live = live or {}
     values = {name: tuple(options) for name, options in {**stored, **live}.items()}
-    check_experiment(draw, stored, live, values)
-    return SliderExperiment(draw, values, len(stored), size)
+    _check_experiment(draw, stored, live, values)
+    return _SliderExperiment(draw, values, len(stored), size)
 
 
-class SliderExperiment:
+class _SliderExperiment:
     """Sliders and pictures, in the form that the place where they are shown needs.
 
     The first `n_stored` of the parameters, whose `values` are tuples, are stored.
@@ -132,7 +132,7 @@ class SliderExperiment:
         for chosen in self.stored_choices():
             png, text = self.drawn(*chosen)
             hidden = "" if chosen == self.start else HIDDEN
-            figures.append(self._figure(reduce_colours(png), text, hidden))
+            figures.append(self._figure(_reduce_colours(png), text, hidden))
         return box(self.stored, self, figures) + note(len(figures), self.live)
 
     def live_page(self):
@@ -155,7 +155,7 @@ class SliderExperiment:
             SelectionSlider(
                 options=[(label(x), k) for k, x in enumerate(self.values[name])],
                 value=start,
-                description=readable(name),
+                description=_readable(name),
                 style={"description_width": "9em"},
                 layout=Layout(width="100%", max_width="34em"),
             )
@@ -191,7 +191,7 @@ class SliderExperiment:
         return "\n".join([first, *texts])
 
 
-def check_experiment(draw, stored, live, values):
+def _check_experiment(draw, stored, live, values):
     """Raise a ValueError if something is missing from an experiment."""
     if not stored:
         raise ValueError(
@@ -217,7 +217,7 @@ def check_experiment(draw, stored, live, values):
             )
 
 
-def readable(name):
+def _readable(name):
     """Return the name of a parameter as it is read."""
     return name.replace("_", " ")
 
@@ -233,7 +233,7 @@ def box(names, experiment, figures, attributes=""):
     The script of the page shows the sliders, which could do nothing without it.
     """
     starts = dict(zip(experiment.names, experiment.start, strict=True))
-    sliders = [slider(name, experiment.values[name], starts[name]) for name in names]
+    sliders = [_slider(name, experiment.values[name], starts[name]) for name in names]
     return (
         f'<div class="amp-explore"{attributes}>'
         f'<div class="amp-sliders"{HIDDEN}>{"".join(sliders)}</div>'
@@ -241,19 +241,19 @@ def box(names, experiment, figures, attributes=""):
     )
 
 
-def slider(name, options, start):
+def _slider(name, options, start):
     """Return a native slider over the labels of the `options`, as HTML."""
     labels = [label(value) for value in options]
     shown = escape(labels[start])
     return (
-        f'<div class="amp-slider"><label>{escape(readable(name))} <input type="range"'
+        f'<div class="amp-slider"><label>{escape(_readable(name))} <input type="range"'
         f' max="{len(labels) - 1}" value="{start}" autocomplete="off"'
         f' data-labels="{escape(json.dumps(labels))}" aria-valuetext="{shown}"></label>'
         f'<output aria-live="off">{shown}</output></div>'
     )
 
 
-def reduce_colours(png):
+def _reduce_colours(png):
     """Return a picture's bytes with a palette of few colours."""
     picture, small = Image.open(BytesIO(png)).convert("RGB"), BytesIO()
     picture.quantize(PALETTE).save(small, format="png", optimize=True)
@@ -262,7 +262,7 @@ def reduce_colours(png):
 
 def note(n_pictures, live):
     """Return a line for readers without a kernel, as HTML: what a kernel would add."""
-    names = " and ".join(map(readable, live))
+    names = " and ".join(map(_readable, live))
     sliders = "sliders" if len(live) > 1 else "a slider"
     more = f"it has {sliders} for {escape(names)} too, and " if live else ""
     return (

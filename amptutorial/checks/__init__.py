@@ -5,27 +5,21 @@ promise is broken and where the book explains it. None of them knows the denoise
 formula: where a `Penalty` or a `Prior` is given, the answer is compared with that, and
 otherwise the denoiser with itself. The same checks serve by hand (`check_denoiser`), in
 pytest (each of `CHECKS` is a function of a denoiser) and in the grader (`run_checks`).
-A course makes checks of its own with `check` and `require`.
+A course makes checks of its own with `Check` and `require`.
 """
 
-from .contract import SITE, Check, check
+from .check import SITE, Check
+from .lines import count_lines
+from .problems import Problem, draw_problem, observe
+from .promises import CHECKS
 from .report import (
-    CHECKS,
     CheckReport,
     CheckResult,
     check_denoiser,
     describe_error,
     run_checks,
 )
-from .trials import (
-    Limit,
-    Problem,
-    Trial,
-    count_lines,
-    draw_problem,
-    observe,
-    ready_made,
-)
+from .trials import Trial
 from .verdict import require
 
 __all__ = [
@@ -34,16 +28,13 @@ __all__ = [
     "Check",
     "CheckReport",
     "CheckResult",
-    "Limit",
     "Problem",
     "Trial",
-    "check",
     "check_denoiser",
     "count_lines",
     "describe_error",
     "draw_problem",
     "observe",
-    "ready_made",
     "require",
     "run_checks",
 ]

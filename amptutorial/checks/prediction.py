@@ -6,8 +6,8 @@ from ..amp import biased_low_rank_amp
 from ..denoisers import Denoiser
 from ..laws import DiscreteBias, EmpiricalRows, GaussianRows, scaled_rows
 from ..metrics import normalised_mse
-from ..state_evolution import start_overlap, state_evolution
-from .contract import check
+from ..state_evolution import start_overlap
+from ..state_evolution import state_evolution as predict
 from .verdict import require
 
 FEWEST = 30  # rows of an estimate that make noise normal
@@ -33,8 +33,7 @@ class _Recorder(Denoiser):
         return self.denoiser.convexity(r)
 
 
-@check("09_state_evolution.html#thm-se-noise")
-def promise_state_evolution(trial):
+def state_evolution(trial):
     """In AMP at m = 4n, the denoiser is given p = x M + N(0, Q), as predicted.
 
     The error of the estimates is the predicted one as well.
@@ -55,7 +54,7 @@ def promise_state_evolution(trial):
     _require_predicted_noise(run, (u.seen, v.seen), (A, B), B0)
     laws = EmpiricalRows(r_u, A), EmpiricalRows(r_v, B)
     start = start_overlap(B, B0, m) | {"beta": m / n, "n_iter": n_iter}
-    evolution = state_evolution(*laws, (u, v), **start, n_samples=m, rng=rng)
+    evolution = predict(*laws, (u, v), **start, n_samples=m, rng=rng)
     predicted = evolution.iterates[-1].nmse
     measured = normalised_mse(A, B, run.A, run.B)
     require(

@@ -3,31 +3,20 @@
 import html
 import re
 import traceback
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from .._validation import check_integer, check_rng
 from ..denoisers import check_is_denoiser
-from .contract import CONTRACT_CHECKS
-from .everywhere import promise_everywhere
-from .minimisers import MINIMISER_CHECKS
-from .prediction import promise_state_evolution
-from .priors import PRIOR_CHECKS
-from .trials import LIBRARIES, trial_of
-from .verdict import Malformed, require, setting_of
+from .lines import LIBRARIES
+from .promises import CHECKS
+from .trials import trial_of
+from .verdict import Malformed, setting_of
 
 # on a page of the book tables in outputs have no padding of their own
 CELL = "text-align:left;vertical-align:top;padding:0.2em 0.8em 0.2em 0"
 
-_ALL = (
-    *CONTRACT_CHECKS,
-    *MINIMISER_CHECKS,
-    *PRIOR_CHECKS,
-    promise_everywhere,
-    promise_state_evolution,
-)
 UNASKED = r"raised (NotImplementedError|NotRun): (.*)"
-CHECKS = {check.name: check for check in _ALL}
 
 
 @dataclass(frozen=True)
@@ -63,114 +52,65 @@ class CheckReport:
         """The results that did not pass."""
         return tuple(result for result in self.results if not result.passed)
 
-    def require(self, name, gate=()):
-        """Raise unless the check `name` and at least one of those in `gate` passed.
-
-        Raises
-        ------
-        AssertionError
-            With what was found, what was promised, and what to read.
-
-        Examples
-        --------
-        >>> from amptutorial.denoisers import Ridge
-        >>> report = check_denoiser(Ridge(1.0))
-        >>> report.require("shapes", gate=["optimality", "limits"])
-        """
-        results = {result.name: result for result in self.results}
-        # a check that was not run waits for the one that failed
-        result = results[name] if name in results or self.passed else self.failures[0]
-        require(
-            result.passed,
-            f"{result.message}\nThe promise: {result.contract}\nRead: {result.read}",
-        )
-        opens = [key for key in gate if key in results]
-        require(
-            not opens or any(results[key].passed for key in opens),
-            f"{name} passes, and counts as soon as one of these does: "
-            f"{', '.join(opens)}",
-        )
-
     def _title(self):
         n, n_passed = len(self.results), len(self.results) - len(self.failures)
         return f"{self.denoiser}: {n_passed} of {n} checks passed"
 
+    def _rows(self):
+        """Return a verdict, names of checks, what was found, and one of the results.
+
+        A starter raises NotImplementedError with what is to be written, and a grader
+        NotRun when time is up: such checks wait.
+        """
+        rows = {}
+        for one in self.results:
+            key = "pass", one.message, one.name
+            waits = re.search(UNASKED, one.message)
+            if waits and not one.passed:
+                why = "not run" if waits[1] == "NotRun" else "not written yet"
+                key = "wait", f"{why}: {waits[2]}"
+            elif not one.passed:
+                key = "FAIL", one.message
+            rows.setdefault(key, []).append(one)
+        told = (
+            (key, ", ".join(r.name for r in row), row[0]) for key, row in rows.items()
+        )
+        every = [(key[0], names, key[1], one) for key, names, one in told]
+        return sorted(every, key=lambda row: row[0] != "wait")
+
     def __str__(self):
-        waiting, others = _waiting(self.results)
-        lines = [f"wait  {_waits(*item)}" for item in waiting.items()]
-        return "\n".join([self._title(), *lines, *map(_text_lines, others)])
+        lines = [self._title()]
+        for verdict, names, found, one in self._rows():
+            lines.append(f"{verdict}  {names}{': ' * bool(found)}{found}")
+            if verdict == "FAIL":
+                lines += [
+                    f"      the promise: {one.contract}",
+                    f"      read: {one.read}",
+                ]
+        return "\n".join(lines)
 
     __repr__ = __str__
 
     def _repr_html_(self):
         columns = ("check", "", "found", "read")
-        cells = (f'<th scope="col" style="{CELL}">{name}</th>' for name in columns)
-        waiting, others = _waiting(self.results)
-        texts = (html.escape(_waits(*item)) for item in waiting.items())
-        rows = [_row("", "wait", text, "") for text in texts]
-        rows += map(_table_row, others)
+        head = (f'<th scope="col" style="{CELL}">{name}</th>' for name in columns)
+        rows = []
+        for verdict, names, found, one in self._rows():
+            found, link = html.escape(found), ""
+            if verdict == "FAIL":
+                found = f"<em>{html.escape(one.contract)}</em><br>{found}"
+                verdict = "<strong>FAIL</strong>"
+            chapter = re.search(r"/0?(\d+)_\w+\.html", one.read)
+            if chapter and "wait" not in verdict:
+                link = f'chapter <a href="{html.escape(one.read)}">{chapter[1]}</a>'
+            cells = (
+                f'<td style="{CELL}">{x}</td>' for x in (names, verdict, found, link)
+            )
+            rows.append(f"<tr>{''.join(cells)}</tr>")
         return (
             f'<table class="amp-report"><caption>{html.escape(self._title())}</caption>'
-            f"<thead><tr>{''.join(cells)}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+            f"<thead><tr>{''.join(head)}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
         )
-
-
-def _waiting(results):
-    """Return the names of checks that wait, by what for; and the other results.
-
-    A starter raises NotImplementedError with what is to be written, and a grader NotRun
-    when time is up. Where several checks have found the same, they share a result.
-    """
-    waiting, others = {}, {}
-    for result in results:
-        unasked = re.search(UNASKED, result.message)
-        if unasked and not result.passed:
-            why = "not run" if unasked[1] == "NotRun" else "not written yet"
-            waiting.setdefault(f"{why}: {unasked[2]}", []).append(result.name)
-        else:
-            found = result.name if result.passed else result.message
-            others.setdefault(found, []).append(result)
-    together = (
-        replace(alike[0], name=", ".join(result.name for result in alike))
-        for alike in others.values()
-    )
-    return waiting, list(together)
-
-
-def _waits(why, names):
-    checks = "1 check waits" if len(names) == 1 else f"{len(names)} checks wait"
-    return f"{why}; {checks}: {', '.join(names)}"
-
-
-def _text_lines(result):
-    message = f": {result.message}" if result.message else ""
-    if result.passed:
-        return f"pass  {result.name}{message}"
-    return (
-        f"FAIL  {result.name}{message}\n"
-        f"      the promise: {result.contract}\n      read: {result.read}"
-    )
-
-
-def _table_row(result):
-    message = html.escape(result.message)
-    if not result.passed:
-        message = f"<em>{html.escape(result.contract)}</em><br>{message}"
-    verdict = "pass" if result.passed else "<strong>FAIL</strong>"
-    return _row(result.name, verdict, message, _chapter_link(result.read))
-
-
-def _row(*cells):
-    cells = (f'<td style="{CELL}">{cell}</td>' for cell in cells)
-    return f"<tr>{''.join(cells)}</tr>"
-
-
-def _chapter_link(url):
-    """Return "chapter N" with a link, or nothing where `url` is not a chapter."""
-    page = url.rsplit("/", 1)[-1]
-    if not page[:2].isdigit():
-        return ""
-    return f'chapter <a href="{html.escape(url)}">{page[:2].lstrip("0")}</a>'
 
 
 def check_denoiser(denoiser, *, belief=None, d=3, n_rows=40, rng=None):
@@ -208,7 +148,7 @@ def check_denoiser(denoiser, *, belief=None, d=3, n_rows=40, rng=None):
     ...     def estimate(self, P, r, F):
     ...         return Ridge.denoise(self, P, r, F)[0]
     >>> [result.name for result in check_denoiser(Forgetful(1.0)).failures]
-    ['jacobian', 'everywhere', 'state_evolution']
+    ['jacobian', 'right_answers', 'state_evolution']
     """
     check_is_denoiser(denoiser, "denoiser")
     d = check_integer(d, "d", minimum=1)
@@ -234,7 +174,7 @@ def run_checks(title, trials, checks):
     -------
     CheckReport
         Without the checks that apply to no trial. Where an answer has a wrong type or
-        shape, the check that says so is the last one, after those that failed before.
+        shape, the check that says so is the last one.
 
     Examples
     --------
@@ -248,20 +188,17 @@ def run_checks(title, trials, checks):
     pass  shapes
     pass  deterministic
     """
-    listed, by_name = list(checks), {}
-    for check in sorted(listed, key=lambda check: check.last):
-        try:
-            by_name[check.name] = _run_check(check, trials)
-        except Malformed as failure:
-            failed = (one for one in by_name.values() if one and not one.passed)
-            told = _result(check, False, str(failure))
-            return CheckReport(title, (*failed, told))
-    results = (by_name[check.name] for check in listed)
-    return CheckReport(title, tuple(result for result in results if result is not None))
+    results = []
+    for check in checks:
+        result, error = _run_check(check, trials)
+        results += [] if result is None else [result]
+        if isinstance(error, Malformed):
+            break
+    return CheckReport(title, tuple(results))
 
 
 def _run_check(check, trials):
-    """Return the `CheckResult`, or None if the check applies to no trial."""
+    """Return the `CheckResult`, or None if the check applies to no trial; its error."""
     notes, applied = [], False
     for trial in trials:
         try:
@@ -269,16 +206,14 @@ def _run_check(check, trials):
                 continue
             applied = True
             notes.append(check.measure(trial))
-        except Malformed:
-            raise
         # the report must survive any student's code
         except Exception as error:  # noqa: BLE001
-            return _result(check, False, describe_error(error, trial.title))
+            return _result(check, False, describe_error(error, trial.title)), error
     if not applied:
-        return None
+        return None, None
     inherited = bool(check.method) and any(t.inherits(check.method) for t in trials)
     notes += [f"{check.method} is inherited"] * inherited
-    return _result(check, True, "; ".join(filter(None, notes)), inherited)
+    return _result(check, True, "; ".join(filter(None, notes)), inherited), None
 
 
 def _result(check, passed, message, *inherited):

@@ -37,6 +37,76 @@ class WrongRow(AssertionError):
         self.size, self.row = size, row
 
 
+def require_rows(name, X, problem, right, allowed, advice="", places=None):
+    """Raise unless `X`, the answer of `name` to a problem, is `right` in some rows.
+
+    Parameters
+    ----------
+    name : str
+        What gave the answer, to begin the message with.
+    X : array (N, d)
+    problem : Problem
+    right, allowed : array (k, d), array (k,)
+        What it should be in these rows, and by how much it may be off.
+    advice : str
+    places : array (k,), optional
+        The rows; all if left out.
+
+    Raises
+    ------
+    WrongRow
+        With the row that is farthest off.
+    """
+    require_array(X, name, problem.P.shape)
+    places = np.arange(len(X)) if places is None else places
+    far = np.linalg.norm(X[places] - right, axis=1)
+    k = np.where(np.isnan(far), np.inf, far / allowed).argmax()
+    if far[k] <= allowed[k]:
+        return  # to write the text below would take longer than to ask
+    i = places[k]
+    found, expected = short_pair(X[i], right[k])
+    overflow = " (an overflow? 0 / 0?)" if np.isnan(far[k]) else ""
+    raise WrongRow(
+        f"row {i}, {row_of(problem, i)}: {name} gives {found}, expected {expected}"
+        f"{overflow}{advice}",
+        far[k] / (np.linalg.norm(right[k]) + allowed[k]),
+        i,
+    )
+
+
+def row_of(problem, i):
+    """Return a row as a text."""
+    return f"p = {short(problem.P[i])}, r = {problem.r[i]:.4g}"
+
+
+def noise(X):
+    """Return by how much two answers for the rows `X` may differ by round-off."""
+    return 1e-6 * np.linalg.norm(X, axis=1) + 1e-8 * (1 + np.abs(X).max(initial=0.0))
+
+
+def require_jacobian(name, J, right, tolerance, N, source):
+    """Raise unless `J`, the answer of the method `name` for N rows, is `right`.
+
+    The message names the entry that is farthest off, the `source` of what is right, and
+    the common mistake that explains the difference.
+    """
+    require_array(J, name, right.shape)
+    error = np.abs(J - right)
+    if (error <= tolerance).all():
+        return
+    k, l = np.unravel_index(np.where(np.isnan(error), np.inf, error).argmax(), J.shape)  # noqa: E741
+    hints = {
+        "; its transpose fits: [k, l] is d estimate_l / d P_k": J.T,
+        "; its negative fits": -J,
+        "; it fits after division by N: the Jacobian is a mean over the rows, not a "
+        "sum": J / N,
+        "; it fits after multiplication by N: it was divided by N twice": J * N,
+    }
+    fits = (h for h, value in hints.items() if np.abs(value - right).max() <= tolerance)
+    text = f"{name}[{k}, {l}] is {J[k, l]:.6g}, {source} {right[k, l]:.6g}"
+    raise AssertionError(text + next(fits, ""))
+
+
 def setting_of(error, title):
     """Return the setting in which a check failed, to begin its message with.
 
@@ -115,22 +185,11 @@ def _what(value):
     return f"a{'n' * (name[0] in 'aeiou')} {name}"
 
 
-def require_close(a, b, text, rtol=1e-6):
-    """Raise unless `a` and `b` agree, relative to the largest entry of `b`.
-
-    Where an answer is nan the message begins with that, and not with what it leads to.
-
-    Examples
-    --------
-    >>> require_close(np.full(2, np.nan), np.zeros(2), "they differ")
-    Traceback (most recent call last):
-        ...
-    AssertionError: an answer is nan (an overflow? 0 / 0?). Compared was: they differ
-    """
-    if np.isnan(a).any() or np.isnan(b).any():
-        text = f"an answer is nan (an overflow? 0 / 0?). Compared was: {text}"
-    scale = 1 + np.abs(b).max(initial=0.0)
-    require(np.allclose(a, b, rtol=rtol, atol=rtol / 100 * scale), text)
+def require_same(parts, others, text, tolerance=1e-6):
+    """Raise unless the arrays in two lists agree, relative to the largest entries."""
+    for a, b in zip(parts, others, strict=True):
+        scale = 1 + np.abs(b).max(initial=0.0)
+        require(np.allclose(a, b, tolerance, tolerance / 100 * scale), text)
 
 
 def short(row, digits=4):

@@ -22,13 +22,7 @@ from ..estimator import AMPEmbedding
 from ..heldout import hide_pairs, is_crowded
 from ..reexpansion import settle_rows
 from ..score import blocks
-from ..table import (
-    VALIDATION,
-    Table,
-    checked_held_out,
-    expected_bursts,
-    rare_bursts,
-)
+from ..table import VALIDATION, Table, checked_held_out, expected_bursts, rare_bursts
 from .amp import ShardedScore
 from .blocks import Blocks
 from .tasks import Checkpoint, add
@@ -193,7 +187,7 @@ class ShardedTable(Blocks):
         return asked
 
     def reach(self, step, sums, beyond):
-        """Return the `amptutorial.poisson.largest_changes` by steps of rows."""
+        """Return the `amptutorial.sums.largest_changes` by steps of rows."""
         return self.over_rows("reach", sums, step, beyond)
 
     def over_rows(self, name, sums, X, *given):

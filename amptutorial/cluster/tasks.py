@@ -49,7 +49,7 @@ def check_cluster(client, module, files=()):
             ) from error
     largest = max(files, key=bytes_to_load, default=None)
     need = bytes_to_load(largest) if largest else 0
-    for where, worker in workers_of(client).items():
+    for where, worker in _workers_of(client).items():
         limit = worker["memory_limit"] or need  # none, or zero: no limit
         if limit < need:
             raise MemoryError(
@@ -59,7 +59,7 @@ def check_cluster(client, module, files=()):
             )
 
 
-def workers_of(client):
+def _workers_of(client):
     """Return what the scheduler knows of each worker, by its address.
 
     `Client.scheduler_info` may come from a cache that names no worker.
@@ -123,7 +123,7 @@ class Tasks:
     def __init__(self, client):
         self.client = client
         client.wait_for_workers(1, timeout=60)  # the first, or one that comes back
-        self.workers = sorted(workers_of(client))
+        self.workers = sorted(_workers_of(client))
 
     def map(self, task, *arguments):
         """Return the futures of a task for each block, neighbours on the same worker.

@@ -354,7 +354,7 @@ def load_movie_reviews(
 def _shipped():
     """Return the corpus of docstrings that comes with the package."""
     try:
-        return from_arrays(load(COUNTED))
+        return _from_arrays(load(COUNTED))
     except (OSError, ValueError) as error:
         raise ValueError(
             f"{COUNTED} is missing or damaged ({error}): install amptutorial again"
@@ -420,11 +420,11 @@ def _stored(choices, options, count):
     """Return the corpus that `count` makes, kept under `choices` and `options`."""
     frequencies = [options["min_df"], options["max_df"]]
     choices = [*choices, *frequencies, sorted(options["stop_words"])]
-    return from_arrays(stored(choices, lambda: to_arrays(count())))
+    return _from_arrays(stored(choices, lambda: _to_arrays(count())))
 
 
-def from_arrays(arrays):
-    """Return the corpus that `to_arrays` took apart."""
+def _from_arrays(arrays):
+    """Return the corpus that `_to_arrays` took apart."""
     parts = [arrays[name] for name in ("data", "indices", "indptr")]
     Z = sp.csr_array(tuple(parts), shape=tuple(arrays["shape"]))
     known = arrays["vocabulary"], arrays.get("labels"), arrays["names"]
@@ -432,7 +432,7 @@ def from_arrays(arrays):
     return Corpus(Z, *known, n_twins, n_empty)
 
 
-def to_arrays(corpus):
+def _to_arrays(corpus):
     """Return what has to be stored of a corpus."""
     Z, fields = corpus.counts, vars(corpus)
     arrays = {"data": Z.data, "indices": Z.indices, "indptr": Z.indptr}

@@ -37,7 +37,7 @@ def distinct(texts, limit=None, tokenize=None):
     n_read = limit + limit // 16  # most texts have no twin
     while True:
         numbered = number_words(texts[:n_read], tokenize)
-        kept = np.delete(np.arange(len(numbered.lengths)), near_twins(numbered))
+        kept = np.delete(np.arange(len(numbered.lengths)), _near_twins(numbered))
         if len(kept) >= limit or n_read >= len(texts):
             break
         n_read *= 2
@@ -46,7 +46,7 @@ def distinct(texts, limit=None, tokenize=None):
     return numbered.take(kept), kept, int(n_met) - len(kept)
 
 
-def near_twins(texts):
+def _near_twins(texts):
     """Return the positions of the near-twins among numbered texts."""
     runs, owners = _runs(texts)
     n_runs = np.bincount(owners, minlength=len(texts.lengths))

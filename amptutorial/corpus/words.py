@@ -69,7 +69,7 @@ def _letter(character):
     return "'" if character in APOSTROPHES else " "
 
 
-def clean(text):
+def _clean(text):
     """Return `text` in lower case, with a space in place of tags, digits and signs.
 
     Entities are characters, marks belong to the letters before them (NFC), and what
@@ -94,7 +94,7 @@ def words(text):
     >>> words("Tom &amp; Jerry<br>didn\u2019t laugh <3 at o'clock jokes")
     ['tom', 'jerry', "didn't", 'laugh', 'at', 'clock', 'jokes']
     """
-    return [run for run in clean(text).split() if _is_word(run)]
+    return [run for run in _clean(text).split() if _is_word(run)]
 
 
 def _is_word(run):
@@ -123,7 +123,7 @@ def term_lemma(word):
 
 
 @dataclass(frozen=True, eq=False)
-class NumberedTexts:
+class _NumberedTexts:
     """The words of texts as numbers, in order and one text after another.
 
     Some words of the vocabulary may occur in no text.
@@ -143,7 +143,7 @@ class NumberedTexts:
         taken = np.zeros(len(self.lengths), dtype=bool)
         taken[texts] = True
         kept = self.numbers[np.repeat(taken, self.lengths)]
-        return NumberedTexts(kept, self.lengths[taken], self.vocabulary)
+        return _NumberedTexts(kept, self.lengths[taken], self.vocabulary)
 
     def select(self, chosen):
         """Return the texts without the words for which `chosen` is False.
@@ -163,7 +163,7 @@ class NumberedTexts:
         found = np.asarray(new, dtype=np.int32)[self.numbers]
         known = found >= 0
         lengths = np.bincount(self.owners()[known], minlength=len(self.lengths))
-        return NumberedTexts(found[known], lengths, vocabulary)
+        return _NumberedTexts(found[known], lengths, vocabulary)
 
 
 def number_words(texts, tokenize=None):
@@ -176,7 +176,7 @@ def number_words(texts, tokenize=None):
 
     def runs_of_letters():
         for text in tqdm(texts, desc="Reading words", leave=False, delay=1):
-            runs = tokenize(text) if tokenize else clean(text).split()
+            runs = tokenize(text) if tokenize else _clean(text).split()
             lengths.append(len(runs))
             yield runs
 
@@ -184,7 +184,7 @@ def number_words(texts, tokenize=None):
     numbers = np.fromiter(map(number.__getitem__, runs), dtype=np.int32)
     # np.repeat takes integers of the width of an index: 32 bits in WebAssembly
     lengths = np.array(lengths, dtype=np.intp)
-    found = NumberedTexts(numbers, lengths, list(number))
+    found = _NumberedTexts(numbers, lengths, list(number))
     is_word = str.strip if tokenize else _is_word
     return found.select([bool(is_word(run)) for run in number])
 

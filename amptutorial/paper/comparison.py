@@ -39,7 +39,7 @@ DOC_WORDS = ("matrix", "plot", "sparse", "kernel", "random", "gradient")
 LIBRARY_WORDS = ("thread", "socket", "string", "exception", "window", "test")
 
 
-def probe_accuracy(features, labels, *, rng):
+def _probe_accuracy(features, labels, *, rng):
     """Return the share of documents whose label a logistic regression finds.
 
     It sees the `features` of four fifths of the documents, an array or sparse array
@@ -49,7 +49,7 @@ def probe_accuracy(features, labels, *, rng):
     --------
     >>> labels = np.tile([0, 1], 50)
     >>> features = labels[:, None] * [1.0, -1.0]
-    >>> probe_accuracy(features, labels, rng=np.random.default_rng(0))
+    >>> _probe_accuracy(features, labels, rng=np.random.default_rng(0))
     1.0
     """
     folds = StratifiedKFold(5, shuffle=True, random_state=int(rng.integers(2**31)))
@@ -57,7 +57,7 @@ def probe_accuracy(features, labels, *, rng):
     return float(cross_val_score(regression, features, labels, cv=folds).mean())
 
 
-def without_embedding(Z, *, rng):
+def _without_embedding(Z, *, rng):
     """Return Poisson counts, sparse (m, n), that share only their margins with `Z`.
 
     The margins of `Z` are their expectations.
@@ -67,7 +67,7 @@ def without_embedding(Z, *, rng):
     return PoissonEmbedding(U, V, *biases).sample(rng, sparse=True)
 
 
-def in_bursts(Z, shape, *, rng):
+def _in_bursts(Z, shape, *, rng):
     """Return negative binomial counts that share only their margins with `Z`.
 
     The rate of each pair is multiplied by a gamma variable of its own, of mean 1 and
@@ -77,7 +77,7 @@ def in_bursts(Z, shape, *, rng):
     Examples
     --------
     >>> Z = sp.csr_array(np.ones((300, 400)))
-    >>> drawn = in_bursts(Z, 0.5, rng=np.random.default_rng(0)).toarray()
+    >>> drawn = _in_bursts(Z, 0.5, rng=np.random.default_rng(0)).toarray()
     >>> drawn.mean().round(1), drawn.var().round(1)  # 1 + 1 / shape
     (np.float64(1.0), np.float64(3.0))
     """
@@ -89,7 +89,7 @@ def in_bursts(Z, shape, *, rng):
     return sp.vstack([row.reshape(1, -1) for row in drawn], format="csr")
 
 
-def compare_methods(
+def _compare_methods(
     corpus, *, rng, methods=METHODS, dimensions=(10,), words=(), split=split_pairs
 ):
     """Fit every method to four fifths of the counts of a corpus.
@@ -150,7 +150,7 @@ def _probe(U, labels, rng):
     """Return the accuracy of embeddings in standardised coordinates; nan unlabelled."""
     if labels is None:
         return np.nan
-    return probe_accuracy(scale(U.astype(np.float64)), labels, rng=rng)
+    return _probe_accuracy(scale(U.astype(np.float64)), labels, rng=rng)
 
 
 def docstrings():
@@ -160,7 +160,7 @@ def docstrings():
     return replace(corpus, labels=np.array(packages))
 
 
-def standard_library():
+def _standard_library():
     """Return the counts of the docstrings of Python's own modules.
 
     No program of this package was developed on them.
@@ -168,7 +168,7 @@ def standard_library():
     return load_docstrings(_modules())
 
 
-def words_in_context():
+def _words_in_context():
     """Return how often words of these docstrings stand among five before another."""
     return cooccurrence(docstring_texts(_modules()), window=5, min_df=5)
 
@@ -180,22 +180,22 @@ def _modules():
 def negative_binomial(index, shape):
     """Return counts with the margins of the docstrings' and no embedding."""
     corpus = docstrings()
-    counts = in_bursts(corpus.counts, shape, rng=np.random.default_rng(index))
+    counts = _in_bursts(corpus.counts, shape, rng=np.random.default_rng(index))
     return replace(corpus, counts=counts)
 
 
 def poisson(index):
     """Return Poisson counts with the margins of the docstrings' and no embedding."""
     corpus = docstrings()
-    counts = without_embedding(corpus.counts, rng=np.random.default_rng(index))
+    counts = _without_embedding(corpus.counts, rng=np.random.default_rng(index))
     return replace(corpus, counts=counts)
 
 
 # by the index of a case: of reviews, the choice
 CORPORA: dict[str, Callable[[int], Corpus]] = {
     "docstrings": lambda index: docstrings(),
-    "standard library": lambda index: standard_library(),
-    "words in context": lambda index: words_in_context(),
+    "standard library": lambda index: _standard_library(),
+    "words in context": lambda index: _words_in_context(),
     "reviews": lambda index: load_movie_reviews(
         n_documents=N_REVIEWS, max_df=3 * N_REVIEWS // 7, random_state=index
     ),
@@ -211,7 +211,7 @@ NEIGHBOURS |= dict.fromkeys(("standard library", "words in context"), LIBRARY_WO
 
 
 @dataclass(frozen=True)
-class Case:
+class _Case:
     """One corpus, one split, and the methods and dimensions compared there."""
 
     corpus: str  # a key of `CORPORA`
@@ -221,9 +221,9 @@ class Case:
     methods: tuple = tuple(METHODS)
 
     def run(self):
-        """Return the records of `compare_methods`, each with what is compared where."""
+        """Return the records of `_compare_methods`, and what each compares where."""
         corpus = CORPORA[self.corpus](self.index)
-        records = compare_methods(
+        records = _compare_methods(
             corpus,
             rng=np.random.default_rng([self.index, corpus.counts.shape[0]]),
             methods={name: METHODS[name] for name in self.methods},
@@ -246,16 +246,16 @@ QUICK = *FAST, "lbfgs"
 def _cases():
     """Yield what is compared; the slowest methods meet few tables."""
     some = tuple(name for name in METHODS if name != "lda")
-    yield Case("docstrings", 0, dimensions=(30,))
-    yield Case("docstrings", 0, dimensions=(10,), methods=some)
+    yield _Case("docstrings", 0, dimensions=(30,))
+    yield _Case("docstrings", 0, dimensions=(10,), methods=some)
     for d in (30, 10):
-        yield Case("standard library", 0, dimensions=(d,))
-    yield Case("words in context", 0, dimensions=(10,), methods=USUAL)
-    yield Case("reviews", 0, dimensions=(10,), methods=USUAL)
-    yield Case("standard library", 1, dimensions=(10, 30), methods=QUICK)
+        yield _Case("standard library", 0, dimensions=(d,))
+    yield _Case("words in context", 0, dimensions=(10,), methods=USUAL)
+    yield _Case("reviews", 0, dimensions=(10,), methods=USUAL)
+    yield _Case("standard library", 1, dimensions=(10, 30), methods=QUICK)
     for name in NULLS:
-        yield Case(name, 0, dimensions=(10, 30), methods=FAST)
-    yield Case("docstrings", 0, hidden="counts", dimensions=(10,), methods=FAST)
+        yield _Case(name, 0, dimensions=(10, 30), methods=FAST)
+    yield _Case("docstrings", 0, hidden="counts", dimensions=(10,), methods=FAST)
 
 
 CASES = tuple(_cases())

@@ -17,18 +17,9 @@ from ..baselines import minimise, singular_values, svd
 from ..bias import drop_empty, estimate_bias
 from ..corpus import load_movie_reviews
 from ..denoisers import Denoiser, Lasso, Ridge
-from ..laws import (
-    BiasLaw,
-    ConstantBias,
-    EmpiricalRows,
-    GaussianRows,
-    RowLaw,
-    ShiftedExponential,
-    SparseGaussianRows,
-    scaled_rows,
-)
+from ..laws import ConstantBias, EmpiricalRows, SparseGaussianRows
 from ..metrics import QuadraticLoss, normalised_mse
-from ..model import PoissonEmbedding, draw_embedding
+from ..model import OBSERVATIONS, PoissonEmbedding, Setting, observe_score
 from ..score import FisherScore
 from ..spectrum import signal_singular_values
 from ..state_evolution import (
@@ -38,71 +29,28 @@ from ..state_evolution import (
     state_evolution,
 )
 
-# counts with counted biases, counts with the true ones, Gaussian noise
-OBSERVATIONS = ("counted", "true", "gaussian")
-
 
 @dataclass(frozen=True)
-class Setting:
+class Experiment(Setting):
     """A synthetic experiment of Section 6.2; the defaults are the paper's first.
 
     Attributes
     ----------
-    rows : RowLaw
-        Of U and V.
+    rows, bias, m, n, d
+        As for `amptutorial.model.Setting`.
     denoiser : Denoiser
         Of both sides.
-    bias : BiasLaw
-        Of both sides; the paper's "exponential with parameter 0.25", shifted by 5, is
-        read as one of mean 0.25.
-    m, n, d, n_iter : int
+    n_iter : int
     """
 
-    rows: RowLaw = GaussianRows(0.1)
     denoiser: Denoiser = Ridge(1e-3)
-    bias: BiasLaw = ShiftedExponential(0.25, 5.0)
-    m: int = 2000
-    n: int = 3000
-    d: int = 10
     n_iter: int = 15
 
-    def draw(self, *, rng):
-        """Return a `PoissonEmbedding` of this setting."""
-        return draw_embedding(self.m, self.n, self.d, **self._laws(), rng=rng)
 
-    def scaled_rows(self):
-        """Return the laws of the rows of A and of B."""
-        return scaled_rows(self.d, **self._laws())
-
-    def _laws(self):
-        rows, bias = self.rows, self.bias
-        return {"rows_u": rows, "rows_v": rows, "bias_u": bias, "bias_v": bias}
-
-
-L2 = Setting()
-L1 = Setting(rows=SparseGaussianRows(0.1, 0.5), denoiser=Lasso(1e-3))
-SINGULAR = Setting(m=1000, n=2000)
+L2 = Experiment()
+L1 = Experiment(rows=SparseGaussianRows(0.1, 0.5), denoiser=Lasso(1e-3))
+SINGULAR = Experiment(m=1000, n=2000)
 LOG_RATES = np.linspace(0.0, 16.0, 33)  # s_u + s_v of `fig:singular`
-
-
-def observe_score(embedding, channel, *, rng):
-    """Return `(Y, r_u, r_v)`: the score through one of the `OBSERVATIONS`.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> e = replace(L2, m=20, n=30, d=2).draw(rng=rng)
-    >>> Y, r_u, r_v = observe_score(e, "gaussian", rng=rng)
-    >>> Y.shape, r_u.shape
-    ((20, 30), (20,))
-    """
-    e = embedding
-    if channel == "gaussian":
-        W = rng.standard_normal((e.m, e.n))
-        return e.A @ e.B.T / np.sqrt(e.m) + W, e.r_u, e.r_v
-    Z = e.sample(rng)
-    r_u, r_v = estimate_bias(Z) if channel == "counted" else (e.r_u, e.r_v)
-    return FisherScore(Z, r_u, r_v), r_u, r_v
 
 
 def amp_curves(embedding, score, denoiser, B0, n_iter):
@@ -113,7 +61,7 @@ def amp_curves(embedding, score, denoiser, B0, n_iter):
     embedding : PoissonEmbedding
         The truth.
     score : tuple (Y, r_u, r_v)
-        As from `observe_score`.
+        As from `amptutorial.model.observe_score`.
     denoiser, B0, n_iter
         As for `amptutorial.biased_low_rank_amp`.
 
@@ -147,7 +95,7 @@ def amp_curves(embedding, score, denoiser, B0, n_iter):
     }
 
 
-def se_curves(run):
+def _se_curves(run):
     """Return the predicted curves ``SE_mse`` and ``SE_excess`` of a state evolution."""
     return {
         "SE_mse": np.array([it.nmse for it in run.iterates]),
@@ -156,7 +104,7 @@ def se_curves(run):
 
 
 def predict(embedding, laws, denoiser, B0, n_iter, *, rng):
-    """Return `se_curves` from the overlap that the start `B0` of this instance has.
+    """Return `_se_curves` from the overlap that the start `B0` of this instance has.
 
     Exact where a closed form exists. Started from the limit of that overlap, zero, the
     prediction would stay there for ever.
@@ -167,11 +115,11 @@ def predict(embedding, laws, denoiser, B0, n_iter, *, rng):
         run = gaussian_state_evolution(*laws, denoiser, **start)
     else:
         run = state_evolution(*laws, denoiser, **start, n_samples=20_000, rng=rng)
-    return se_curves(run)
+    return _se_curves(run)
 
 
-def compare(embedding, laws, denoiser, n_iter, *, rng):
-    """Return `predict`, and AMP's curves by all `OBSERVATIONS` from one random start.
+def _compare(embedding, laws, denoiser, n_iter, *, rng):
+    """Return `predict`, and AMP's curves by all observations from one random start.
 
     The measured ones are named ``AMP_mse_counted`` and so on; see `amp_curves`.
     """
@@ -192,7 +140,7 @@ def l2_instance(index, setting=L2):
     -------
     dict
         ``AMP_mse_*``, ``AMP_loss_*``, ``AMP_excess_*`` (n_iter,) for each of the
-        `OBSERVATIONS`, see `amp_curves`; ``SE_mse``, ``SE_excess`` (n_iter,);
+        observations, see `amp_curves`; ``SE_mse``, ``SE_excess`` (n_iter,);
         ``GD_mse``, ``GD_loss`` (normalised) and ``GD_iterations``, where gradient
         descent from a random start ends, on counts of the same embedding with counted
         biases.
@@ -206,7 +154,7 @@ def l2_instance(index, setting=L2):
     rng = np.random.default_rng([index, setting.m])
     e = setting.draw(rng=rng)
     laws = setting.scaled_rows()
-    result = compare(e, laws, setting.denoiser, setting.n_iter, rng=rng)
+    result = _compare(e, laws, setting.denoiser, setting.n_iter, rng=rng)
     loss = QuadraticLoss(*observe_score(e, "counted", rng=rng), setting.denoiser)
     start = {"A0": random_start(e.m, e.d, rng), "B0": random_start(e.n, e.d, rng)}
     options = {"method": "gradient_descent", "n_iter": 5000, "tol": 1e-8}
@@ -233,7 +181,7 @@ def l1_instance(index, setting=L1):
     """
     rng = np.random.default_rng([index, setting.m])
     e, laws = setting.draw(rng=rng), setting.scaled_rows()
-    return compare(e, laws, setting.denoiser, setting.n_iter, rng=rng)
+    return _compare(e, laws, setting.denoiser, setting.n_iter, rng=rng)
 
 
 def fisher_instance(index, setting=L2, n_pairs=2000):
@@ -295,7 +243,7 @@ def singular_instance(index, setting=SINGULAR):
 
 
 @cache
-def learn_from_reviews():
+def _learn_from_reviews():
     """Return `(U, V, r_u, r_v)`: rows that AMP learns from 7,000 movie reviews.
 
     The bias factors are the counted ones. This is the paper's way to "true" embeddings
@@ -360,7 +308,7 @@ def real_instance(index, m=2000, n=3000, n_iter=15):
         mean, and under names that end in ``_weighted`` for the weighted one; and
         ``mean_count_text``.
     """
-    U, V, r_u, r_v = learn_from_reviews()
+    U, V, r_u, r_v = _learn_from_reviews()
     rng = np.random.default_rng([index, m])
     i, j = rng.choice(len(U), m, replace=False), rng.choice(len(V), n, replace=False)
     mean_count = r_u[i].mean() * r_v[j].mean()
@@ -370,7 +318,7 @@ def real_instance(index, m=2000, n=3000, n_iter=15):
         laws = EmpiricalRows(e.r_u, e.A), EmpiricalRows(e.r_v, e.B)
         strength = signal_singular_values(e.A, e.B) / (m * n) ** 0.25
         raised = np.sqrt(e.r_u.mean() * e.r_v.mean() / mean_count)
-        curves = compare(e, laws, Ridge(1e-3), n_iter, rng=source)
+        curves = _compare(e, laws, Ridge(1e-3), n_iter, rng=source)
         curves |= {"strength": strength, "strength_text": strength / raised}
         result |= {name + ending: curve for name, curve in curves.items()}
     return result

@@ -19,7 +19,7 @@ TABLES = "documents", "contexts"
 LEAST = 20  # counts of a word, and of its form
 
 
-def inflected(vocabulary, counts):
+def _inflected(vocabulary, counts):
     """Return the words that also occur with an s at the end, and these forms, (k, 2).
 
     Both occur `LEAST` times or more, and the one is the dictionary form of the other.
@@ -27,7 +27,7 @@ def inflected(vocabulary, counts):
     Examples
     --------
     >>> words = np.array(["as", "bus", "new", "news", "thread", "threads"])
-    >>> inflected(words, np.full(6, 20)).tolist()
+    >>> _inflected(words, np.full(6, 20)).tolist()
     [['thread', 'threads']]
     """
     words = set(vocabulary[counts >= LEAST].tolist())
@@ -36,7 +36,7 @@ def inflected(vocabulary, counts):
     return np.array(found)
 
 
-def reciprocal_ranks(X, pairs):
+def _reciprocal_ranks(X, pairs):
     """Return 1 / rank of the second word of each pair among all others.
 
     The words are ranked by the cosine with the first; `X` (n, d) holds all of them.
@@ -44,7 +44,7 @@ def reciprocal_ranks(X, pairs):
     Examples
     --------
     >>> X = np.array([[1.0, 0.0], [1.0, 2.0], [1.0, 1.0]])
-    >>> reciprocal_ranks(X, np.array([[0, 1], [0, 2]]))
+    >>> _reciprocal_ranks(X, np.array([[0, 1], [0, 2]]))
     array([0.5, 1. ])
     """
     X = normalise_rows(X.astype(np.float64))
@@ -56,7 +56,7 @@ def reciprocal_ranks(X, pairs):
 
 
 def counted(index):
-    """Return counts, the words, and the numbers of the `inflected` pairs.
+    """Return counts, the words, and the numbers of the `_inflected` pairs.
 
     Words are the columns, and the rows are docstrings (0); or words are the rows, and
     the columns are the words among the five before (1).
@@ -65,7 +65,7 @@ def counted(index):
     texts = [" ".join(re.findall("[a-z]+", text.lower())) for text in docstring_texts()]
     options = {"min_df": 10, "lemmatize": False, "stop_words": ENGLISH_STOP_WORDS}
     corpus = corpus_from_texts(texts, **options)
-    pairs = inflected(corpus.vocabulary, corpus.counts.sum(axis=0))
+    pairs = _inflected(corpus.vocabulary, corpus.counts.sum(axis=0))
     Z, words = corpus.counts, corpus.vocabulary
     if index:
         corpus = cooccurrence(texts, window=5, **options)
@@ -102,7 +102,7 @@ def inflections_instance(index):
     records, amp_ranks = [], None
     for method, fit in METHODS.items():
         rates = fit(Z, DIMENSION, np.random.default_rng(index))
-        ranks = [reciprocal_ranks(X, pairs) for X in vectors(rates, index)]
+        ranks = [_reciprocal_ranks(X, pairs) for X in vectors(rates, index)]
         amp_ranks = amp_ranks or ranks
         leads = [ours - theirs for ours, theirs in zip(amp_ranks, ranks, strict=True)]
         records.append(

@@ -7,9 +7,9 @@ from scipy.optimize import minimize
 
 from ..bias import estimate_bias, margins
 from ..denoisers import GaussianPosterior
-from ..poisson import BLOCK_ENTRIES
 from ..reexpansion import starting_sides
 from ..score import blocks
+from ..sums import BLOCK_ENTRIES
 from ..table import Table
 from .rates import TABLES, choose, fit_exponential
 
@@ -51,7 +51,7 @@ def minimise_poisson_loss(kept, d, rng, *, weights=WEIGHTS, tables=TABLES):
                 X, Y = (X / table.shape[0] ** 0.25 for X in sides)
             else:
                 X, Y = (0.1 * own_rng.standard_normal((n, d)) for n in table.shape)
-            return lbfgs_path(table, X, Y, np.sqrt(d) / deviation, np.sqrt(d) * weight)
+            return _lbfgs_path(table, X, Y, np.sqrt(d) / deviation, np.sqrt(d) * weight)
 
         @cache
         def iterate(deviation, weight, start, steps):
@@ -72,7 +72,7 @@ def minimise_poisson_loss(kept, d, rng, *, weights=WEIGHTS, tables=TABLES):
     return choose(fit, settings, kept, rng, tables)
 
 
-def lbfgs_path(table, X, Y, strength, weight):
+def _lbfgs_path(table, X, Y, strength, weight):
     """Yield X, Y after each number of `LBFGS_STEPS` of SciPy's L-BFGS.
 
     It minimises the Poisson loss of the rates r_u_i exp(b_j + x_i . y_j), with the r_u
@@ -154,7 +154,7 @@ def skip_gram(kept, d, rng):
     def fit(counts, table, n_sweeps):
         @cache
         def factors(**settings):
-            return sampled_factors(table, d, np.random.default_rng(seed), **settings)
+            return _sampled_factors(table, d, np.random.default_rng(seed), **settings)
 
         def rates(scale, **settings):
             root = np.sqrt(scale) * counts.shape[0] ** 0.25
@@ -168,7 +168,7 @@ def skip_gram(kept, d, rng):
     return choose(fit, settings, kept, rng)
 
 
-def sampled_factors(table, d, rng, *, epochs, negative, rate=0.025, power=0.75):
+def _sampled_factors(table, d, rng, *, epochs, negative, rate=0.025, power=0.75):
     """Return the factors X (m, d), Y (n, d) that gensim's negative sampling finds.
 
     x_i . y_j is a logarithm of Z_ij over what is expected, up to terms of i or j;

@@ -11,9 +11,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..bias import estimate_bias, fill_gaps, margins
+from ..biases import biases_of_margins
 from ..channels import Damped
 from ..heldout import HeldOut, held_out_pairs, hide_pairs, hold_out
-from ..poisson import biases_of_margins, log_partition, products_of_pairs
+from ..sums import log_partition, products_of_pairs
 from ..table import same_pairs
 
 TUNING_SHARE = 0.1  # of the kept pairs, held out to choose settings
@@ -28,7 +29,7 @@ TABLES = {
 }
 
 
-class Rates:
+class _Rates:
     """Expected counts, to be judged by counts that a method has not seen."""
 
     def log_ratios(self, pairs):
@@ -46,7 +47,7 @@ class Rates:
 
 
 @dataclass(frozen=True)
-class Exponential(Rates):
+class Exponential(_Rates):
     """Rates r_u_i r_v_j exp(u_i . v_j / sqrt(m))."""
 
     U: np.ndarray  # (m, d)
@@ -68,7 +69,7 @@ class Exponential(Rates):
 
 
 @dataclass(frozen=True)
-class Mixture(Rates):
+class _Mixture(_Rates):
     """Rates (1 - share) W H + share row_i col_j / Z_tot.
 
     W H are topics; independence gets its share for the pairs that they rule out. The
@@ -100,7 +101,7 @@ def choose(fit, settings, kept, rng, tables=TABLES):
     ----------
     fit : callable
         ``fit(counts, table, n_sweeps)`` returns a function of the settings, by their
-        names, to `Rates`: fitted to the table, with the margins of the counts (biases
+        names, to `_Rates`: fitted to the table, with the margins of the counts (biases
         refitted in at most `n_sweeps` sweeps, see `refit_biases`).
     settings : dict of str to sequence
         The values of each setting.
@@ -237,7 +238,7 @@ def root_mean_square(counts, U, V):
 
 
 def mixture_of_topics(counts, W, H, share):
-    """Return the `Mixture` of W H and a `share` of independence.
+    """Return the `_Mixture` of W H and a `share` of independence.
 
     Rows of W (m, d) and columns of H (d, n), which are not negative, are scaled until
     W H has the margins of the counts (m, n), none of them zero. Topics that are empty
@@ -262,7 +263,7 @@ def mixture_of_topics(counts, W, H, share):
     joint = W.sum(axis=0) * H.sum(axis=1)  # counts by topic
     U = W * H.sum(axis=1) / rows[:, None]
     V = H.T * W.sum(axis=0) / columns[:, None]
-    return Mixture(U, V, joint / joint.sum(), share)
+    return _Mixture(U, V, joint / joint.sum(), share)
 
 
 def _factors(wanted, found):

@@ -38,7 +38,7 @@ OWN = Path("reproduced")  # where the command line stores
 
 
 @dataclass(frozen=True)
-class Reproduction:
+class _Reproduction:
     """How to compute a stored result.
 
     Attributes
@@ -72,52 +72,52 @@ def _later(module, function, index):
 
 DIGITS = 8  # significant ones that are stored
 REPRODUCTIONS = {
-    "l2": Reproduction(
+    "l2": _Reproduction(
         l2_instance,
         20,
         "figures 1a, 1b: loss and error with a ridge (chapter 15)",
         ("fig:20runs-loss", "fig:mse", "fig:example"),
     ),
-    "l1": Reproduction(
+    "l1": _Reproduction(
         l1_instance,
         20,
         "figures 2a, 2b: loss and error with a lasso (chapter 15)",
         ("fig:sparse20runs-loss", "fig:sparse20runs-mse", "fig:example2"),
     ),
-    "fisher": Reproduction(
+    "fisher": _Reproduction(
         fisher_instance,
         3,
         "figure 3a: errors of pairs by their Fisher information (chapter 15)",
         ("fig:delta-mMSE", "fig:MSE-Fisher"),
     ),
-    "singular": Reproduction(
+    "singular": _Reproduction(
         singular_instance,
         len(LOG_RATES),
         "figure 3b: singular values around the threshold (chapter 15)",
         ("fig:singular", "fig:MSE-Fisher"),
     ),
-    "real": Reproduction(
+    "real": _Reproduction(
         real_instance,
         5,
         "figures 4a, 4b: rows learned from movie reviews * (chapter 15)",
         ("fig:real-loss", "fig:real-mse", "fig:real"),
     ),
     # what the paper does not show, but for a table
-    "text": Reproduction(
+    "text": _Reproduction(
         partial(_later, "comparison", "text_instance"),
         12,  # comparison.CASES: a test compares
         "programs compared on texts * + (chapter 14, appendix on text)",
         seeds="case k of amptutorial.paper.comparison.CASES draws everything from "
         "numpy.random.default_rng([its index, m])",
     ),
-    "inflections": Reproduction(
+    "inflections": _Reproduction(
         partial(_later, "meaning", "inflections_instance"),
         2,  # meaning.TABLES
         "how near a word is to its inflected forms + (chapter 14)",
         seeds="each method draws from numpy.random.default_rng(k) in table k of "
         "amptutorial.paper.meaning.TABLES",
     ),
-    "reviews": Reproduction(
+    "reviews": _Reproduction(
         partial(_later, "comparison", "reviews_instance"),
         1,
         "table 1: 7000 movie reviews * (chapter 15, appendix on text)",
@@ -265,12 +265,12 @@ def _rounded(value):
     return int(number) if number.is_integer() else number
 
 
-def differing(found, stored):
+def _differing(found, stored):
     """Return the fields in which two results differ beyond round-off; seconds may.
 
     Examples
     --------
-    >>> differing({"a": 1.0, "seconds": 3}, {"a": 1.0 + 1e-9, "b": 2})
+    >>> _differing({"a": 1.0, "seconds": 3}, {"a": 1.0 + 1e-9, "b": 2})
     ['b']
     """
 
@@ -298,7 +298,7 @@ def _compared(found, stored):
     """Return a sentence on the instances of a result and of the stored one."""
     if not stored:
         return "There is no stored result to compare it with."
-    if fields := differing(found, stored):
+    if fields := _differing(found, stored):
         return f"It differs from the stored result in: {', '.join(fields)}."
     return "It equals the stored result, but for round-off."
 

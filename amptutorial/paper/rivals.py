@@ -74,7 +74,7 @@ def _rates(model, **chosen):
     return Exponential(model.embedding_, model.components_.T, *biases, chosen)
 
 
-class WithoutOnsager(GaussianPosterior):
+class _WithoutOnsager(GaussianPosterior):
     """The posterior mean with its learned prior, for AMP without the Onsager term.
 
     It says of its estimate that no input moves it, so that nothing is subtracted.
@@ -87,17 +87,17 @@ class WithoutOnsager(GaussianPosterior):
 
     def refit(self, P, r, F):
         """Return a copy whose covariance is learned as before."""
-        return WithoutOnsager(super().refit(P, r, F).covariance, learn=True)
+        return _WithoutOnsager(super().refit(P, r, F).covariance, learn=True)
 
 
 def amp_without_onsager(kept, d, rng):
     """Fit `AMPEmbedding` with the Onsager term left out, and nothing else changed."""
     _, prior = embedding_start(kept, d, np.random.default_rng(int(rng.integers(2**31))))
-    denoiser = WithoutOnsager(prior.covariance, learn=True)
+    denoiser = _WithoutOnsager(prior.covariance, learn=True)
     return amp(kept, d, rng, denoiser=denoiser)
 
 
-def amp_with_given_prior(kept, d, rng):
+def _amp_with_given_prior(kept, d, rng):
     """Fit `AMPEmbedding` with a prior that is not learned: its size is chosen."""
     seed = int(rng.integers(2**31))
 
@@ -113,7 +113,7 @@ def amp_with_given_prior(kept, d, rng):
     return _rates(fit(**best), **starred(best, {"deviation": DEVIATIONS}))
 
 
-def amp_with_counted_biases(kept, d, rng):
+def _amp_with_counted_biases(kept, d, rng):
     """Fit `AMPEmbedding`; take counted biases for its rates; choose the scale of M."""
     seed = int(rng.integers(2**31))
 
@@ -128,7 +128,7 @@ def amp_with_counted_biases(kept, d, rng):
     return _scaled(factors, kept, rng, {}, with_counted_biases)
 
 
-def quadratic_amp(kept, d, rng):
+def _quadratic_amp(kept, d, rng):
     """Fit AMP to the plain score; choose when to stop, and a scale of M.
 
     The start and the prior are those of `AMPEmbedding`. The biases of the rates are
@@ -165,7 +165,7 @@ def svd_pmi(kept, d, rng):
     seed = int(rng.integers(2**31))
 
     def decompose(table, shift, smoothing):
-        return _truncated(positive_pmi(table, shift, smoothing), d, seed)
+        return _truncated(_positive_pmi(table, shift, smoothing), d, seed)
 
     settings = {"shift": SHIFTS, "smoothing": SMOOTHING, "power": POWERS}
     return _scaled(decompose, kept, rng, settings)
@@ -197,7 +197,7 @@ def _truncated(table, d, seed):
     return left / sigma, sigma, decomposition.components_.T
 
 
-def correspondence_analysis(kept, d, rng):
+def _correspondence_analysis(kept, d, rng):
     """Take M from the singular vectors of the standardised residuals; choose its scale.
 
     Those are the Fisher score with the counted biases, up to a factor. Divided by the
@@ -209,19 +209,19 @@ def correspondence_analysis(kept, d, rng):
 
     def decompose(table, cap):
         r_u, r_v = estimate_bias(table)
-        Y = FisherScore(capped(table, r_u, r_v, cap), r_u, r_v)
+        Y = FisherScore(_capped(table, r_u, r_v, cap), r_u, r_v)
         left, sigma, right = _singular(svd(Y, d, rng=np.random.default_rng(seed)))
         return left / np.sqrt(r_u)[:, None], sigma, right / np.sqrt(r_v)[:, None]
 
     return _scaled(decompose, kept, rng, {"cap": CAPS, "power": POWERS})
 
 
-def capped(Z, r_u, r_v, cap):
+def _capped(Z, r_u, r_v, cap):
     """Return the table whose Fisher score is that of `Z` with large entries cut off.
 
     Examples
     --------
-    >>> capped(sp.csr_array([[9.0, 0.0]]), np.ones(1), np.array([4.0, 1.0]), 2.0).data
+    >>> _capped(sp.csr_array([[9.0, 0.0]]), np.ones(1), np.array([4.0, 1.0]), 2.0).data
     array([8.])
     """
     i, j = sp.coo_array(Z).coords
@@ -279,7 +279,7 @@ def _scaled(decompose, kept, rng, settings, rates_of=fit_exponential):
     return choose(fit, settings | {"scale": SCALES}, kept, rng)
 
 
-def positive_pmi(counts, shift=0.0, smoothing=1.0):
+def _positive_pmi(counts, shift=0.0, smoothing=1.0):
     """Return the pointwise mutual information of the pairs, or 0 where it is negative.
 
     It is in nats, in an array as sparse as `counts`, and lessened by `shift`. The
@@ -287,7 +287,7 @@ def positive_pmi(counts, shift=0.0, smoothing=1.0):
 
     Examples
     --------
-    >>> positive_pmi(sp.csr_array([[3.0, 0.0], [1.0, 4.0]])).toarray().round(3)
+    >>> _positive_pmi(sp.csr_array([[3.0, 0.0], [1.0, 4.0]])).toarray().round(3)
     array([[0.693, 0.   ],
            [0.   , 0.47 ]])
     """
@@ -303,10 +303,10 @@ def positive_pmi(counts, shift=0.0, smoothing=1.0):
 # what is switched off, one at a time
 ABLATIONS = {
     "amp_without_onsager": amp_without_onsager,
-    "amp_given_prior": amp_with_given_prior,
+    "amp_given_prior": _amp_with_given_prior,
     "amp_counts": partial(amp, channel="counts"),
-    "amp_counted_biases": amp_with_counted_biases,
-    "quadratic": quadratic_amp,
+    "amp_counted_biases": _amp_with_counted_biases,
+    "quadratic": _quadratic_amp,
     "lbfgs_one_ridge": partial(minimise_poisson_loss, weights=(0.0,)),
     "lbfgs_counts": partial(minimise_poisson_loss, tables={"counts": TABLES["counts"]}),
 }
@@ -318,6 +318,6 @@ METHODS = {
     "gamma_poisson": gamma_poisson,
     "lda": lda,
     "svd_pmi": svd_pmi,
-    "correspondence": correspondence_analysis,
+    "correspondence": _correspondence_analysis,
     "quartic_target": quartic_target,
 } | ABLATIONS

@@ -9,7 +9,7 @@ from sklearn.decomposition import NMF, LatentDirichletAllocation
 from sklearn.exceptions import ConvergenceWarning
 
 from ..bias import margins
-from ..poisson import products_of_pairs
+from ..sums import products_of_pairs
 from ..table import same_pairs
 from .rates import choose, mixture_of_topics
 
@@ -90,7 +90,7 @@ def gamma_poisson(kept, d, rng):
         @cache
         def factors(shape):
             own_rng = np.random.default_rng(seed)
-            theta, beta = variational_factors(table, d, shape, own_rng)
+            theta, beta = _variational_factors(table, d, shape, own_rng)
             return rows[:, None] * theta, (columns[:, None] * beta).T
 
         return lambda shape, share: mixture_of_topics(counts, *factors(shape), share)
@@ -98,7 +98,7 @@ def gamma_poisson(kept, d, rng):
     return choose(fit, {"shape": SHAPES, "share": SHARES}, kept, rng)
 
 
-def variational_factors(Z, d, shape, rng):
+def _variational_factors(Z, d, shape, rng):
     """Return the means of theta (m, d) and beta (n, d) by `SWEEPS` sweeps.
 
     Z_ij is Poisson of mean row_i col_j / Z_tot theta_i . beta_j; all factors are gamma

@@ -17,14 +17,16 @@ import pytest
 import yaml
 from sample_class import changed
 
-from amptutorial.checks import CHECKS, Trial, draw_problem, everywhere
+from amptutorial.checks import CHECKS, CheckReport, CheckResult, Trial, draw_problem
 from amptutorial.checks.report import run_checks
+from amptutorial.checks.trials import LONG, SHORT
 from amptutorial.denoisers import GaussianPosterior, Ridge
 from amptutorial_course.assignments import (
     ASSIGNMENTS,
     check_assignment,
     load_submission,
     maker,
+    require_check,
     reviews,
     run_experiment,
 )
@@ -50,13 +52,13 @@ def points(task, report):
     return sum(task.points[name] for name in passed) if passed.intersection(task.essential) else 0
 
 
-def result_of(task, path, name):
+def result_of(task, path, name, seed=HIDDEN_SEED):
     """Return what one check says of a submission."""
     module = load_submission(path)
     if name == "prediction":
         return task.check_prediction(maker(module), module.PREDICTION)
     (check,) = (each for each in task._checks() if each.name == name)
-    (result,) = run_checks(task.title, task.trials(maker(module), seed=HIDDEN_SEED), [check]).results
+    (result,) = run_checks(task.title, task.trials(maker(module), seed=seed), [check]).results
     return result
 
 
@@ -71,26 +73,35 @@ def result_of(task, path, name):
     ],
     ids=lambda value: "public" if value is None else getattr(value, "folder", str(value)),
 )
-def test_right_solutions_of_every_style_get_all_points(task, name, seed, monkeypatch):
-    if name != "denoiser.py":  # fewer problems with fewer rows, a quarter of the time: the reference is asked all
-        monkeypatch.setattr(everywhere, "SIZES", {"many": (1.6, 2.6), "thousands": (3.0, 3.3), "most": (3.3, 3.4)})
-        monkeypatch.setattr(everywhere, "MORE", 2)
-    report = check_assignment(task.number, SOLUTIONS / task.folder / name, seed=seed)
+def test_right_solutions_of_every_style_get_all_points(task, name, seed):
+    module = load_submission(SOLUTIONS / task.folder / name)
+    report = task.check(maker(module), module.PREDICTION, seed=seed, n_problems=SHORT)
     assert report.passed, str(report)
     assert points(task, report) == pytest.approx(100)
 
 
 @needs_solutions
+@pytest.mark.slow
+@every_assignment
+def test_the_reference_answers_all_problems_of_a_class(task):
+    module = load_submission(SOLUTIONS / task.folder / "denoiser.py")
+    trials = task.trials(maker(module), seed=HIDDEN_SEED + 1, n_problems=LONG)
+    (result,) = run_checks(task.title, trials, [CHECKS["right_answers"]]).results
+    assert result.passed and f"{LONG} problems" in result.message
+
+
+@needs_solutions
+@pytest.mark.parametrize("seed", [HIDDEN_SEED, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (12, 13))])
 @pytest.mark.parametrize(
     ("task", "wrong"),
     [(task, wrong) for task in ASSIGNMENTS.values() for wrong in bank(task)],
     ids=lambda value: value["mistake"] if isinstance(value, dict) else value.folder,
 )
-def test_each_mistake_fails_the_check_that_names_it(task, wrong, tmp_path):
+def test_each_mistake_fails_the_check_that_names_it(task, wrong, seed, tmp_path):
     source = (SOLUTIONS / task.folder / "denoiser.py").read_text(encoding="utf-8")
     path = tmp_path / "denoiser.py"
     path.write_text(changed(source, wrong["changes"]), encoding="utf-8")
-    result = result_of(task, path, wrong["check"])
+    result = result_of(task, path, wrong["check"], seed)
     assert not result.passed and task.points[wrong["check"]] > 0
 
 
@@ -99,6 +110,18 @@ def test_the_bank_is_large():
     mistakes = [len(bank(task)) for task in ASSIGNMENTS.values()]
     assert sum(mistakes) >= 60 and min(mistakes) >= 6
     assert sum(len(right_files(task)) for task in ASSIGNMENTS.values()) >= 32  # the references and others
+
+
+def test_a_check_counts_if_it_passes_and_one_of_the_gate_does():
+    passed, failed = (CheckResult(str(verdict), verdict, "found") for verdict in (True, False))
+    report = CheckReport("denoiser", (passed, failed))
+    require_check(report, "True", gate=["True", "False"])
+    with pytest.raises(AssertionError, match="counts as soon as one of these does: False"):
+        require_check(report, "True", gate=["False"])
+    # one that was not run waits for the one that failed
+    for name in ("False", "another"):
+        with pytest.raises(AssertionError, match="found"):
+            require_check(report, name)
 
 
 @every_assignment
@@ -234,9 +257,9 @@ def test_a_sharp_circle_whose_peak_was_chosen_is_noticed(seed, tmp_path):
     sharp = "        sharp = (length * np.linalg.norm(P, axis=1) + length**2 * np.ptp(w))[:, None] > 2e4\n"
     path = tmp_path / "denoiser.py"
     path.write_text(source.replace(line, f"{line}{sharp}        weights = np.where(sharp, {best}, weights)\n"))
-    trials = ASSIGNMENTS[7].trials(maker(load_submission(path)), seed=seed)
+    trials = ASSIGNMENTS[7].trials(maker(load_submission(path)), seed=seed, n_problems=LONG)
     with pytest.raises(AssertionError):
-        CHECKS["everywhere"].measure([one for one in trials if one.denoiser.precision == "posterior"][0])
+        CHECKS["right_answers"].measure([one for one in trials if one.denoiser.precision == "posterior"][0])
 
 
 @needs_solutions

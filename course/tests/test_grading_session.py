@@ -84,7 +84,7 @@ def test_prints_are_kept_and_disturb_nothing(session, probe):
 
 def test_lines_are_counted_at_the_other_side(probe):
     rows = {n: (np.full((n, 2), 10.0), np.ones(n), np.eye(2)) for n in (10, 110)}
-    few, many = (remote.count_remote_lines(probe, "estimate", *each)[0] for each in rows.values())
+    few, many = (remote.count_remote_lines(probe, "estimate", *each) for each in rows.values())
     assert many - few == 200
 
 
@@ -98,7 +98,7 @@ def test_a_class_must_exist_and_be_a_denoiser(session, name):
 def test_after_a_crash_the_other_checks_still_earn_points(rules):
     found = samples.grade(samples.RIGHT.replace("return float(", "import os; os._exit(9); return float("), rules)
     assert samples.passed(found) == set(rules.task.points) - {
-        *("penalty", "everywhere", "deterministic", "no_mutation", "state_evolution", "prediction")
+        *("penalty", "right_answers", "deterministic", "no_mutation", "state_evolution", "prediction")
     }
     assert "penalty ended Python itself (exit code 9)" in samples.messages(found)
 

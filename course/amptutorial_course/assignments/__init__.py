@@ -12,7 +12,7 @@ Each module here without an underscore is an assignment, its `ASSIGNMENT`.
 from amptutorial._validation import check_integer
 
 from . import ball, clusters, elastic_net, gauss_bernoulli, group_lasso, non_negative, reviews, ridge
-from ._core import Assignment, DenoiserSetting, Experiment, load_submission, maker
+from ._core import Assignment, DenoiserSetting, Experiment, load_submission, maker, require_check
 
 __all__ = [
     "ASSIGNMENTS",
@@ -23,6 +23,7 @@ __all__ = [
     "check_assignment",
     "load_submission",
     "maker",
+    "require_check",
     "run_experiment",
 ]
 

@@ -16,22 +16,22 @@ from amptutorial.checks import (
     Check,
     CheckReport,
     CheckResult,
-    Limit,
-    Trial,
     count_lines,
     describe_error,
     draw_problem,
-    ready_made,
     require,
     run_checks,
 )
 from amptutorial.checks.beliefs import Belief
+from amptutorial.checks.trials import SHORT
 from amptutorial.denoisers import check_is_denoiser
 from amptutorial.laws import BiasLaw, DiscreteBias, RowLaw
 from amptutorial.metrics import normalised_mse
-from amptutorial.paper import experiments
+from amptutorial.model import Setting, observe_score
 from amptutorial.state_evolution import state_evolution
 
+from ..by_hand import ready_made
+from ._limits import LIMITS, Limit, SettingTrial
 from ._points import ESSENTIAL
 
 N_ROWS = 40  # of each setting, as in `check_denoiser`
@@ -82,23 +82,23 @@ class Family:
     setting : callable (d, **params) -> DenoiserSetting
     dimensions : tuple of int
         Those in which named checks ask, and students see the settings.
-    everywhere : tuple of int
-        Those in which `promise_everywhere` asks too.
+    asked : tuple of int
+        Those in which `right_answers` asks too.
     """
 
     draw_params: Callable
     setting: Callable
     dimensions: tuple[int, ...] = (1, 3)
-    everywhere: tuple[int, ...] = (1, 2, 3, 4, 5, 6)
+    asked: tuple[int, ...] = (1, 2, 3, 4, 5, 6)
 
     def draw(self, rng):
         """Return a setting in each of the `dimensions`."""
         return [self.setting(d, **self.draw_params(rng, d)) for d in self.dimensions]
 
     def draw_others(self, rng):
-        """Return settings for `promise_everywhere`: pairs that share all but one parameter, and others."""
+        """Return settings for `right_answers`: pairs that share all but one parameter, and others."""
         settings = []
-        for d in self.everywhere * 3:
+        for d in self.asked * 3:
             one, other, far = (self.draw_params(rng, d, reach) for reach in (WIDE, WIDE, FAR))
             changed = str(rng.choice(list(one)))
             drawn = (one, one | {changed: other[changed]}, far)
@@ -174,14 +174,14 @@ class Experiment:
         e = self._synthetic().draw(rng=rng)
         noise = np.sqrt(np.mean(e.B**2)) * rng.standard_normal(e.B.shape)
         B0 = e.B + self.start_noise * noise
-        score = experiments.observe_score(e, "true", rng=rng)
+        score = observe_score(e, "true", rng=rng)
         run = biased_low_rank_amp(*score, denoiser, B0=B0, n_iter=self.n_iter)
         if self.statistic is None:
             return normalised_mse(e.A, e.B, run.A, run.B)
         return float(self.statistic(e.A, run.A))
 
     def _synthetic(self):
-        return experiments.Setting(rows=self.rows, bias=self.bias, m=self.m, n=self.n, d=self.d)
+        return Setting(rows=self.rows, bias=self.bias, m=self.m, n=self.n, d=self.d)
 
 
 @dataclass(frozen=True)
@@ -261,7 +261,7 @@ class Assignment:
     def _settings(self, rng):
         return [setting for family in self.families for setting in family.draw(rng)]
 
-    def trials(self, make, *, seed=None, count_lines=count_lines):
+    def trials(self, make, *, seed=None, n_problems=SHORT, count_lines=count_lines):
         """Return a `Trial` for each setting, public or hidden.
 
         Parameters
@@ -270,15 +270,18 @@ class Assignment:
             ``make(class_name, **params)`` returns a denoiser.
         seed : int, optional
             Of the hidden settings and rows; public ones if left out.
+        n_problems : int
+            Of `right_answers`: `SHORT` for a student, `LONG` for a class.
         count_lines : callable
             See `Trial`.
         """
         rng = self._rng(seed)
         trials = [self._trial(setting, make, count_lines, rng) for setting in self._settings(rng)]
-        return self._with_relatives(trials, make, count_lines, rng)
+        complete = self._with_relatives(trials, make, count_lines, rng)
+        return [replace(trial, n_problems=n_problems) for trial in complete]
 
     def _with_relatives(self, trials, make, count_lines, rng):
-        """Return the trials, of which the first of each family asks everywhere, for all of them and more."""
+        """Return the trials, of which the first of each family asks for right answers, of all of them and more."""
         e, complete, first = self.experiment, [], 0
         for family in self.families:
             others = family.draw_others(rng)
@@ -300,14 +303,14 @@ class Assignment:
             return denoiser
 
         law = None if setting.belief is None else setting.belief.rows
-        return Trial(
+        return SettingTrial(
             make_denoiser,
             draw_problem(N_ROWS, setting.d, rng=rng, rows=law),
             setting.belief,
-            setting.limits,
             setting.title,
             count_lines,
             seed=int(rng.integers(2**31)),
+            limits=setting.limits,
         )
 
     def check_names(self):
@@ -317,20 +320,20 @@ class Assignment:
         return [*applying, "prediction"]
 
     def _checks(self):
-        return *CHECKS.values(), *self.own_checks
+        return *CHECKS.values(), LIMITS, *self.own_checks
 
-    def check(self, make, prediction, *, seed=None, count_lines=count_lines):
+    def check(self, make, prediction, *, seed=None, n_problems=SHORT, count_lines=count_lines):
         """Return the `CheckReport` of a submission.
 
         Parameters
         ----------
-        make, seed, count_lines
+        make, seed, n_problems, count_lines
             As for `trials`.
         prediction : float or None
             The student's ``PREDICTION``.
         """
         title = f"Assignment {self.number}, {self.title}"
-        trials = self.trials(make, seed=seed, count_lines=count_lines)
+        trials = self.trials(make, seed=seed, n_problems=n_problems, count_lines=count_lines)
         results = run_checks(title, trials, self._checks()).results
         return CheckReport(title, (*results, self.check_prediction(make, prediction)))
 
@@ -413,6 +416,34 @@ def load_submission(path):
     sys.modules[spec.name] = module  # where dataclasses look for names
     exec(code, vars(module))
     return module
+
+
+def require_check(report, name, gate=()):
+    """Raise unless the check `name` of a report and at least one of `gate` passed.
+
+    Raises
+    ------
+    AssertionError
+        With what was found, what was promised, and what to read.
+
+    Examples
+    --------
+    >>> from amptutorial.checks import check_denoiser
+    >>> from amptutorial.denoisers import Ridge
+    >>> require_check(check_denoiser(Ridge(1.0)), "shapes", gate=["optimality", "limits"])
+    """
+    results = {result.name: result for result in report.results}
+    # a check that was not run waits for the one that failed
+    result = results[name] if name in results or report.passed else report.failures[0]
+    require(
+        result.passed,
+        f"{result.message}\nThe promise: {result.contract}\nRead: {result.read}",
+    )
+    opens = [key for key in gate if key in results]
+    require(
+        not opens or any(results[key].passed for key in opens),
+        f"{name} passes, and counts as soon as one of these does: {', '.join(opens)}",
+    )
 
 
 def maker(module):

@@ -13,11 +13,11 @@ MINIMISER = {
     # the estimate
     **{"optimality": 12, "frequency_scaling": 5, "limits": 4},
     # the Jacobian
-    **{"jacobian": 10, "jacobian_symmetric": 2, "lipschitz": 3},
+    **{"jacobian": 15},
     # the penalty
     **{"penalty": 5},
     # all of them, on problems of every kind
-    **{"everywhere": 25},
+    **{"right_answers": 25},
     # in AMP
     **{"state_evolution": 5, "prediction": 10},
 }
@@ -26,11 +26,11 @@ POSTERIOR_MEAN = {
     # the contract of every denoiser
     **{"shapes": 2, "no_mutation": 2, "deterministic": 3, "row_independence": 3, "hard_inputs": 4, "speed": 5},
     # the estimate
-    **{"tweedie": 12, "nishimori": 5, "frequency_scaling": 6, "limits": 4},
+    **{"tweedie": 17, "frequency_scaling": 6, "limits": 4},
     # the Jacobian
-    **{"jacobian": 10, "jacobian_symmetric": 2, "lipschitz": 2},
+    **{"jacobian": 14},
     # both, on problems of every kind
-    **{"everywhere": 25},
+    **{"right_answers": 25},
     # in AMP
     **{"state_evolution": 5, "prediction": 10},
 }

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import logsumexp
 
-from amptutorial.checks import Limit
 from amptutorial.checks.beliefs import Penalty, Prior
 
 from ._core import NEAR, Assignment, DenoiserSetting, Experiment, Family
+from ._limits import Limit
 
 
 @dataclass(frozen=True)
@@ -181,13 +181,13 @@ ASSIGNMENT = Assignment(
         # the contract of every denoiser
         **{"shapes": 2, "no_mutation": 2, "deterministic": 3, "row_independence": 3, "hard_inputs": 4, "speed": 5},
         # the estimates of both classes
-        **{"optimality": 6, "tweedie": 6, "nishimori": 3, "frequency_scaling": 4, "limits": 4},
+        **{"optimality": 6, "tweedie": 9, "frequency_scaling": 4, "limits": 4},
         # the Jacobian
-        **{"jacobian": 10, "jacobian_symmetric": 2, "lipschitz": 3},
+        **{"jacobian": 15},
         # the penalty
         **{"penalty": 3},
         # all of them, on problems of every kind
-        **{"everywhere": 25},
+        **{"right_answers": 25},
         # in AMP
         **{"state_evolution": 5, "prediction": 10},
     },

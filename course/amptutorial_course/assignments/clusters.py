@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import logsumexp
 
-from amptutorial.checks import Limit
 from amptutorial.checks.beliefs import Prior
 
 from ._core import FAR, NEAR, Assignment, DenoiserSetting, Experiment, Family
+from ._limits import Limit
 from ._points import POSTERIOR_MEAN
 
 

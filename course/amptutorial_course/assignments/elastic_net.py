@@ -4,12 +4,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from amptutorial.checks import Limit
 from amptutorial.checks.beliefs import Penalty
 from amptutorial.denoisers import Lasso, Ridge
 from amptutorial.laws import DiscreteBias, RowLaw, SparseGaussianRows
 
 from ._core import NEAR, Assignment, DenoiserSetting, Experiment, Family
+from ._limits import Limit
 from ._points import MINIMISER
 
 

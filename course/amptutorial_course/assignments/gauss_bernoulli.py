@@ -9,12 +9,12 @@ from itertools import product
 import numpy as np
 from scipy.special import expit, logsumexp
 
-from amptutorial.checks import Limit
 from amptutorial.checks.beliefs import Prior
 from amptutorial.denoisers import GaussianPosterior
 from amptutorial.laws import DiscreteBias
 
 from ._core import FAR, NEAR, Assignment, DenoiserSetting, Experiment, Family
+from ._limits import Limit
 from ._points import POSTERIOR_MEAN
 
 

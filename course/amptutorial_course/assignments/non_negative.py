@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.optimize import nnls
 
-from amptutorial.checks import Limit
 from amptutorial.checks.beliefs import Penalty
 from amptutorial.laws import DiscreteBias, RowLaw
 
 from ._core import NEAR, Assignment, DenoiserSetting, Experiment, Family
+from ._limits import Limit
 from ._points import MINIMISER
 from .elastic_net import ZerosFound
 

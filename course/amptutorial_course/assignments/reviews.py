@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from amptutorial.checks import Problem, check, count_lines, draw_problem, observe, require
+from amptutorial.checks import Check, Problem, draw_problem, observe, require
 from amptutorial.checks.beliefs import Unstated
-from amptutorial.checks.everywhere import draw_unit
-from amptutorial.checks.priors import mean_log_partition
+from amptutorial.checks.own import mean_log_partition
+from amptutorial.checks.problems import draw_unit
 from amptutorial.denoisers import GaussianPosterior, check_is_denoiser
 from amptutorial.estimator import AMPEmbedding
 from amptutorial.heldout import heldout_gain, hold_out, split_counts
@@ -78,7 +78,7 @@ class OwnBelief(Unstated):
     ----------
     rows : RowLaw
     seed : int or None
-        Of what is learned from, and of the tables of `promise_heldout`; None of a denoiser
+        Of what is learned from, and of the tables of `heldout`; None of a denoiser
         that has learned.
     """
 
@@ -164,8 +164,7 @@ def _has_tables(trial):
     return _is_new(trial) and trial.d == 3
 
 
-@check("18_learned_priors.html#learned-prior", _has_own_belief)
-def promise_refit(trial):
+def refit(trial):
     """Learning by refit leaves the denoiser itself as it was.
 
     What frozen returns has learned the same, and learns no more. A step does not lower
@@ -265,8 +264,7 @@ def _learned(denoiser, lessons):
     return denoiser
 
 
-@check("14_real_text.html#text-fair", _has_tables)
-def promise_heldout(trial):
+def heldout(trial):
     """With it, AMPEmbedding predicts held-out counts better by a twentieth.
 
     The comparison is with the Gaussian posterior mean.
@@ -296,9 +294,9 @@ class OpenProject(Assignment):
         beliefs = [OwnBelief(rows, seed=int(rng.integers(2**31))) for _ in dimensions]
         return [DenoiserSetting("ReviewDenoiser", {}, *both) for both in zip(beliefs, dimensions, strict=True)]
 
-    def trials(self, make, *, seed=None, count_lines=count_lines):
+    def trials(self, make, **options):
         """Return two `Trial` for each setting: as it is made, and after learning."""
-        fresh = super().trials(make, seed=seed, count_lines=count_lines)
+        fresh = super().trials(make, **options)
         return [*fresh, *map(_after_learning, fresh)]
 
 
@@ -338,7 +336,10 @@ ASSIGNMENT = OpenProject(
     "a better prior for text",
     (),
     AgainstGaussian("ReviewDenoiser", {}, FewLongRows(5.0), d=3, n_iter=20, tolerance=0.03),
-    (promise_refit, promise_heldout),
+    (
+        Check(refit, "18_learned_priors.html#learned-prior", _has_own_belief),
+        Check(heldout, "14_real_text.html#text-fair", _has_tables),
+    ),
     by_hand=False,
     points={
         # what it is for, and how it learns
@@ -348,9 +349,9 @@ ASSIGNMENT = OpenProject(
         # the estimate
         **{"frequency_scaling": 6, "lipschitz": 6},
         # the Jacobian
-        **{"jacobian": 10, "jacobian_symmetric": 4},
+        **{"jacobian": 10, "one_prior": 4},
         # both of them, on problems of every kind
-        **{"everywhere": 10},
+        **{"right_answers": 10},
         # in AMP
         **{"state_evolution": 8, "prediction": 10},
     },

@@ -4,11 +4,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from amptutorial.checks import Limit
 from amptutorial.checks.beliefs import Penalty
 from amptutorial.laws import DiscreteBias, GaussianRows, RowLaw
 
 from ._core import NEAR, Assignment, DenoiserSetting, Experiment, Family
+from ._limits import Limit
 from ._points import MINIMISER
 
 

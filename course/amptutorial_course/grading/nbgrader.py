@@ -22,7 +22,7 @@ from .submissions import Submission
 
 TEMPLATES = Path(__file__).with_name("templates")
 BY_HAND = "## Your {part}\n\nWrite here what the brief asks for, or hand it in on paper."
-PUBLIC = """from amptutorial_course.assignments import check_assignment
+PUBLIC = """from amptutorial_course.assignments import check_assignment, require_check
 
 report = check_assignment({number}, "denoiser.py")
 report"""
@@ -89,7 +89,7 @@ def course_notebook(task, briefs):
         cells.append(_cell("markdown", part, BY_HAND.format(part=part), points, solution=True))
     for name, points in task.points.items():
         # at the desk the public report answers
-        source = f"report.require({name!r}, gate={list(task.essential)})"
+        source = f"require_check(report, {name!r}, gate={list(task.essential)})"
         cells.append(_cell("code", f"{CHECK}{name}", source, points, locked=True))
     notebook.cells = cells
     return notebook

@@ -1,0 +1,182 @@
+"""What a belief answers to a problem, and how exact a denoiser has to be.
+
+A minimiser is a fixed point of gradient and proximal map, a posterior mean the
+derivative of a log partition function. Where no belief says what is right, each row
+must get the answer that it gets alone, at r = 1. Where slopes are not stated either,
+they are differences of estimates that are known to be right.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .beliefs import Penalty
+
+COMPARED, ALONE = 100, 30  # rows at most: of integrals, and of answers one by one
+STEPS = 1e-4, 1e-3  # of differences
+# times the length of x, the error of a coarse integral: at p = 0 it is symmetric
+COARSE, SYMMETRIC = 2.0, 0.5
+
+
+class Answer(NamedTuple):
+    """What is right for each row: the estimate, its error allowed, slopes by p.
+
+    Where differences may meet a kink, `is_smooth` is False.
+    """
+
+    right: np.ndarray  # (N, d)
+    allowed: np.ndarray  # (N,)
+    slopes: np.ndarray  # (N, d, d), d x_l / d p_k at [i, k, l]
+    is_smooth: np.ndarray  # (N,)
+
+
+def states_minimum(trial):
+    """Say whether the belief is a penalty whose proximal map is known."""
+    belief = trial.belief
+    return isinstance(belief, Penalty) and type(belief).prox is not Penalty.prox
+
+
+def compared_rows(trial, problem):
+    """Return the places of the rows that the oracle is asked: all, or some evenly."""
+    N = len(problem.r)
+    some = COMPARED if trial.has_prior else ALONE
+    return np.arange(N) if states_minimum(trial) else spread(N, some)
+
+
+def spread(N, most):
+    """Return the places of all of N rows, or of as many as `most`, evenly spread."""
+    return np.unique(np.linspace(0, N - 1, most).astype(int))
+
+
+def answer(trial, problem, X):
+    """Return the `Answer` to a problem, given the estimates `X` of a denoiser."""
+    if states_minimum(trial):
+        return _minimiser(trial.belief, problem, X)
+    told = (
+        _posterior_mean(trial, problem) if trial.has_prior else _alone(trial, problem)
+    )
+    return Answer(*told, *own_slopes(trial.make(), problem))
+
+
+def _minimiser(belief, problem, X):
+    """Return the answer of a penalty (`eq:Gadef-row`).
+
+    The minimiser is the fixed point of a gradient step of length t and the proximal
+    map of t g. A step of Newton's method leads to it from the estimate, and the same
+    matrix has the slopes.
+    """
+    P, r, F = problem.copies()
+    t, one, root = 1 / np.linalg.norm(F, 2), np.eye(len(F)), np.sqrt(r)[:, None]
+
+    def prox(Z):
+        """Return the proximal map of t g(x / sqrt(r)) at each row of `Z`."""
+        return root * belief.prox(Z / root, t / root**2)
+
+    def slopes(Z, steps):
+        """Return the derivatives of prox, by differences to the side of the steps."""
+        moved = (prox(Z + steps[:, None] * axis) - prox(Z) for axis in one)
+        return np.stack(list(moved), axis=1) / steps[:, None, None]
+
+    Z = X + t * (P - X @ F)
+    least = 1e-9 * (np.abs(Z).max(axis=1) + t * np.abs(P).max(axis=1) + 1e-300)
+    D = slopes(Z, least)
+    inverse = np.linalg.inv(one - (one - t * F) @ D)
+    right = X - np.einsum("ik,ikl->il", X - prox(Z), inverse)
+    allowed = belief.tolerance * np.linalg.norm(right, axis=1) + 1e-300
+    curvature = np.linalg.eigvalsh(F)[0] + (belief.convexity or 0) / r
+    allowed += 2e-9 * np.linalg.norm(P, axis=1) / curvature
+    # a kink is as near as differences of the estimate would reach
+    reach = 1e-4 * (np.abs(Z).max(axis=1) + t * np.abs(P).max(axis=1) + 1e-300)
+    bends = [slopes(Z, steps) - D for steps in (reach, -reach, least * 1e-3)]
+    is_smooth = np.abs(bends).max(axis=(0, 2, 3)) <= 1e-2 * np.abs(D).max(axis=(1, 2))
+    return Answer(right, allowed, t * D @ inverse, is_smooth)
+
+
+def settled(trial, row):
+    """Return the minimiser of a single row, from zero by proximal gradient descent.
+
+    From a wrong estimate a step of Newton's method may lead elsewhere.
+    """
+    belief, (P, r, F) = trial.belief, row.copies()
+    X, t, root = 0 * P, 1 / np.linalg.norm(F, 2), np.sqrt(r)[:, None]
+    for _ in range(3000):
+        X = root * belief.prox((X + t * (P - X @ F)) / root, t / root**2)
+    return _minimiser(belief, row, X).right
+
+
+def _posterior_mean(trial, problem):
+    """Return the answer of a prior: the gradient by p of its log partition function.
+
+    It is taken by complex steps and exact where the belief understands them, and
+    otherwise by differences.
+    """
+    (P, r, F), belief = problem.copies(), trial.belief
+    d, scale = len(F), trial.entry_size * np.sqrt(r)[:, None]
+    axes, rates = np.eye(d)[:, None] / scale, np.tile(r, d)
+
+    def log_partition(step):
+        moved = (P + step * axes).reshape(-1, d)
+        return belief.log_partition(moved, rates, F).reshape(d, -1).T * scale
+
+    exact = trial.takes_complex_rows
+    right = log_partition(1e-20j).imag / 1e-20 if exact else 0
+    if not exact:
+        right = (log_partition(1e-5) - log_partition(-1e-5)) / 2e-5
+    lengths, noise = (np.linalg.norm(rows, axis=1) for rows in (right, P))
+    length = np.sqrt(d) * scale[:, 0]
+    exponents = noise * length + np.linalg.norm(F, 2) * length**2
+    forgiven = np.where(P.any(axis=1), COARSE, SYMMETRIC) * (
+        exponents > belief.sharpest
+    )
+    # what densities of p lose, and weights that are exponentials of p x
+    lost = 1e-15 * (P * np.linalg.solve(F, P.T).T).sum(axis=1)
+    relative = 1e-9 + 1e-14 * exponents
+    if not exact:  # the logarithm is about p x, and loses as many digits
+        relative = 1e-6 + 1e-10 * (exponents + noise * lengths)
+    allowed = belief.tolerance * lengths + 1e-15 * noise * lengths**2
+    return right, allowed + (relative + lost + forgiven) * length
+
+
+def _alone(trial, problem):
+    """Return what a new denoiser answers to each row alone, as a question about u.
+
+    So a prior of u answers at every rate (`sec:denoiser`).
+    """
+    denoiser, right = trial.make(), problem.P.copy()
+    for i, root in enumerate(np.sqrt(problem.r)):
+        one = problem.rows([i]).at_one()
+        right[i] = root * denoiser.estimate(*one.copies())[0]
+    lengths, noise = (np.linalg.norm(rows, axis=1) for rows in (right, problem.P))
+    allowed = trial.belief.tolerance * lengths
+    allowed += 1e-9 * trial.entry_size * np.sqrt(problem.r)
+    # a solver may end when steps are small beside p
+    return right, allowed + 2e-9 * noise / np.linalg.eigvalsh(problem.F)[0]
+
+
+def own_slopes(denoiser, problem):
+    """Return the slopes of a denoiser's own estimates, where they have any.
+
+    Returns
+    -------
+    slopes : array (N, d, d)
+        d x_l / d p_k at [i, k, l], by central differences.
+    is_smooth : array (N,)
+        Whether two steps find the same, without a kink between or on the row: a
+        minimiser may have its kinks closer to zero than any step.
+    """
+    P, r, F = problem.copies()
+    d, size = len(F), np.maximum(np.abs(P).max(axis=1), np.sqrt(np.linalg.norm(F, 2)))
+    ways = np.vstack([np.eye(d), -np.eye(d), np.zeros((1, d))])[:, None]
+    found = []
+    for step in (size[:, None] * step for step in STEPS):
+        # all at once: an estimate may take long for however few rows
+        moved = (P + step * ways).reshape(-1, d)
+        X = denoiser.estimate(moved, np.tile(r, len(ways)), F.copy())
+        X = X.reshape(len(ways), *P.shape)
+        ahead, back = ((X[:d] - X[-1]) / step, (X[-1] - X[d:-1]) / step)
+        found.append(np.array([ahead + back, ahead - back]).swapaxes(1, 2) / 2)
+    (slopes, bend), (wide_slopes, wide_bend) = found
+    far = np.abs([slopes - wide_slopes, bend - wide_bend * STEPS[0] / STEPS[1]])
+    is_smooth = far.max(axis=(0, 2, 3)) <= 1e-4 * np.abs(slopes).max(axis=(1, 2))
+    has_no_kink = denoiser.precision == "posterior" or P.all(axis=1)
+    return slopes, is_smooth & has_no_kink

@@ -1,0 +1,254 @@
+"""Rows on which a denoiser is tried: usual, hard, and a ladder of random ones.
+
+On the ladder dimension, rows, rates and F are drawn together. It begins with a single
+row of few digits, so that the first failure is the simplest one.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from .beliefs import Penalty
+
+ILL = "an F with the eigenvalue 1e-4"
+# of F whose axes are turned, at most: coordinate descent, a right solution, takes as
+# many steps
+CONDITION = 101
+UNITS = 8  # so many decades of r, up and down
+# the logarithms of the numbers of rows
+FEW, MANY, THOUSANDS = (0, 1.6), (1.6, 3.3), (3.3, 4.0)
+# in more than three dimensions, and of a posterior mean: 64 supports of 6 x 6, or
+# thousands of points of a prior, take memory
+MOST = 6_000
+# from here on one question of so many has thousands of rows: not for a student
+THOUSANDS_FROM, EVERY = 48, 24
+# of what is asked next, the same but for a part: what a weak key of a cache confuses
+TWINS = "P", "r", "F", "nearly", "order", "axes", "parameters", "parameters"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Rows on which a denoiser is tried.
+
+    F is symmetric and positive definite.
+    """
+
+    P: np.ndarray  # (N, d)
+    r: np.ndarray  # (N,)
+    F: np.ndarray  # (d, d)
+
+    def copies(self):
+        """Return fresh copies `(P, r, F)`, for a denoiser that may write into them."""
+        return self.P.copy(), self.r.copy(), self.F.copy()
+
+    def rows(self, index):
+        """Return the problem with the rows `index` alone."""
+        return Problem(self.P[index], self.r[index], self.F)
+
+    def in_units(self, unit):
+        """Return the same problem with other units of x: r is `unit` times as large."""
+        return Problem(self.P / np.sqrt(unit), self.r * unit, self.F / unit)
+
+    def at_one(self):
+        """Return what a single row asks about u = x / sqrt(r), at r = 1."""
+        return Problem(np.sqrt(self.r) * self.P, np.ones(1), self.r[0] * self.F)
+
+    def rounded(self, digits):
+        """Return the problem in numbers of so many digits, if F stays what it is."""
+        few = Problem(*(rounded(array, digits) for array in self.copies()))
+        w, worst = np.linalg.eigvalsh(few.F), np.linalg.cond(self.F)
+        return few if w[0] * max(worst, CONDITION) >= w[-1] else self
+
+    def hard(self):
+        """Return extreme problems made from this one, by what is extreme in each."""
+        P, r, F = self.copies()
+        d, V = len(F), np.linalg.eigh(F)[1]
+        # not worse: coordinate descent, a right solution, needs as many steps as the
+        # condition number
+        ill = (V * np.geomspace(1e-4, 1, d)) @ V.T if d > 1 else 1e-4 * F
+        return {
+            ILL: Problem(P, r, symmetric(ill)),
+            "a tiny r = 1e-10": Problem(P[:1], np.full(1, 1e-10), F),
+            "a huge r = 1e10, and p 1e5 times as large": Problem(
+                1e5 * P[:1], np.full(1, 1e10), F
+            ),
+            "P = 0": Problem(0 * P, r, F),
+        }
+
+    def indefinite(self, convexity):
+        """Return the problem with an F whose least eigenvalue is half of -convexity."""
+        w, V = np.linalg.eigh(self.F)
+        return replace(self, F=symmetric((V * [-convexity / 2, *w[1:]]) @ V.T))
+
+
+def rounded(array, digits):
+    """Return an array whose entries have so many digits."""
+    return np.reshape([float(f"{x:.{digits}g}") for x in array.ravel()], array.shape)
+
+
+def symmetric(F):
+    """Return `F` without the round-off that makes it asymmetric."""
+    return (F + F.T) / 2
+
+
+def draw_problem(n_rows, d, *, rng, rows=None):
+    """Return a `Problem` with rows of the size that AMP would meet.
+
+    F has the condition number 30, and the rates r spread over two decades.
+
+    Parameters
+    ----------
+    n_rows, d : int
+    rng : numpy.random.Generator
+    rows : RowLaw, optional
+        Of u; standard normal if left out.
+
+    Examples
+    --------
+    >>> draw_problem(5, 2, rng=np.random.default_rng(0)).P.shape
+    (5, 2)
+    """
+    basis = np.linalg.qr(rng.standard_normal((d, d)))[0]
+    F = (basis * np.geomspace(0.3, 9.0, d)) @ basis.T
+    r = np.exp(rng.uniform(-2.3, 2.3, n_rows))
+    size = (n_rows, d)
+    U = rng.standard_normal(size) if rows is None else rows.draw(size, rng=rng)
+    return Problem(observe(U, r, F, rng=rng)[1], r, symmetric(F))
+
+
+def observe(U, r, F, *, rng):
+    """Return the rows x = sqrt(r) u, and a p = x F + N(0, F) for each.
+
+    Parameters
+    ----------
+    U : array (N, d)
+    r : array (N,)
+    F : array (d, d)
+    rng : numpy.random.Generator
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> U, r = np.ones((10_000, 1)), np.full(10_000, 4.0)
+    >>> X, P = observe(U, r, 9 * np.eye(1), rng=rng)
+    >>> X.mean(), P.mean().round(), P.var().round()
+    (np.float64(2.0), np.float64(18.0), np.float64(9.0))
+    """
+    X = np.sqrt(r)[:, None] * U
+    return X, X @ F + rng.standard_normal(X.shape) @ np.linalg.cholesky(F).T
+
+
+def ladder(rng, family, n):
+    """Return `n` questions, each a place in the `family` of trials and a `Problem`.
+
+    Every third question is a twin of the one before. Of the others a quarter have a
+    single row and few digits, a quarter have many rows, and some have thousands.
+    """
+    passes = range(1 + n // len(family))  # over the family, each in an order of its own
+    members = np.concatenate([rng.permutation(len(family)) for _ in passes])
+    questions, last = [], ()
+    for k in range(n):
+        if k % 3 == 2:
+            last = _twin(rng, TWINS[k // 3 % len(TWINS)], family, *last)
+        else:
+            which, members = members[0], members[1:]
+            last = which, _rung(rng, family[which], k)
+            unit = draw_unit(rng) if k % 4 else 1.0
+        questions.append((last[0], last[1].in_units(unit)))
+    return questions
+
+
+def _rung(rng, trial, k):
+    """Return the k-th problem of a ladder."""
+    if k % 4 == 0:
+        return draw(rng, trial, 1).rounded(2)
+    if k % 6 == 3:
+        has_thousands = k > THOUSANDS_FROM and k % EVERY == 3
+        return _many(rng, trial, THOUSANDS if has_thousands else MANY)
+    return draw(rng, trial, int(10 ** rng.uniform(*FEW)))
+
+
+def draw_unit(rng):
+    """Return a unit of x in which an absolute threshold shows, or one."""
+    return 10 ** (rng.integers(2) * rng.uniform(-UNITS, UNITS))
+
+
+def _twin(rng, kind, family, which, problem):
+    """Return a question that a weak key of a cache takes for the last one."""
+    d, (P, r, F) = family[which].d, problem.copies()
+    if kind == "parameters":
+        # neighbours may share all parameters but one
+        near = [k for k in (which - 1, which + 1) if 0 <= k < len(family)]
+        return rng.choice([k for k in near if family[k].d == d] or [which]), problem
+    if kind == "order":
+        return which, problem.rows(rng.permutation(len(r)))
+    if kind == "nearly":
+        # F by a number: with noise it might not be positive definite
+        size = 10 ** rng.uniform(-6, -2)
+        parts = (x * (1 + size * rng.uniform(-1, 1, x.shape)) for x in (P, r))
+        return which, Problem(*parts, F * (1 + size * rng.integers(2)))
+    if kind == "axes" and np.linalg.cond(F) <= CONDITION:
+        # half of the time with the same corner
+        same, basis = min(rng.integers(2), d - 1), np.eye(d)
+        basis[same:, same:] = _basis(rng, d - same)
+        return which, replace(problem, F=symmetric(basis @ F @ basis.T))
+    new = draw(rng, family[which], len(r))
+    part = {kind: getattr(new, kind)} if kind in "PrF" else vars(new)
+    return which, replace(problem, **part)
+
+
+def draw(rng, trial, N):
+    """Return a problem with N rows."""
+    belief, F = trial.belief, _draw_F(rng, trial.d)
+    r = _draw_rates(rng, N, *belief.decades)
+    P = observe(belief.rows.draw((N, trial.d), rng=rng), r, F, rng=rng)[1]
+    # densities of p, a right solution, lose digits where p is far from any x F
+    most = 3 if isinstance(belief, Penalty) else 1
+    P *= rng.choice([1, 1, 10 ** rng.uniform(-1, most)])
+    P[(slice(0), rng.random(P.shape) < 0.4, r.argmax())[rng.integers(3)]] = 0
+    if rng.integers(2):
+        P[-1] *= 10**most
+    if rng.integers(4) == 0:
+        P[0], r[0] = P[-1], r[-1]
+    return Problem(P, r, F)
+
+
+def _draw_rates(rng, N, low, high):
+    """Return N rates: equal, few, nearly equal, or between any two of these decades."""
+    width = (high - low) * rng.choice([0, 1, 10 ** rng.uniform(-3, 0)])
+    start = low + (high - low - width) * rng.beta(2, 2)
+    r = 10 ** rng.uniform(start, start + width, N)
+    few = r[: int(10 ** rng.uniform(0, 2))]
+    return rng.choice(few, N) if rng.integers(3) == 0 else r
+
+
+def _draw_F(rng, d, condition=None):
+    """Return a matrix F: c I, diagonal, or with its axes turned and this condition."""
+    size, kind = 10 ** rng.uniform(-2, 2), 2 if condition else rng.integers(5)
+    turned = condition or 1 + (CONDITION - 1) * 10 ** rng.uniform(-5, 0)
+    condition = (1, 10 ** rng.uniform(0, 3), turned)[min(kind, 2)]
+    powers = np.r_[0, 1, rng.random(d)][:d]
+    powers = powers.round() if rng.integers(3) == 0 else powers  # some are equal
+    basis = np.eye(d) if kind < 2 else _basis(rng, d)
+    return symmetric((basis * size * condition ** -rng.permutation(powers)) @ basis.T)
+
+
+def _basis(rng, d):
+    """Return an orthogonal matrix, half of the time near to the identity."""
+    near = rng.choice([0, 10 ** rng.uniform(0, 3)]) * np.eye(d)
+    return np.linalg.qr(near + rng.standard_normal((d, d)))[0]
+
+
+def _many(rng, trial, size):
+    """Return a problem with many rows, easy ones first, or last.
+
+    With thousands of them, and at times, F is badly conditioned: what stops when the
+    first rows are done shows.
+    """
+    N = int(10 ** rng.uniform(*size))
+    takes_memory = trial.d > 3 or trial.has_prior
+    problem = draw(rng, trial, min(N, MOST) if takes_memory else N)
+    if size == THOUSANDS or rng.integers(3) == 0:
+        problem = replace(problem, F=_draw_F(rng, trial.d, rng.uniform(30, 100)))
+    order = np.argsort(np.linalg.norm(problem.P, axis=1) / np.sqrt(problem.r))
+    return problem.rows(order[:: rng.choice([1, -1])])

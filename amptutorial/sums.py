@@ -1,0 +1,303 @@
+"""Sums over columns of rates r_u_i r_v_j exp(M_ij), and means under these weights.
+
+On real text M_ij = u_i . v_j / sqrt(m) is of order one, and the rates (`eq:Pij`) must
+be taken as they are, not to second order. All functions here write M = U W^T, with W =
+V / sqrt(m), and form its exponential for a block of rows at a time, on all cores, never
+as an m x n array. They serve the rows as they stand, and the columns with the roles of
+U and W exchanged. Called in every iteration, they take arrays as they are.
+
+`AllColumns` says over which columns the sums of rows run: over all of them. Those of
+`amptutorial.sampling.ColumnSample` run over samples.
+"""
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from joblib import cpu_count
+
+from .score import blocks, one_thread
+
+BLOCK_ENTRIES = 2**19  # of the m x n matrix in memory at once, per thread
+PAIRS_AT_ONCE = 2**14  # whose embeddings stay near the processor
+
+
+def _map_blocks(function, m, n):
+    """Return the arrays that `function` returns for each block of rows, stacked."""
+    results = zip(*each_block(function, m, n), strict=True)
+    return tuple(np.concatenate(parts) for parts in results)
+
+
+def each_block(function, m, n):
+    """Yield what `function` returns for each block of rows, in order; on all cores.
+
+    One block after the other where no thread can be started, as in WebAssembly.
+    """
+    rows = list(blocks(m, BLOCK_ENTRIES // n)) or [slice(0, 0)]
+    # NumPy releases the interpreter lock, so that threads keep every core busy; BLAS
+    # must not add its own
+    with one_thread(), ThreadPoolExecutor(cpu_count()) as pool:
+        try:
+            results = pool.map(function, rows)  # errors of `function` come later
+        except RuntimeError:
+            results = map(function, rows)
+        yield from results
+
+
+class Tilted:
+    """The r_v_j exp(M_ij) for blocks of rows, in the precision of U.
+
+    They are products of three factors that no precision overflows or loses. If `small`,
+    all |M_ij| are so small that exp(M_ij) needs no scaling.
+    """
+
+    def __init__(self, U, W, r_v):
+        unit = r_v.max(initial=0) or 1.0
+        self.U, self.W = U, W.astype(U.dtype, copy=False)
+        self.shares, self.log_unit = (r_v / unit).astype(U.dtype), np.log(unit)
+        with np.errstate(over="ignore", invalid="ignore"):  # not small, that is
+            lengths = (np.linalg.norm(X, axis=1) for X in (U, self.W))
+            bound = math.prod(each.max(initial=0) for each in lengths)
+        # products of two exponentials and a total are far from the largest number
+        largest = 0.4 * np.log(np.finfo(U.dtype).max)
+        self.small = bool(bound < largest and self.shares.any())
+
+    def factors(self, rows):
+        """Return arrays (rows, n), (n,) and the logarithm of (rows,), or of a number.
+
+        Where entries of M are large, they are divided by the largest of each row.
+        """
+        weights = self.U[rows] @ self.W.T
+        if self.small:
+            return np.exp(weights, out=weights), self.shares, self.log_unit
+        # the next line must not meet -inf - -inf
+        weights += np.log(np.maximum(self.shares, np.finfo(weights.dtype).tiny))
+        largest = weights.max(axis=1)
+        weights -= largest[:, None]
+        ones = np.ones_like(self.shares)
+        return np.exp(weights, out=weights), ones, largest + self.log_unit
+
+
+def tilted_means(U, W, r_v):
+    """Return log sum_j r_v_j exp(M_ij) and the mean w_j under these weights, for all i.
+
+    Parameters
+    ----------
+    U, W : arrays (m, d), (n, d)
+        M = U W^T, computed in the precision of U: float32 is twice as fast, and enough
+        while an iteration still moves.
+    r_v : array (n,)
+        Bias factors of the columns, zero or more.
+
+    Returns
+    -------
+    log_sums : array (m,)
+    means : array (m, d)
+
+    Examples
+    --------
+    >>> W, r_v = np.array([[1.0], [4.0]]), np.array([2.0, 1.0])
+    >>> log_sums, means = tilted_means(np.zeros((1, 1)), W, r_v)
+    >>> np.exp(log_sums).round(9), means
+    (array([3.]), array([[2.]]))
+    """
+    if len(U) > 1 and not U.any():  # before the first step: all rows are the same
+        return tuple(np.repeat(each, len(U), 0) for each in tilted_means(U[:1], W, r_v))
+    tilted = Tilted(U, W, r_v)
+    W1 = np.column_stack([np.ones_like(tilted.shares), tilted.W])
+
+    def block(rows):
+        weights, shares, log_scale = tilted.factors(rows)
+        return as_means(weights @ (shares[:, None] * W1), log_scale)
+
+    return _map_blocks(block, len(U), len(W))
+
+
+def as_means(sums, log_scale):
+    """Return log sums and means from sums of the weights, and of weights times w_j."""
+    return np.log(sums[:, 0]) + log_scale, sums[:, 1:] / sums[:, :1]
+
+
+def tilted_covariances(U, W, r_v):
+    """Return sum_j r_v_j exp(M_ij) and the covariance of the w_j under these weights.
+
+    Times a factor r_u_i, their product is the Fisher information of a row of Poisson
+    counts on u_i / sqrt(m), where the factor r_u_i is unknown.
+
+    Parameters
+    ----------
+    U, W : arrays (m, d), (n, d)
+        M = U W^T.
+    r_v : array (n,)
+        Bias factors of the columns, zero or more.
+
+    Returns
+    -------
+    sums : array (m,)
+    covariances : array (m, d, d)
+
+    Examples
+    --------
+    >>> W, r_v = np.array([[1.0], [4.0]]), np.array([2.0, 1.0])
+    >>> sums, covariances = tilted_covariances(np.zeros((1, 1)), W, r_v)
+    >>> sums, covariances
+    (array([3.]), array([[[2.]]]))
+    """
+    d = W.shape[1]
+    one, two = np.triu_indices(d)  # the covariances are symmetric
+    tilted = Tilted(U, W, r_v)
+    features = np.column_stack([np.ones_like(r_v), W, W[:, one] * W[:, two]])
+
+    def block(rows):
+        weights, shares, log_scale = tilted.factors(rows)
+        sums = weights @ (shares[:, None] * features)
+        means = sums[:, 1:] / sums[:, :1]
+        upper = means[:, d:] - means[:, one] * means[:, two]
+        return sums[:, 0] * np.exp(log_scale), upper
+
+    sums, upper = _map_blocks(block, len(U), len(W))
+    covariances = np.empty((len(U), d, d))
+    covariances[:, one, two] = covariances[:, two, one] = upper
+    return sums, covariances
+
+
+def largest_changes(step, W, beyond=0.0):
+    """Return max_j |step_i . w_j| for every i: how far a step of row i changes M.
+
+    Parameters
+    ----------
+    step, W : arrays (m, d), (n, d)
+        The steps of the rows of U, and W.
+    beyond : float
+        Where an upper bound is within it, the bound is returned: it costs less.
+
+    Returns
+    -------
+    array (m,)
+
+    Examples
+    --------
+    >>> step, W = np.array([[0.5, 0.0], [3.0, 0.0]]), np.array([[0.0, 1.0], [0.1, 0.0]])
+    >>> largest_changes(step, W), largest_changes(step, W, beyond=1.0)
+    (array([0.05, 0.3 ]), array([0.5, 0.3]))
+    """
+    W = W.astype(step.dtype, copy=False)
+    with np.errstate(over="ignore"):  # an infinite bound is far, and not kept
+        bound = np.linalg.norm(step, axis=1) * np.linalg.norm(W, axis=1).max()
+    far = bound > beyond
+    some = step[far]
+
+    def block(rows):
+        change = some[rows] @ W.T
+        return (np.maximum(change.max(axis=1), -change.min(axis=1)),)
+
+    if far.any():
+        bound[far] = _map_blocks(block, len(some), len(W))[0]
+    return bound
+
+
+def products_of_pairs(U, W, i, j):
+    """Return u_i . w_j for pairs (i, j), without the products of all others.
+
+    Parameters
+    ----------
+    U, W : arrays (m, d), (n, d)
+    i, j : arrays of int (number of pairs,)
+
+    Returns
+    -------
+    array (number of pairs,)
+
+    Examples
+    --------
+    >>> U, W = np.array([[1.0], [2.0]]), np.array([[3.0], [5.0]])
+    >>> products_of_pairs(U, W, np.array([0, 1]), np.array([1, 1]))
+    array([ 5., 10.])
+    """
+    products = np.empty(len(i))
+    for some in blocks(len(i), PAIRS_AT_ONCE):
+        # `take` copies short rows twice as fast as an index does
+        pairs = U.take(i[some], axis=0), W.take(j[some], axis=0)
+        products[some] = np.einsum("kd,kd->k", *pairs)
+    return products
+
+
+def log_partition(U, W, r_v):
+    """Return log sum_j r_v_j exp(M_ij) for every i, as `tilted_means` does, but faster.
+
+    Parameters
+    ----------
+    U, W, r_v
+        As for `tilted_means`.
+
+    Returns
+    -------
+    array (m,)
+        In double precision.
+
+    Examples
+    --------
+    >>> W, r_v = np.array([[1.0], [4.0]]), np.array([2.0, 1.0])
+    >>> np.exp(log_partition(np.zeros((1, 1)), W, r_v)).round(9)
+    array([3.])
+    """
+    tilted = Tilted(U, W, r_v)
+
+    def block(rows):
+        weights, shares, log_scale = tilted.factors(rows)
+        return (np.log(weights @ shares) + log_scale,)
+
+    return _map_blocks(block, len(U), len(W))[0].astype(np.float64)
+
+
+class AllColumns:
+    """The sums of rows over all columns: `W` (n, d) and the bias factors `r_v` (n,).
+
+    Examples
+    --------
+    >>> AllColumns(np.ones((3, 1)), np.ones(3)).log_partition(np.zeros((2, 1))).round(2)
+    array([1.1, 1.1])
+    """
+
+    sampled, sizes = False, None
+    sample = property(lambda self: self)
+    parts = property(lambda self: [(slice(None), self)])  # one for all rows
+
+    def __init__(self, W, r_v):
+        self.W, self.r_v = W, r_v
+
+    def for_rows(self, *rows):
+        """Return itself: the sums are the same for all rows."""
+        return self
+
+    of_sizes = copy = for_rows
+
+    def own_sums(self, *rows):
+        """Return None: the sums miss nothing where rows have counts."""
+
+    def tilted_means(self, U, own=None):
+        """Return the `tilted_means` of rows `U`."""
+        return tilted_means(U, self.W, self.r_v)
+
+    def log_partition(self, U):
+        """Return the `log_partition` of rows `U`."""
+        return log_partition(U, self.W, self.r_v)
+
+    def reach(self, step, beyond):
+        """Return the `largest_changes` by steps of rows."""
+        return largest_changes(step, self.W, beyond)
+
+
+class Exact:
+    """Says, in the place of a `Sampler`, that sums run over all columns."""
+
+    def samples(self, m, n):
+        """Return False: whatever the number of rows and columns."""
+        return False
+
+    def __call__(self, U, weights, W, r_v):
+        """Return what sums of rows `U` run over: `AllColumns`."""
+        return AllColumns(W, r_v)
+
+
+exact = Exact()
