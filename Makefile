@@ -20,18 +20,26 @@ PACKAGES ?= $(BUBBLEWRAP) $(TEX)
 # One thread per process: the processes are what runs in parallel, and sums come out in the same order everywhere.
 export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS := 1
+# Each of the processes that the tests start would compile the package again.
+unexport PYTHONDONTWRITEBYTECODE
 
 # What `time` says of each part of the tests.
 export TIMEFORMAT := (%0R s, %0U s of the processor)
-TESTS := $(BIN)/python -m pytest -q -n 2 --dist worksteal --durations 20
+TESTS := $(BIN)/python -m pytest -q --durations 20
+# The files whose tests open the site.
+PAGES := tests/test_browser.py tests/test_live.py tests/test_site.py
+NOTEBOOKS := $(wildcard book/*.ipynb book/more/*.ipynb course/assignments/*/brief.ipynb)
+# What stands for the others in make test: AMP, and the state evolution that predicts it.
+TWO := $(wildcard book/07_*.ipynb book/09_*.ipynb)
 PARTS := $(MAKE) --no-print-directory
 
-.PHONY: help setup book test test-all site store lint pdf system clean rest offline without-pages pages
+.PHONY: help setup book test test-all compare site store lint pdf system clean rest offline of-the-package of-the-site pages
 
 help:
 	@echo "make setup     install the tested versions into .venv"
-	@echo "make book      run every chapter on this machine, compare, and build the site from what was run"
-	@echo "make test      what tells most, in five minutes: before every commit"
+	@echo "make book      run every chapter on this machine, and build the site from what was run"
+	@echo "make test      what tells most: before every commit"
+	@echo "make compare   run every notebook, and compare what it prints with what is stored (NAME=book/01_*.ipynb)"
 	@echo "make site      build the site from the stored outputs"
 	@echo "               OFFLINE=1 with book or site: no page loads anything from another host (npm is needed once)"
 	@echo "make store     run what has changed, and store what it prints in book/: for authors (NAME=book/01_*.ipynb)"
@@ -98,15 +106,23 @@ lint: $(INSTALLED)
 
 test: export AMPTUTORIAL_SITE := $(if $(NPM),$(SITE))
 test: $(INSTALLED) $(if $(NPM),offline)
-	@time $(PARTS) -j2 -Oline without-pages pages OFFLINE=$(if $(NPM),1)
-	@time $(TESTS) -m "pages and not slow"
+	@time $(PARTS) -j2 -Oline of-the-package of-the-site OFFLINE=$(if $(NPM),1)
 	@echo "What tells most has passed. Left out: tests marked slow, all pages but a handful, all notebooks but two; make test-all runs them"
 
-# The site is built on one core: what needs no page runs meanwhile. Two chapters: AMP, and the state evolution that predicts it.
-without-pages: $(INSTALLED)
+# Two processes, each of which collects tests of its own: workers of pytest would collect all tests, each of them.
+of-the-package: $(INSTALLED)
 	@$(MAKE) --no-print-directory lint
-	@$(BIN)/python tools/execute_book.py --strict book/07_*.ipynb book/09_*.ipynb
-	@$(TESTS) -m "not slow and not pages"
+	@$(MAKE) --no-print-directory compare NAME="$(TWO)" WORKERS=0
+	@time $(TESTS) -n 0 -m "not slow" amptutorial tools tests $(PAGES:%=--ignore=%)
+
+of-the-site: $(INSTALLED)
+	@$(MAKE) --no-print-directory pages
+	@time $(TESTS) -n 0 -m "not slow" course/amptutorial_course course/tests $(PAGES)
+
+# The cells of one notebook need one kernel.
+compare: WORKERS := 2
+compare: $(INSTALLED)
+	@TQDM_DISABLE=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --nbval $(or $(NAME),$(NOTEBOOKS))
 
 test-all:
 	@$(PARTS) test
@@ -115,15 +131,15 @@ test-all:
 # What make test leaves out, after it: in this order nothing is done twice.
 rest: export AMPTUTORIAL_SITE := $(if $(NPM),$(SITE))
 rest: $(INSTALLED)
-	@time $(BIN)/python tools/execute_book.py --strict
-	@time $(TESTS) -m slow
+	@time $(PARTS) compare NAME="$(filter-out $(TWO),$(NOTEBOOKS))"
+	@time $(TESTS) -n 2 --dist worksteal -m slow tests course/tests
 	@echo "Every test has passed, and every notebook has printed what is stored"
 
 # What is made lies in dist, which outlives _build: the site takes it from there.
 pdf: $(INSTALLED)
 	@for tool in latexmk xelatex rsvg-convert pdftotext; do command -v $$tool >/dev/null || \
 	  { echo "$$tool is missing. On Debian or Ubuntu: make system" >&2; exit 1; }; done
-	@echo "Typesetting the book: five minutes"
+	@echo "Typesetting the book: some minutes"
 	@rm -rf _build/latex _build/.doctrees
 	@$(BIN)/python tools/render_pages.py
 	@$(BIN)/jupyter-book build . --builder latex -W -n --keep-going --quiet

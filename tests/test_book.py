@@ -1,8 +1,11 @@
 """The book: notebooks are stored as they ran, figures can be read without seeing them, the ledger keeps its word."""
 
 import json
+import os
 import pkgutil
 import re
+import subprocess
+import sys
 from copy import deepcopy
 from functools import cache
 from pathlib import Path
@@ -11,7 +14,7 @@ import nbformat
 import pytest
 import yaml
 from chapters import KEYS, chapters, map_of, parts
-from execute_book import NOTEBOOKS, SECONDS, changed, name_of, run_of, with_outputs
+from execute_book import KERNEL_ENVIRONMENT, NOTEBOOKS, SECONDS, changed, name_of, run_of, with_outputs
 from execute_book import main as execute_book
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from normalise import WIDGET, normalise
@@ -351,17 +354,31 @@ explore(draw, stored={"power": [1, 2]})"""
 
 
 @pytest.mark.slow
-def test_a_run_says_what_differs_and_stores_only_when_asked(notebook, tmp_path, capsys):
+def test_a_run_is_stored_only_when_asked_and_another_stores_the_same(notebook, tmp_path):
     folder, before = tmp_path / "run", notebook.read_text()
     assert execute_book([notebook], folder=folder) == 0
-    assert execute_book([notebook], folder=folder, strict=True) == 1
-    assert "code cell 2:\n+2" in capsys.readouterr().out
     assert notebook.read_text() == before
     assert execute_book([notebook], folder=folder, keep=True) == 0
     first = notebook.read_text()
     assert "<figcaption>2</figcaption>" in first and "image/svg+xml" in first and WIDGET not in first
-    assert execute_book([notebook], folder=tmp_path / "another", keep=True, strict=True) == 0
+    assert execute_book([notebook], folder=tmp_path / "another", keep=True) == 0
     assert notebook.read_text() == first
+
+
+@pytest.mark.slow
+def test_a_comparison_sees_what_a_cell_prints_and_no_picture(notebook, tmp_path):
+    assert execute_book([notebook], folder=tmp_path / "run", keep=True) == 0
+    text = notebook.read_text()
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-c", ROOT / "pyproject.toml", "--nbval", notebook]
+    for stored, other, outcome in (
+        ("<figcaption>2</figcaption>", "<figcaption>3</figcaption>", "2 passed"),
+        ('width=\\"', 'width=\\"1', "2 passed"),
+        ('"2\\n"', '"3\\n"', "Cell 1: Cell outputs differ"),
+    ):
+        assert stored in text
+        notebook.write_text(text.replace(stored, other))
+        answer = subprocess.run(command, cwd=ROOT, env=os.environ | KERNEL_ENVIRONMENT, capture_output=True, text=True)
+        assert outcome in answer.stdout and answer.returncode == ("passed" not in outcome), answer.stdout
 
 
 @pytest.mark.slow

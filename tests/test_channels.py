@@ -148,17 +148,16 @@ def bursty():
     return rates, rng.negative_binomial(rates / np.log1p(4.0), 1 / 5.0)
 
 
-@pytest.mark.parametrize("name", ["damped", "presence", "bursts"])
-def test_bursts_are_told_from_association(bursty, name):
+def test_bursts_are_told_from_association(bursty):
     """By whole pairs, each of the channels predicts bursty counts better than the Poisson channel, and knows it."""
     rates, Z = bursty
     kept, held_out = split_pairs(Z, 0.2, np.random.default_rng(0))
     gains = {}
-    for channel in ("counts", name, "auto"):
+    for channel in ("counts", "damped", "presence", "bursts", "auto"):
         model = AMPEmbedding(2, channel=channel, random_state=0).fit(kept)
         U, V = model.embedding_, model.components_.T
         gains[channel] = heldout_gain(kept, held_out, U, V, model.row_bias_, model.column_bias_)
-    assert gains[name] > gains["counts"] + 0.01
+    assert min(gains[name] for name in ("damped", "presence", "bursts")) > gains["counts"] + 0.01
     assert gains["auto"] > gains["counts"] + 0.02 and model.channel_ == "damped"
 
 

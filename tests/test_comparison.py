@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -150,6 +151,7 @@ def test_the_stored_ranks_of_inflected_forms_are_what_a_fit_gives(monkeypatch):
     """In both tables; a word that round-off moves by a rank near the first counts for 0.002."""
     fast = {name: meaning.METHODS[name] for name in ("amp", "lsa")}
     monkeypatch.setattr(meaning, "METHODS", fast)
+    monkeypatch.setattr(meaning, "docstring_texts", cache(meaning.docstring_texts))  # seconds, for each table
     records = load_results("inflections")["instances"]
     for index, table in enumerate(meaning.TABLES):
         for found in meaning.inflections_instance(index):

@@ -31,7 +31,7 @@ from amptutorial.bayes_optimal import GaussianMixture, MatchedEvolution, SeenRow
 DOORS = {f"amptutorial.{name}" for name in ("estimator", "spectrum", "planning")}
 CORE = sorted(name for name in closure(DOORS) - {PACKAGE} if "._" not in name)  # they, and all that they import
 WITH_GAPS = {"drop_empty", "hold_out", "split_pairs", "split_counts"}  # NaN is a pair that is not observed, or hidden
-EXAMPLES = 25  # of each function and property
+EXAMPLES = 25  # of each function
 # scikit-learn's own door, and what has no norm
 REFUSED_FORMS = {"AMPEmbedding": "matrix"} | dict.fromkeys(("QuadraticLoss", "minimise", "squared_norm"), "operator")
 
@@ -99,6 +99,9 @@ CASES = {
 }
 
 
+SIZES = {"m": 4, "n": 5, "d": 2}  # of good arguments
+
+
 def generator():
     return np.random.default_rng(0)
 
@@ -123,7 +126,7 @@ def value_of(kind, name, sizes, rng):
     if letter in "DLWGX":
         other = {"D": amp.Ridge(0.5), "G": generator(), "X": sizes.get(name, name)}
         return other[letter] if letter in other else law_of(name, sizes["d"])
-    shape = tuple(sizes.get(size) or int(size) for size in rest)
+    shape = tuple(sizes[size] if size in sizes else int(size) for size in rest)
     if letter in "SQ":
         root = rng.integers(-2, 3, shape) / 4
         return root @ root.T + (np.eye(len(root)) if letter == "S" else 4 * np.eye(len(root)))
@@ -136,6 +139,15 @@ def value_of(kind, name, sizes, rng):
         "P": lambda: np.array([0.25, 0.5, 0.25]),
         "T": lambda: rng.integers(0, 20, 3) / 2,
     }[letter]()
+
+
+def kinds_of(case):
+    return dict(item.split(":") for item in CASES[case].split())
+
+
+def good_arguments(case, sizes, seed=0):
+    rng = np.random.default_rng(seed)
+    return {name: value_of(kind, name, sizes, rng) for name, kind in kinds_of(case).items()}
 
 
 def fit(**arguments):
@@ -417,6 +429,34 @@ def spoiled_of(kind):
     return SPOILED
 
 
+# What no function takes, and what each says of it
+ARRAYS_SAY = {
+    "masked": "masked entries",
+    "complex": "imaginary parts would be lost",
+    "sparse and complex": "imaginary parts would be lost|must be dense",
+    **dict.fromkeys(("objects", "strings", "dates"), "must hold numbers, got dtype"),
+    **dict.fromkeys(("None", "text"), "must hold numbers"),
+    "ragged": "cannot be read as an array",
+    **dict.fromkeys(("one entry inf", "one entry -inf", "longdouble times 1e4000"), "finite"),
+}
+NUMBERS_SAY = {
+    **dict.fromkeys(("1j", "True", "'2'", "None", "[1]", "array([1.])"), "must be (a number|an integer), got"),
+    **dict.fromkeys(("nan", "inf", "-inf"), "finite|must be an integer"),
+    repr(10**400)[:20]: "finite|must be at most",
+}
+
+
+def refused_of(kind):
+    """Return what an argument of this kind is never, with what is said of it."""
+    if kind[0] in OTHERS:
+        return {}
+    if kind[0] in "IN":
+        return NUMBERS_SAY
+    only_dense = {"sparse": r"must be dense.*toarray", "one entry nan": "finite"}
+    says = ARRAYS_SAY | (only_dense if kind[0] not in "ZY" else {})
+    return {how: said for how, said in says.items() if (kind[0], how) != ("P", "None")}  # probabilities may be left out
+
+
 # What must hold
 
 
@@ -480,9 +520,8 @@ def checked_outcome(case, arguments):
 def problems(draw, case, hardenings):
     """Draw good arguments of a case, and the same ones after hardening one or two of them, with the names of how."""
     sizes = {"m": draw(st.integers(3, 5)), "n": draw(st.integers(3, 5)), "d": draw(st.integers(1, 2))}
-    rng = np.random.default_rng(draw(st.integers(0, 99)))
-    kinds = dict(item.split(":") for item in CASES[case].split())
-    good = {name: value_of(kind, name, sizes, rng) for name, kind in kinds.items()}
+    kinds = kinds_of(case)
+    good = good_arguments(case, sizes, draw(st.integers(0, 99)))
     names = [name for name, kind in kinds.items() if hardenings(kind)]
     chosen = draw(st.lists(st.sampled_from(names), min_size=1, max_size=2, unique=True))
     how = {name: draw(st.sampled_from(sorted(hardenings(kinds[name])))) for name in chosen}
@@ -511,7 +550,59 @@ def test_the_same_values_in_another_form_give_the_same_answer(case, data):
 
 
 @pytest.mark.parametrize("case", sorted(CASES))
-@settings(max_examples=EXAMPLES)
+@settings(max_examples=EXAMPLES // 2)
 @given(data=st.data())
 def test_hard_arguments_are_refused_by_name_or_give_numbers_or_a_warning(case, data):
     checked_outcome(case, data.draw(problems(case, spoiled_of))[1])
+
+
+@pytest.mark.parametrize("case", sorted(set(CASES) - {"AMPEmbedding"}))
+def test_what_is_no_argument_is_refused_by_name_and_with_a_reason(case):
+    good = good_arguments(case, SIZES)
+    for name, kind in kinds_of(case).items():
+        for how, said in refused_of(kind).items():
+            outcome = checked_outcome(case, good | {name: spoiled_of(kind)[how](copy.deepcopy(good[name]))})
+            assert isinstance(outcome, Exception) and re.search(said, str(outcome)), (name, how, outcome)
+
+
+# Sizes of which none is an answer too, and those of which one is not enough: SciPy leaves out the last singular value
+NONE_IS_FINE = {
+    *[(case, "m") for case in ("GaussianPosterior", "Lasso", "QuadraticLoss", "Ridge", "align", "as_operator")],
+    *[
+        ("EmpiricalRows", "N"),
+        ("QuadraticLoss", "n"),
+        ("as_operator", "n"),
+        ("row_errors", "m"),
+        ("start_overlap", "n"),
+    ],
+    *[
+        (case, "d")
+        for case in ("QuadraticLoss", "align", "heldout_gain", "overlap", "rate_coordinates", "refit_biases")
+    ],
+    *[("row_errors", "d"), ("squared_norm", "m"), ("squared_norm", "n"), ("start_overlap", "d")],
+}
+ONE_IS_FEW = {(case, size) for case in ("singular_values", "spectral_start", "svd") for size in "mn"}
+ONE_IS_FEW |= {("GaussianRows", "d")}  # which draws rows of two entries above
+
+
+def sizes_of(case):
+    """Return the arguments of a case that are numbers of something, and the sizes of its arrays."""
+    kinds = kinds_of(case)
+    shapes = "".join(kind[1:] for kind in kinds.values() if kind[0] in ("ZYAR" if "W" in CASES[case] else "ZYARS"))
+    return [name for name, kind in kinds.items() if kind[0] == "I" and name != "n_samples"] + sorted(
+        {*shapes} & {*"mnd"}
+    )
+
+
+@pytest.mark.filterwarnings("ignore")  # what so little data gives is not asked
+@pytest.mark.parametrize(("case", "size"), [(case, size) for case in CASES for size in sizes_of(case)])
+def test_one_is_allowed_and_none_is_refused(case, size):
+    def outcome(k):
+        good = good_arguments(case, SIZES | {"d": 1, size: k})
+        return outcome_of(case, good | ({size: k} if size in good else {}))[0]
+
+    assert isinstance(outcome(1), Exception) == ((case, size) in ONE_IS_FEW), outcome(1)
+    if (case, size) not in NONE_IS_FINE:
+        refused = outcome(0)
+        said = "at least 1|at least one|between 1|not be empty|minimum of 1|is zero|below min"
+        assert isinstance(refused, ValueError) and re.search(said, str(refused)), refused

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from execute_book import NOTEBOOKS
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
@@ -206,6 +207,20 @@ def test_the_kit_says_the_same_with_and_without_assertions():
     assert "FAIL  jacobian: " in report and "FAIL  state_evolution: " in report and "The promise: P, r and F" in report
 
 
+@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
+def test_make_compares_each_notebook_once_runs_all_tests_and_opens_pages_when_they_are_built():
+    planned = subprocess.check_output(["make", "-n", "of-the-package", "of-the-site", "rest"], cwd=ROOT, text=True)
+    first, others = (names.split() for names in re.findall('compare NAME="(.*)"', planned))
+    assert len(first) == 2 and sorted(first + others) == sorted(path.relative_to(ROOT).as_posix() for path in NOTEBOOKS)
+    package, site = (set(words.split()) for words in re.findall('-m "not slow" (.*)', planned))
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
+    assert package | site > set(settings["testpaths"])
+    tests = [*ROOT.glob("tests/test_*.py"), *ROOT.glob("course/tests/test_*.py")]
+    asking = [path for path in tests if re.search(r"^def \w+\(.*\bsite\b", path.read_text(), re.MULTILINE)]
+    opening = {path.relative_to(ROOT).as_posix() for path in asking}
+    assert opening < site and {f"--ignore={path}" for path in opening} < package
+
+
 def test_make_help_names_targets_that_there_are():
     targets = re.search(r"^\.PHONY: (.*)$", MAKEFILE, re.MULTILINE)[1].split()
     named = re.findall(r'"make ([\w-]+) ', MAKEFILE)
@@ -332,10 +347,9 @@ def test_the_core_loads_neither_statistics_nor_scikit_learn():
 
 def test_what_is_loaded_on_demand_is_there_when_asked_for_and_a_star_brings_it():
     names = ", ".join(ON_DEMAND)
-    code = f"from amptutorial import {names}; print(*(found.__name__ for found in ({names})))"
+    code = f"from amptutorial import {names}; print(*(found.__name__ for found in ({names})))\ndel {names}"
+    code += "\nfrom amptutorial import *; import amptutorial; print(*sorted(set(amptutorial.__all__) - set(globals())))"
     assert run(code).split() == list(ON_DEMAND)
-    code = "from amptutorial import *; import amptutorial; print(*sorted(set(amptutorial.__all__) - set(globals())))"
-    assert run(code) == ""
     assert set(ON_DEMAND) <= set(dir(amptutorial)) and set(ON_DEMAND) <= set(amptutorial.__all__)
 
 

@@ -51,23 +51,29 @@ def imported(source, module=""):
     >>> sorted(imported("from amptutorial import Ridge, bias"))
     ['amptutorial', 'amptutorial.bias', 'amptutorial.denoisers']
     """
-    tree = _parsed(source)
-    names = dict(_bound(tree, module, typed=False))
+    names = _bound(source, module, typed=False)
     asked = set(names.values())
-    for node in ast.walk(tree):
+    for node in _nodes(source):
         if isinstance(node, ast.Attribute):
-            first, _, rest = ast.unparse(node).partition(".")
+            first, _, rest = _dotted(node).partition(".")
             asked |= {f"{names[first]}.{rest}"} if first in names else set()
     homes = {home_of(name) for name in asked}
     return homes | {package for name in asked for package in _packages(name)}
 
 
-def _parsed(source):
-    """Return the tree of a source; a notebook's may have lines that are commands of IPython."""
+@cache
+def _nodes(source):
+    """Return the nodes of the tree of a source; a notebook's may have lines that are commands of IPython."""
     try:
-        return ast.parse(source)
+        tree = ast.parse(source)
     except SyntaxError:
-        return ast.parse(re.sub(r"^(\s*)[%!].*$", r"\1pass", source, flags=re.MULTILINE))
+        tree = ast.parse(re.sub(r"^(\s*)[%!].*$", r"\1pass", source, flags=re.MULTILINE))
+    return tuple(ast.walk(tree))
+
+
+def _dotted(node):
+    """Return a name with its attributes as it is written, and what begins with a dot for those of anything else."""
+    return f"{_dotted(node.value)}.{node.attr}" if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
 @cache
@@ -82,8 +88,7 @@ def home_of(name):
     module, _, attribute = name.rpartition(".")
     if not file_of(module):
         return home_of(module)
-    source = file_of(module).read_text(encoding="utf-8")
-    further = dict(_bound(ast.parse(source), module)).get(attribute, module)
+    further = _bound(file_of(module).read_text(encoding="utf-8"), module).get(attribute, module)
     return module if further == module else home_of(further)
 
 
@@ -115,23 +120,26 @@ def _packages(name):
             yield name
 
 
-def _bound(tree, module, typed=True):
-    """Yield what imports of the package bind: the names in the source, and whole ones."""
-    typing = [node for node in ast.walk(tree) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+@cache
+def _bound(source, module, typed=True):
+    """Return what imports of the package bind: the whole name of each name in the source."""
+    typing = [node for node in _nodes(source) if isinstance(node, ast.If) and _dotted(node.test) == "TYPE_CHECKING"]
     skipped = set() if typed else {child for node in typing for child in ast.walk(node)}
-    for node in ast.walk(tree):
+    names = {}
+    for node in _nodes(source):
         if node in skipped:
             continue
         if isinstance(node, ast.Import):
             for alias in node.names:
                 if is_ours(alias.name):
                     first = alias.name.split(".")[0]
-                    yield alias.asname or alias.name, alias.name
-                    yield from [(first, first)] * (alias.asname is None)
+                    names[alias.asname or alias.name] = alias.name
+                    names |= {first: first} if alias.asname is None else {}
         if isinstance(node, ast.ImportFrom):
             start = _origin(node, module)
             if is_ours(start):
-                yield from ((alias.asname or alias.name, f"{start}.{alias.name}") for alias in node.names)
+                names |= {alias.asname or alias.name: f"{start}.{alias.name}" for alias in node.names}
+    return names
 
 
 def _origin(node, module):

@@ -26,7 +26,6 @@ from amptutorial_course.grading.__main__ import main
 from amptutorial_course.grading.record import Record
 from amptutorial_course.grading.rules import SEED_VARIABLE, default_path, derive_seed, load_rules
 from amptutorial_course.grading.submissions import Submission, find_submissions
-from amptutorial_course.grading.worker.limits import limit_memory
 
 
 @pytest.mark.parametrize("task", ASSIGNMENTS.values(), ids=lambda task: task.folder)
@@ -356,19 +355,12 @@ def test_a_full_disk_is_told_in_a_sentence_and_nothing_is_lost(tmp_path, capsys,
 
 def test_a_judge_takes_no_more_than_its_memory():
     """In a process of its own, since the limit stays."""
-    process = classroom.multiprocessing.get_context("spawn").Process(target=_take, args=(classroom.JUDGE_MEGABYTES,))
-    process.start()
-    process.join()
-    assert process.exitcode == 7
-
-
-def _take(megabytes):
-    limit_memory(megabytes)
-    bytearray(megabytes * 2**19)
-    try:
-        bytearray(megabytes * 2**20 * 5 // 4)
-    except MemoryError:
-        os._exit(7)
+    take = f"""from amptutorial_course.grading.worker.limits import limit_memory
+limit_memory({classroom.JUDGE_MEGABYTES})
+bytearray({classroom.JUDGE_MEGABYTES} * 2**19)
+bytearray({classroom.JUDGE_MEGABYTES} * 2**20 * 5 // 4)"""
+    taken = subprocess.run([sys.executable, "-c", take], capture_output=True, text=True)
+    assert "line 4, in" in taken.stderr and taken.stderr.endswith("MemoryError\n"), taken.stderr
 
 
 # A submission whose own assert is what finds a mistake of its author.

@@ -5,16 +5,18 @@ import shlex
 from pathlib import Path
 
 import nbformat
+import numpy as np
 import pytest
 import yaml
-from grading_samples import GRADING, RIGHT, STARTER, grade, total
+from grading_samples import GRADING, RIGHT, STARTER, grade
 from nbformat.v4 import new_code_cell, new_notebook
 
+from amptutorial.denoisers import Ridge
 from amptutorial_course.assignments import ASSIGNMENTS, check_assignment
-from amptutorial_course.grading import isolation, judge
+from amptutorial_course.grading import isolation
 from amptutorial_course.grading.__main__ import main
 from amptutorial_course.grading.rules import LIMITS
-from amptutorial_course.grading.submissions import Submission
+from amptutorial_course.grading.session import Session, remote_class
 
 
 def dry_run(path, capsys):
@@ -26,12 +28,13 @@ def test_the_limits_are_those_of_the_course():
     assert yaml.safe_load(GRADING.read_text())["limits"] == LIMITS
 
 
-def test_a_dry_run_reports_what_the_desk_reports(tmp_path, capsys):
-    path = tmp_path / "denoiser.py"
-    path.write_text(RIGHT, encoding="utf-8")
-    code, text = dry_run(path, capsys)
+def test_a_dry_run_of_a_notebook_reports_what_the_desk_reports_of_its_class(tmp_path, capsys):
+    cells = [*RIGHT.split("\n\n\n"), "from amptutorial_course.assignments import check_assignment\ncheck_assignment(1)"]
+    nbformat.write(new_notebook(cells=[new_code_cell(cell) for cell in cells]), tmp_path / "mine.ipynb")
+    code, text = dry_run(tmp_path / "mine.ipynb", capsys)
     assert code == 0 and text.splitlines()[0] == "Assignment 1, ridge by hand: 14 of 14 checks passed"
-    names = [result.name for result in check_assignment(1, path).results]
+    (tmp_path / "denoiser.py").write_text(STARTER, encoding="utf-8")
+    names = [result.name for result in check_assignment(1, tmp_path / "denoiser.py").results]
     assert sorted(line.split()[1].rstrip(":") for line in text.splitlines()[1:-1]) == sorted(names)
     assert text.splitlines()[-1].startswith("100 of 100 points on the public settings, isolated: ")
 
@@ -72,17 +75,13 @@ def test_a_dry_run_refuses_what_the_grader_refuses(tmp_path, capsys):
 
 
 def test_a_module_beside_the_denoiser_is_found_and_replaces_no_library(rules):
+    """What the module computes is what the session answers; test_grading_session.py has the judge that hands it on."""
     start, rest = RIGHT.split("class RidgeByHand")
     source = f"import parts.helper\nimport scipy.special\n{start}class RidgeByHand{rest}"
     source = source.replace("np.linalg.inv", "parts.helper.inverse")
     helpers = {"parts/helper.py": b"import numpy\ninverse = numpy.linalg.inv\n", "scipy.py": b"raise SystemExit\n"}
-    record = judge.grade_submission(Submission(source.encode(), helpers), rules)
-    assert (record.status, total(record)) == ("graded", 100)
+    P, r, F = np.ones((3, 2)), np.ones(3), np.eye(2)
+    with Session(source.encode(), rules.limits, helpers=helpers) as session:
+        by_hand = remote_class(session, "RidgeByHand")(session, {"strength": 2.0})
+        np.testing.assert_allclose(by_hand.estimate(P, r, F), Ridge(2.0).estimate(P, r, F))
     assert "No module named 'parts'" in grade(source, rules).status
-
-
-def test_a_notebook_earns_what_its_class_earns(tmp_path, capsys):
-    cells = [*RIGHT.split("\n\n\n"), "from amptutorial_course.assignments import check_assignment\ncheck_assignment(1)"]
-    nbformat.write(new_notebook(cells=[new_code_cell(cell) for cell in cells]), tmp_path / "mine.ipynb")
-    code, text = dry_run(tmp_path / "mine.ipynb", capsys)
-    assert code == 0 and text.startswith("Assignment 1, ridge by hand: 14 of 14")
