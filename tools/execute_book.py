@@ -118,7 +118,7 @@ def execute(path, inputs, folder=RUN):
     )
     problem = None
     try:
-        client.execute()
+        client.execute(env=os.environ | KERNEL_ENVIRONMENT)
     except (CellExecutionError, DeadKernelError) as error:
         problem = failure(notebook, error)
     import resource  # Windows has none
@@ -180,7 +180,6 @@ def store(paths, folder):
 
 def main(paths, *, folder=RUN, keep=False):
     """Run `paths`, store them if they are to be kept, and return the exit status."""
-    os.environ.update(KERNEL_ENVIRONMENT)
     problems = run_all(paths, folder)
     for path, problem in problems.items():
         print(f"\n{path}, {problem}", file=sys.stderr)
