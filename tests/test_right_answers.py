@@ -238,7 +238,11 @@ def test_the_ladder_has_every_kind_of_problem():
     family = [trial(Ridge, d) for d in (1, 2, 3)]
     questions = problems.ladder(np.random.default_rng(0), family, LONG)
     sizes = np.array([len(problem.r) for _, problem in questions])
-    assert ((sizes == 1).mean() > 0.15) and ((sizes > 40).mean() > 0.15) and ((sizes > 2000).sum() == 3)
+    assert (
+        ((sizes == 1).mean() > 0.15)
+        and ((sizes > 40).mean() > 0.15)
+        and ((sizes > 2000).sum() == 4 and sizes.max() > 15_000)
+    )
     assert np.bincount([which for which, _ in questions]).min() > LONG / 6
     twins = [pair for pair in zip(questions[1::3], questions[2::3], strict=True)]
     alike = np.array([[a is b or np.allclose(a, b) for a, b in zip(*map(arrays, pair), strict=True)] for pair in twins])

@@ -16,10 +16,11 @@ ILL = "an F with the eigenvalue 1e-4"
 CONDITION = 101
 UNITS = 8  # so many decades of r, up and down
 # the logarithms of the numbers of rows
-FEW, MANY, THOUSANDS = (0, 1.6), (1.6, 3.3), (3.3, 4.0)
+FEW, MANY, THOUSANDS, MOST = (0, 1.6), (1.6, 3.3), (3.3, 4.0), (4.2, 4.4)
 # in more than three dimensions, and of a posterior mean: 64 supports of 6 x 6, or
 # thousands of points of a prior, take memory
-MOST = 6_000
+TAKES_MEMORY = 6_000
+LARGEST = 3  # questions with the most rows
 # from here on one question of so many has thousands of rows: not for a student
 THOUSANDS_FROM, EVERY = 48, 24
 # of what is asked next, the same but for a part: what a weak key of a cache confuses
@@ -73,6 +74,9 @@ class Problem:
                 1e5 * P[:1], np.full(1, 1e10), F
             ),
             "P = 0": Problem(0 * P, r, F),
+            "a row of P that is 1e6 times as large as others": Problem(
+                np.vstack([1e6 * P[:1], P[1:]]), r, F
+            ),
         }
 
     def indefinite(self, convexity):
@@ -142,7 +146,8 @@ def ladder(rng, family, n):
     """Return `n` questions, each a place in the `family` of trials and a `Problem`.
 
     Every third question is a twin of the one before. Of the others a quarter have a
-    single row and few digits, a quarter have many rows, and some have thousands.
+    single row and few digits, a quarter have many rows, and of a class some have
+    thousands. A class is asked a few more, which have the most rows.
     """
     passes = range(1 + n // len(family))  # over the family, each in an order of its own
     members = np.concatenate([rng.permutation(len(family)) for _ in passes])
@@ -155,6 +160,10 @@ def ladder(rng, family, n):
             last = which, _rung(rng, family[which], k)
             unit = draw_unit(rng) if k % 4 else 1.0
         questions.append((last[0], last[1].in_units(unit)))
+    if n > THOUSANDS_FROM:
+        three = [k for k, one in enumerate(family) if one.d == 3] or [0]
+        some = rng.permutation(three)[:LARGEST]
+        questions += [(which, _many(rng, family[which], MOST)) for which in some]
     return questions
 
 
@@ -243,12 +252,16 @@ def _many(rng, trial, size):
     """Return a problem with many rows, easy ones first, or last.
 
     With thousands of them, and at times, F is badly conditioned: what stops when the
-    first rows are done shows.
+    first rows are done, or when a budget is used up, shows.
     """
     N = int(10 ** rng.uniform(*size))
     takes_memory = trial.d > 3 or trial.has_prior
-    problem = draw(rng, trial, min(N, MOST) if takes_memory else N)
-    if size == THOUSANDS or rng.integers(3) == 0:
+    problem = draw(rng, trial, min(N, TAKES_MEMORY) if takes_memory else N)
+    if size == MOST:
+        V = np.linalg.qr(rng.standard_normal((trial.d, trial.d)))[0]
+        F = (V * np.geomspace(1, 1 / CONDITION, trial.d)) @ V.T
+        problem = replace(problem, F=symmetric(F))
+    elif size == THOUSANDS or rng.integers(3) == 0:
         problem = replace(problem, F=_draw_F(rng, trial.d, rng.uniform(30, 100)))
     order = np.argsort(np.linalg.norm(problem.P, axis=1) / np.sqrt(problem.r))
     return problem.rows(order[:: rng.choice([1, -1])])

@@ -123,7 +123,7 @@ def test_code_in_a_notebook_neither_runs_nor_pays_nor_holds_the_class_up(course)
     assert not (course / "ran").exists()
     for student in ("studentg", "studenth"):
         scores = points(course, student)
-        assert len(scores) == 17 and not any(scores.values())
+        assert len(scores) == 15 and not any(scores.values())
     page = (course / "feedback/studenth" / TASK.folder / "brief.html").read_text()
     # one limit for one call, and not one for each of the checks
     assert "the import gave no answer within 5 s of the processor: an endless loop?" in page
