@@ -76,5 +76,5 @@ def test_a_second_process_is_refused_in_words(rules):
 def test_a_patched_numpy_hides_no_mistake(rules):
     found = grade(RIGHT + CHEATS, rules)
     assert "no_mutation" not in passed(found)
-    assert "estimate changes its argument: P" in messages(found)
+    assert "estimate changes its argument P" in messages(found)
     assert "jacobian" not in passed(grade(WRONG + CHEATS.split("right =")[0], rules))
