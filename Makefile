@@ -39,7 +39,6 @@ help:
 	@echo "make setup     install the tested versions into .venv"
 	@echo "make book      run every chapter on this machine, and build the site from what was run"
 	@echo "make test      what tells most: before every commit"
-	@echo "make compare   run every notebook, and compare what it prints with what is stored (NAME=book/01_*.ipynb)"
 	@echo "make site      build the site from the stored outputs"
 	@echo "               OFFLINE=1 with book or site: no page loads anything from another host (npm is needed once)"
 	@echo "make store     run what has changed, and store what it prints in book/: for authors (NAME=book/01_*.ipynb)"
