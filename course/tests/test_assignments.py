@@ -87,7 +87,8 @@ def test_the_reference_answers_all_problems_of_a_class(task):
     module = load_submission(SOLUTIONS / task.folder / "denoiser.py")
     trials = task.trials(maker(module), seed=HIDDEN_SEED + 1, n_problems=LONG)
     (result,) = run_checks(task.title, trials, [CHECKS["right_answers"]]).results
-    assert result.passed and f"{LONG + 1} problems" in result.message
+    asked = re.search(r"(\d+) problems", result.message)
+    assert result.passed and int(asked[1]) > LONG
 
 
 @needs_solutions
