@@ -78,7 +78,7 @@ class Penalty(ABC):
     def prox(self, U, steps):
         """Return the minimiser of |v - u|^2 / 2 + step g(v) for each row u of `U`.
 
-        Where it is stated, `promise_everywhere` compares estimates at any F with it.
+        Where it is stated, `right_answers` compares estimates at any F with it.
 
         Parameters
         ----------
@@ -99,7 +99,7 @@ class Penalty(ABC):
 class Unstated:
     """A belief that is the denoiser's own: all that is stated is rows to try it on.
 
-    `promise_everywhere` compares what many rows get with what each gets alone.
+    `right_answers` compares what many rows get with what each gets alone.
 
     Attributes
     ----------
@@ -156,7 +156,7 @@ class Prior(ABC):
         Parameters
         ----------
         P : array (N, d)
-            Where complex entries are understood, `promise_everywhere` takes derivatives
+            Where complex entries are understood, `right_answers` takes derivatives
             by complex steps.
         r : array (N,)
         F : array (d, d)
