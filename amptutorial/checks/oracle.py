@@ -66,11 +66,10 @@ def _minimiser(belief, problem, X):
     matrix has the slopes.
     """
     P, r, F = problem.copies()
-    t, one, root = 1 / np.linalg.norm(F, 2), np.eye(len(F)), np.sqrt(r)[:, None]
+    t, one = 1 / np.linalg.norm(F, 2), np.eye(len(F))
 
     def prox(Z):
-        """Return the proximal map of t g(x / sqrt(r)) at each row of `Z`."""
-        return root * belief.prox(Z / root, t / root**2)
+        return _prox(belief, Z, r, t)
 
     def slopes(Z, steps):
         """Return the derivatives of prox, by differences to the side of the steps."""
@@ -92,15 +91,21 @@ def _minimiser(belief, problem, X):
     return Answer(right, allowed, t * D @ inverse, is_smooth)
 
 
+def _prox(belief, Z, r, t):
+    """Return the proximal map of t g(x / sqrt(r)) at each row of `Z`."""
+    root = np.sqrt(r)[:, None]
+    return root * belief.prox(Z / root, t / root**2)
+
+
 def settled(trial, row):
     """Return the minimiser of a single row, from zero by proximal gradient descent.
 
     From a wrong estimate a step of Newton's method may lead elsewhere.
     """
     belief, (P, r, F) = trial.belief, row.copies()
-    X, t, root = 0 * P, 1 / np.linalg.norm(F, 2), np.sqrt(r)[:, None]
+    X, t = 0 * P, 1 / np.linalg.norm(F, 2)
     for _ in range(3000):
-        X = root * belief.prox((X + t * (P - X @ F)) / root, t / root**2)
+        X = _prox(belief, X + t * (P - X @ F), r, t)
     return _minimiser(belief, row, X).right
 
 
@@ -119,8 +124,9 @@ def _posterior_mean(trial, problem):
         return belief.log_partition(moved, rates, F).reshape(d, -1).T * scale
 
     exact = trial.takes_complex_rows
-    right = log_partition(1e-20j).imag / 1e-20 if exact else 0
-    if not exact:
+    if exact:
+        right = log_partition(1e-20j).imag / 1e-20
+    else:
         right = (log_partition(1e-5) - log_partition(-1e-5)) / 2e-5
     lengths, noise = (np.linalg.norm(rows, axis=1) for rows in (right, P))
     length = np.sqrt(d) * scale[:, 0]

@@ -259,7 +259,7 @@ def require_penalty(belief, denoiser, X, problem):
     """Raise unless the penalty of the estimates `X` is the belief's, and its convexity.
 
     Rows that may not be allowed are tried among them: p, and the nearest that is
-    allowed, moved out by a millionth of its length.
+    allowed, each entry moved out by a millionth of the largest.
     """
     P, r, root = problem.P, problem.r, np.sqrt(problem.r)[:, None]
     c = require_number(denoiser.convexity(r.copy()), "convexity")
