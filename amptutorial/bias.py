@@ -85,9 +85,15 @@ def with_values(Z, values):
     >>> with_values(sp.csr_array([[1.0, 2.0]]), np.array([0.0, 3.0])).toarray()
     array([[0., 3.]])
     """
-    X = sp.csr_array((values, Z.indices.copy(), Z.indptr.copy()), shape=Z.shape)
+    X = same_pairs(Z, values).copy()
     X.eliminate_zeros()
     return X
+
+
+def same_pairs(Z, values):
+    """Return a csr_array that stores values, or one value, for the pairs of `Z`."""
+    values = np.broadcast_to(values, Z.data.shape)
+    return sp.csr_array((values, Z.indices, Z.indptr), shape=Z.shape)
 
 
 def fill_margins(rows, columns, gaps):

@@ -10,9 +10,9 @@ and take arrays as they are.
 """
 
 import warnings
+from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from ._validation import (
     AMPWarning,
@@ -29,15 +29,61 @@ from .sums import (
     as_means,
     each_block,
     exact,
-    log_partition,
     products_of_pairs,
 )
 
 MEMORY = 6  # sweeps from which the next one is extrapolated
 SAMPLED_TOL = 0.01  # sampled sums differ by about as much
+LEAST_SEEN = 1e-6  # of the rates of a row: what single precision tells from nothing
 
 
-def margin_biases(totals, U, sample):
+class Gaps(NamedTuple):
+    """Pairs that were not observed: their rates belong to no sum.
+
+    Attributes
+    ----------
+    i, j : arrays of int (number of gaps,)
+    M : array (number of gaps,)
+        What the embedding says there.
+    """
+
+    i: np.ndarray
+    j: np.ndarray
+    M: np.ndarray
+
+    @classmethod
+    def of(cls, gaps, U, W):
+        """Return those of a sparse array that has ones in gaps; None stays None.
+
+        Examples
+        --------
+        >>> import scipy.sparse as sp
+        >>> Gaps.of(sp.csr_array([[0, 1]]), np.ones((1, 1)), np.full((2, 1), 0.5)).M
+        array([0.5])
+        """
+        if gaps is None:
+            return None
+        i, j = gaps.nonzero()
+        return cls(i, j, products_of_pairs(U, W, i, j))
+
+    @property
+    def T(self):
+        """Those of the transpose."""
+        return Gaps(self.j, self.i, self.M)
+
+    def sums(self, r_v, number):
+        """Return the sums of r_v_j exp(M_ij) over the gaps of each of the rows."""
+        with np.errstate(over="ignore"):
+            return np.bincount(self.i, r_v[self.j] * np.exp(self.M), number)
+
+    def left_out(self, log_sums, r_v):
+        """Return log sums over all but the gaps, given those over all pairs."""
+        relative = self._replace(M=self.M - log_sums[self.i])
+        hidden = relative.sums(r_v, len(log_sums))
+        return log_sums + np.log(np.maximum(1 - hidden, LEAST_SEEN))
+
+
+def margin_biases(totals, U, sample, gaps=None):
     """Return the biases of the rows with which the rates of row i add up to a total.
 
     Parameters
@@ -47,6 +93,8 @@ def margin_biases(totals, U, sample):
     U : array (m, d)
     sample : AllColumns or amptutorial.sampling.ColumnSample
         The w_j and the r_v_j.
+    gaps : Gaps, optional
+        Of the rows: the rates of the other pairs add up.
 
     Returns
     -------
@@ -66,12 +114,8 @@ def margin_biases(totals, U, sample):
     """
     with np.errstate(over="ignore", invalid="ignore"):
         log_sums = sample.for_rows(U, totals).log_partition(U)
-    return _of_sums(totals, log_sums)
-
-
-def _of_sums(totals, log_sums):
-    """Return the biases that make rates of these log sums add up to totals."""
-    with np.errstate(over="ignore", invalid="ignore"):
+        if gaps is not None:
+            log_sums = gaps.left_out(log_sums, sample.r_v)
         return _finite(totals * np.exp(-log_sums))
 
 
@@ -90,7 +134,7 @@ def _finite(biases):
     return biases
 
 
-def fit_margins(rows, columns, U, W, r_v, sampler=exact):
+def fit_margins(rows, columns, U, W, r_v, sampler=exact, gaps=None):
     """Return biases of rows, then of columns, with which the rates have these margins.
 
     One sweep of iterative proportional fitting: `r_u` gives the rows their sums beside
@@ -103,6 +147,8 @@ def fit_margins(rows, columns, U, W, r_v, sampler=exact):
     U, W, r_v
         As for `tilted_means`.
     sampler : Exact or amptutorial.sampling.Sampler
+    gaps : Gaps, optional
+        The sums are those over all other pairs.
 
     Returns
     -------
@@ -116,28 +162,33 @@ def fit_margins(rows, columns, U, W, r_v, sampler=exact):
     if not sampler.samples(len(U), len(W)):
         tilted = Tilted(U, W, r_v)
         if tilted.small:
-            return _fit_at_once(rows, columns, tilted)[:2]
-    r_u = margin_biases(rows, U, sampler(U, rows, W, r_v))
-    return r_u, margin_biases(columns, W, sampler(W, columns, U, r_u))
+            return _fit_at_once(rows, columns, tilted, gaps)[:2]
+    r_u = margin_biases(rows, U, sampler(U, rows, W, r_v), gaps)
+    return r_u, margin_biases(columns, W, sampler(W, columns, U, r_u), gaps and gaps.T)
 
 
-def _fit_at_once(rows, columns, tilted, *more):
+def _fit_at_once(rows, columns, tilted, gaps, *more):
     """Return what `fit_margins` does, from one pass over all exponentials.
 
     The third array holds, for each row, the sums of the exponentials times `more`.
     """
     factors, total, found = np.column_stack([tilted.shares, *more]), 0.0, []
+    hidden = gaps.sums(tilted.shares, len(rows)) if gaps else np.zeros(len(rows))
 
     def block(some):
         weights, _, log_unit = tilted.factors(some)
         sums = weights @ factors
-        r_u = rows[some] * np.exp(-log_unit) / sums[:, 0]
+        seen = np.maximum(sums[:, 0] - hidden[some], LEAST_SEEN * sums[:, 0])
+        r_u = rows[some] * np.exp(-log_unit) / seen
         return r_u, sums[:, 1:], r_u.astype(sums.dtype) @ weights
 
     for r_u, sums, part in each_block(block, len(rows), len(columns)):
         found.append((r_u, sums))
         total = total + part.astype(np.float64)
     r_u, sums = map(np.concatenate, zip(*found, strict=True))
+    if gaps:
+        unseen = gaps.T.sums(r_u, len(columns))
+        total = np.maximum(total - unseen, LEAST_SEEN * total)
     return _finite(r_u), _finite(columns / total), sums
 
 
@@ -150,6 +201,8 @@ class Fitting(AllColumns):
     ----------
     rows, columns, biases : arrays (m,), (n,), (n,)
         As `rows`, `columns` and `r_v` for `fit_margins`.
+    gaps : csr_array (m, n), or None
+        One where a pair was not observed.
 
     Attributes
     ----------
@@ -159,9 +212,9 @@ class Fitting(AllColumns):
 
     sample = property(lambda self: AllColumns(self.W, self.r_v))
 
-    def __init__(self, rows, columns, biases):
+    def __init__(self, rows, columns, biases, gaps=None):
         self.rows, self.columns, self.biases = rows, columns, biases
-        self.fitted = None
+        self.gaps, self.fitted = gaps, None
 
     def __call__(self, U, weights, W, r_v):
         """Return itself: what sums of rows `U` run over."""
@@ -174,7 +227,8 @@ class Fitting(AllColumns):
         if not (tilted.small and own.small):
             return super().tilted_means(U)
         more = tilted.shares, tilted.shares[:, None] * tilted.W
-        *self.fitted, sums = _fit_at_once(self.rows, self.columns, own, *more)
+        given = self.rows, self.columns, own, Gaps.of(self.gaps, U, self.W)
+        *self.fitted, sums = _fit_at_once(*given, *more)
         return as_means(sums, tilted.log_unit)
 
 
@@ -199,47 +253,14 @@ def observed_biases(Z, U, W, r_v):
 
     Examples
     --------
+    >>> import scipy.sparse as sp
     >>> Z = sp.csr_array([[np.nan, 6.0]])
     >>> observed_biases(Z, np.zeros((1, 1)), np.zeros((2, 1)), np.array([1.0, 2.0]))
     array([3.])
     """
     Z, gaps = without_gaps(Z)
-    log_sums, totals = log_partition(U, W, r_v), Z.sum(axis=1)
-    if gaps is not None:
-        i, j = gaps.nonzero()
-        log_sums = _less(log_sums, i, r_v[j], products_of_pairs(U, W, i, j))
-    return _of_sums(totals, log_sums)
-
-
-def _less(log_sums, i, r_v, M):
-    """Return log sums over what was observed, given the r_v_j and M_ij of gaps."""
-    hidden = np.bincount(i, r_v * np.exp(M - log_sums[i]), len(log_sums))
-    return log_sums + np.log(np.maximum(1 - hidden, 1e-12))
-
-
-def biases_with_gaps(Z, U, W, n_sweeps=1000, tol=1e-6):
-    """Return the biases of `refit_biases` for counts with gaps, and what is off.
-
-    Parameters
-    ----------
-    Z : csr_array (m, n)
-        Counts; NaN where a pair was not observed.
-    U, W : arrays (m, d), (n, d)
-    n_sweeps, tol
-        As for `refit_biases`.
-    """
-    _, r_v = margins(Z)
-    Z, gaps = without_gaps(Z)
-    (rows, columns), (i, j) = margins(Z), gaps.nonzero()
-    M = products_of_pairs(U, W, i, j)
-    for _ in range(n_sweeps):
-        r_u = _of_sums(rows, _less(log_partition(U, W, r_v), i, r_v[j], M))
-        before = r_v
-        r_v = _of_sums(columns, _less(log_partition(W, U, r_u), j, r_u[i], M))
-        off = columns @ np.abs(before / np.where(r_v > 0, r_v, 1) - 1) / columns.sum()
-        if off <= tol:
-            break
-    return *_normalised(r_u, r_v), float(off) if off > tol else 0.0
+    given = Z.sum(axis=1), U, AllColumns(W, r_v)
+    return margin_biases(*given, Gaps.of(gaps, U, W))
 
 
 def refit_biases(Z, U, V, *, n_sweeps=100, tol=1e-6, sampler=exact):
@@ -292,16 +313,15 @@ def refit_biases(Z, U, V, *, n_sweeps=100, tol=1e-6, sampler=exact):
     (array([0.5, 1.5]), array([2., 4.]))
     """
     Z = check_counts(Z, gaps=True)
+    _, r_v = margins(Z)
+    Z, gaps = without_gaps(Z)
     rows, columns = margins(Z)
     U, V = check_embedding(U, V, len(rows), len(columns))
     n_sweeps = check_integer(n_sweeps, "n_sweeps", minimum=1)
     tol = check_positive(tol, "tol", zero=True)
     W = V / np.sqrt(len(U))
-    if without_gaps(Z)[1] is not None:
-        r_u, r_v, off = biases_with_gaps(sp.csr_array(Z), U, W, n_sweeps, tol)
-    else:
-        given = rows, columns, U, W, columns
-        r_u, r_v, off = biases_of_margins(*given, n_sweeps, tol, sampler)
+    given = rows, columns, U, W, r_v, n_sweeps, tol, sampler
+    r_u, r_v, off = biases_of_margins(*given, Gaps.of(gaps, U, W))
     if off:
         warnings.warn(
             f"column sums are off by {off:.1e} of all counts: allow more sweeps than "
@@ -335,12 +355,14 @@ def _extrapolated(sweeps, columns):
     return r_v
 
 
-def biases_of_margins(rows, columns, U, W, r_v, n_sweeps=100, tol=1e-6, sampler=exact):
+def biases_of_margins(
+    rows, columns, U, W, r_v, n_sweeps=100, tol=1e-6, sampler=exact, gaps=None
+):
     """Return the biases of `refit_biases`, and how far the column sums are off.
 
     Parameters
     ----------
-    rows, columns, U, W, r_v, sampler
+    rows, columns, U, W, r_v, sampler, gaps
         As for `fit_margins`; r_v is positive where `columns` are.
     n_sweeps, tol
         As for `refit_biases`.
@@ -355,7 +377,7 @@ def biases_of_margins(rows, columns, U, W, r_v, n_sweeps=100, tol=1e-6, sampler=
     tol, memory = (max(tol, SAMPLED_TOL), 1) if sampled else (tol, MEMORY)
     sweeps, least = [], np.inf
     for sweep in range(n_sweeps + 1):
-        r_u, fitted = fit_margins(rows, columns, U, W, r_v, sampler)
+        r_u, fitted = fit_margins(rows, columns, U, W, r_v, sampler, gaps)
         with quiet():
             factors = np.where(columns > 0, r_v / fitted, 1)  # of the column sums
         off = columns @ np.abs(factors - 1) / columns.sum()

@@ -196,25 +196,6 @@ class Indicator(Channel):
         return np.where(z > 0, 1.0, 0.0)
 
 
-@dataclass(frozen=True)
-class WithGaps(Channel):
-    """Another channel, some of whose pairs were not observed: their count is NaN.
-
-    Such a pair says nothing of its bursts: their expectation is the rate.
-
-    Examples
-    --------
-    >>> WithGaps(Counts()).bursts(np.array([np.nan, 3.0]), np.array([0.5, 0.5]))
-    array([0.5, 3. ])
-    """
-
-    channel: Channel
-
-    def bursts(self, z, rate):
-        """Return the rate where `z` is NaN, and what the channel says elsewhere."""
-        return np.where(np.isnan(z), rate, self.channel.bursts(np.nan_to_num(z), rate))
-
-
 def _bursts_of(z, alpha):
     """Return alpha (digamma(z + alpha) - digamma(alpha)): see `Bursts`."""
     alpha = np.maximum(alpha, 1e-9)  # the limit at zero is 1

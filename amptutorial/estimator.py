@@ -28,11 +28,12 @@ from ._validation import (
     pairs_once,
     refuse_masked,
 )
-from .bias import drop_empty
+from .bias import drop_empty, without_gaps
 from .biases import observed_biases
 from .channels import CHANNELS
 from .denoisers import Denoiser, GaussianPosterior
-from .fitting import SETTLING, Report, denoisers_for, refine, search, settle
+from .doubts import doubts
+from .fitting import SETTLING, Progress, Report, denoisers_for, refine, search, settle
 from .heldout import HeldOut
 from .names import named, names_of, write_projector, write_word2vec
 from .neighbours import principal_coordinates
@@ -41,7 +42,8 @@ from .sampling import Sampler
 from .table import Table, hidden_tenth
 
 LARGEST_TOTAL = 1e30  # of all counts, that single precision iterates with
-DOUBTFUL = 2  # standard errors: a gain within them is said to be within those of none
+DOUBTFUL = 3  # standard errors: a gain within them is said to be within those of none
+WORTH = 0.02  # nats per count: more than that may be hidden in too few counts
 
 LIBRARIES = "amptutorial.", "sklearn."  # whose lines no warning is about
 
@@ -100,13 +102,17 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         Number of iterations of the estimate kept, the one that predicts hidden pairs
         best; zero, with an embedding of zeros, if none beats independence.
     heldout_gain_ : float
-        By how many nats per count that estimate predicted the counts of the hidden
-        pairs better than independence (`amptutorial.heldout.heldout_gain`).
+        By how many nats per count hidden pairs are predicted better than by
+        independence (`amptutorial.heldout.heldout_gain`). Each half of them is judged
+        by the iterate, channel and number of components that the other half would
+        choose, so that a choice among what is nothing but noise gains nothing.
     heldout_error_ : float
         The standard error of `heldout_gain_`, two-way: over rows and over columns;
         infinite if all hidden counts are of one row or of one column.
-    path_ : list of Progress
-        The gain, its error and the seconds for each number of components tried.
+    path_ : record array
+        A `amptutorial.fitting.Progress` for each number of components tried: their
+        gain, judged as `heldout_gain_`, its error, the seconds. `pandas.DataFrame`
+        makes a table of it.
     row_names_, column_names_ : arrays of str, or None
         Of the DataFrame, `Corpus` or AnnData that was fitted.
 
@@ -122,7 +128,7 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     -----
     AMPWarning
         If rows or columns have no counts, if counts are fractions, if the gain on
-        hidden pairs is not two standard errors above that of independence, or if
+        hidden pairs is not three standard errors above that of independence, or if
         `n_iter` was too small to tell.
 
     Notes
@@ -130,9 +136,10 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     Whole pairs are hidden, because in real tables counts of one pair often come
     together, without any embedding: half of the repetitions of a word in a document
     tell of the other half. `heldout_gain_` counts no such repetition. It errs on the
-    low side, for a fit that has seen a zero where a pair was hidden, and on the high
-    side by the choice of the best iterate; both are small beside its error. In tables
-    of fewer than 400 pairs a tenth of the single counts is held out instead.
+    low side, as it is that of a fit without the hidden pairs. A hidden pair of which a
+    tenth of a count or more is expected is a gap for the fit, like one that was not
+    observed; others look empty (`amptutorial.heldout.split_pairs`). In tables of fewer
+    than 400 pairs a tenth of the single counts is held out instead.
 
     NaN is a pair that was not observed. It tells nothing, and the information on a row
     or a column is that of the pairs that were.
@@ -205,6 +212,8 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         Z = self._check_counts(X, reset=True)
         shape = Z.shape
         Z, row_index, column_index = drop_empty(Z)
+        for doubt in doubts(Z):
+            _warn(doubt)
         best = self._fit(Table(Z), row_index, column_index, shape)
         if (Z.data % 1 > 0).any():
             _warn(
@@ -220,11 +229,12 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self._check_size(table.shape, margins[0].sum(), shape)
         rng, report = self._generator(), Report(self.verbose, self.callback)
         with report.bar:
-            run, self.path_ = search(table, self, rng, report)
+            run, gain, error, path = search(table, self, rng, report)
             report.bar.set_description("AMPEmbedding, with all counts", False)
             fit = settle(table, run, *refine(table, run, rng), rng)
 
-        self.heldout_gain_, self.heldout_error_ = run.best.gain, run.best.error
+        self.heldout_gain_, self.heldout_error_ = gain, error
+        self.path_ = np.rec.fromrecords(path, names=Progress._fields)
         self.n_iter_, self.channel_, self._channel = run.best.k, run.name, run.channel
         self._rows, self._columns = fit.rows.in_double(), fit.columns.in_double()
         self._sample = fit.sample
@@ -271,28 +281,37 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
                 f"{unknown} rows have no counts in the fitted columns: their "
                 "embeddings are zero"
             )
-        return self._embedded(Z)
+        return self._embedded(Z)[0]
 
     def _embedded(self, Z):
-        """Return embeddings (m_new, d) of new rows of counts in the fitted columns."""
+        """Return embeddings (m_new, d) of new rows of counts, as `_settled`."""
         given = self._rows.denoiser, self._mean_row, self._columns
         return self._settled(Table(Z), *given, self._sample)
 
     def _settled(self, table, denoiser, mean, other, sample):
-        """Return embeddings of what is new given the fitted other side."""
+        """Return embeddings of what is new given the fitted other side.
+
+        Returns
+        -------
+        X : array (m_new, d)
+        some : array of int
+            Which rows have counts.
+        side : Side
+            Those that do.
+        """
         m = len(self._row_index)
         totals = table.rare(self._channel).totals
         some = np.flatnonzero(totals)
         X = np.zeros((len(totals), len(self.components_)))
+        side = new_side(X[some], totals[some] / mean, denoiser)
         if some.size:
-            side = new_side(X[some], totals[some] / mean, denoiser)
             sample = sample.copy()  # what is drawn here stays here
             given, table = (other, m, self._channel, sample), table[some]
             side = table.settled(side, *given)
             if sample.sampled:  # long rows have larger samples
                 side = table.settled(side, *given)
             X[some] = self._unit * side.X
-        return X
+        return X, some, side
 
     def transform_columns(self, X) -> np.ndarray:
         """Embed new columns, given the fitted rows.
@@ -325,7 +344,7 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         V, ones = np.zeros((Z.shape[1], len(self.components_))), np.ones(Z.shape[1])
         sampler = Sampler(np.random.default_rng(0), SETTLING)
         sample = sample_of(new_side(V, ones, None), self._rows, m, sampler)
-        return self._settled(table, self._columns.denoiser, m, self._rows, sample).T
+        return self._settled(table, self._columns.denoiser, m, self._rows, sample)[0].T
 
     def predict_rates(self, rows=None) -> np.ndarray:
         """Return the expected counts of fitted rows, or of new ones.
@@ -345,7 +364,7 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         check_is_fitted(self)
         if _is_table(named(rows)[0]):
             Z = self._check_counts(rows, reset=False)[:, self._column_index]
-            U = self._embedded(Z)
+            U, *_ = self._embedded(Z)
             return self._rates(U, self._row_biases(Z, U))
         rows = _selection(rows)
         return self._rates(self.embedding_[rows], self.row_bias_[rows])
@@ -391,9 +410,28 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         ValueError
             As `transform`, or if no counts are left to embed or to hide.
         """
+        return self.gain(X)[0]
+
+    def gain(self, X=None) -> tuple[float, float]:
+        """Return the `score` and its standard error, two-way as `heldout_error_`.
+
+        Parameters
+        ----------
+        X : array or sparse array (m_new, n), optional
+            As for `score`.
+
+        Returns
+        -------
+        gain, error : float
+
+        Raises
+        ------
+        ValueError
+            As `score`.
+        """
         check_is_fitted(self)
         if X is None:
-            return self.heldout_gain_
+            return self.heldout_gain_, self.heldout_error_
         Z, known = self._check_counts(X, reset=False), self._column_index
         Z = Z[drop_empty(Z)[1]]
         parts = hidden_tenth(Z, np.random.default_rng(0))
@@ -401,13 +439,14 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         totals, nothing = self._totals, [np.zeros((size, 1)) for size in kept.shape]
         rows = observed_biases(kept, *nothing, totals) * totals.sum()
         totals = totals * (rows.sum() / totals.sum())
-        pairs = HeldOut.of(rows, totals, hidden)
+        pairs = HeldOut.of(rows, totals, hidden, without_gaps(kept)[1])
         if not len(pairs.z):
             raise ValueError("X has too few counts: none of the hidden pairs has one")
-        U, V = self._embedded(kept), self.components_.T[known]
+        (U, *_), V = self._embedded(kept), self.components_.T[known]
         r_u = self._row_biases(kept, U)
         U *= np.sqrt(len(U) / len(self.embedding_))  # of which M has the root in it
-        return pairs.mean(pairs.log_ratios(U, V, r_u, self.column_bias_[known]))
+        log_ratios = pairs.log_ratios(U, V, r_u, self.column_bias_[known])
+        return pairs.mean(log_ratios), pairs.standard_error(log_ratios)
 
     def principal_coordinates(self):
         """Return coordinates of rows and of columns as in correspondence analysis.
@@ -449,22 +488,22 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         takes draws: that of two estimates is too large.
         """
         check_is_fitted(self)
-        sides, m = (self._rows, self._columns), len(self._row_index)
-        if not all(isinstance(side.denoiser, GaussianPosterior) for side in sides):
+        shape = len(self.embedding_), self.n_features_in_
+        gaps, given = self._gaps, (self._row_index, self._column_index)
+        C_u = self._spread(self._rows, self._columns, gaps, given[0], shape[0])
+        gaps = None if gaps is None else gaps.T
+        return C_u, self._spread(self._columns, self._rows, gaps, given[1], shape[1])
+
+    def _spread(self, this, other, gaps, index, size):
+        """Return posterior covariances at `index`, and those of the prior elsewhere."""
+        if not isinstance(this.denoiser, GaussianPosterior):
             raise ValueError(
                 "only a Gaussian prior has posterior covariances: fit with "
                 "denoiser='posterior'"
             )
-
-        def spread(this, other, gaps, index, size):
-            full = np.tile(prior_covariance(this), (size, 1, 1))
-            full[index] = posterior_covariances(this, other, m, gaps)
-            return self._unit**2 * full
-
-        (rows, columns), (n, gaps) = sides, (self.n_features_in_, self._gaps)
-        C_u = spread(rows, columns, gaps, self._row_index, len(self.embedding_))
-        gaps = None if gaps is None else gaps.T
-        return C_u, spread(columns, rows, gaps, self._column_index, n)
+        full = np.tile(prior_covariance(this), (size, 1, 1))
+        full[index] = posterior_covariances(this, other, len(self._row_index), gaps)
+        return self._unit**2 * full
 
     def standard_errors(self, rows=None):
         """Return the standard errors of M_ij = u_i . v_j / sqrt(m).
@@ -474,16 +513,22 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
         Parameters
         ----------
-        rows : slice, array of int or bool, or None
-            Which rows; None for all of them.
+        rows : slice, array of int or bool, None, or counts (m_new, n)
+            Which of the fitted rows; None for all of them. A table is one of new rows,
+            which are embedded by `transform`.
 
         Returns
         -------
         array (len(rows), n)
         """
-        C_u, C_v = self.covariances()
-        U, V = self.embedding_, self.components_.T
-        U, C_u = (X[_selection(rows)] for X in (U, C_u))
+        (C_u, C_v), U, V = self.covariances(), self.embedding_, self.components_.T
+        if _is_table(named(rows)[0]):
+            Z = self._check_counts(rows, reset=False)[:, self._column_index]
+            U, some, side = self._embedded(Z)
+            given = self._columns, without_gaps(Z[some])[1], some, len(U)
+            C_u = self._spread(side.in_double(), *given)
+        else:
+            U, C_u = (X[_selection(rows)] for X in (U, C_u))
         squares_u, squares_v = (X[:, :, None] * X[:, None] for X in (U, V))
         # u^T C_v u + v^T C_u v + tr(C_u C_v), each a sum over the entries of C
         variances = np.einsum("ikl,jkl->ij", squares_u + C_u, C_v, optimize=True)
@@ -678,18 +723,19 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def _warn_of_doubts(self, best):
         if best.patience.progress:
             _warn(f"still improving after n_iter={self.n_iter} iterations: allow more")
-        if not best.k:
-            _warn(
-                "no iterate predicts hidden pairs better than row and column sums "
-                "do, so the embedding is zero: the counts are too few for "
-                f"n_components={self.n_components}, or rows and columns are independent"
-            )
-        elif best.gain < DOUBTFUL * best.error:
-            _warn(
-                f"heldout_gain_ = {best.gain:.2g} +- {best.error:.2g} is within two "
-                "standard errors of zero: rows and columns may be independent, or the "
-                "hidden counts are too few to tell"
-            )
+        gain, error = self.heldout_gain_, self.heldout_error_
+        if best.k and gain >= DOUBTFUL * error:
+            return
+        most = max(gain, 0.0) + DOUBTFUL * error
+        if most > WORTH:
+            why = "too few to tell independent rows and columns from a gain of"
+        else:
+            why = "enough to say: rows and columns are independent, but for a gain of"
+        _warn(
+            f"heldout_gain_ = {gain:.2g} +- {error:.2g} is within three standard "
+            f"errors of zero{'' if best.k else ', and the embedding is zero'}. The "
+            f"hidden counts are {why} {most:.2g} nats a count at most"
+        )
 
 
 def _warn(message):

@@ -17,7 +17,7 @@ import numpy as np
 from ._progress import progress
 from ._validation import check_callback, check_choice
 from .bias import bias_of_margins
-from .biases import biases_of_margins, biases_with_gaps, margin_biases
+from .biases import Gaps, biases_of_margins, margin_biases
 from .channels import CHANNELS, Channel
 from .denoisers import GaussianPosterior, Lasso, Ridge, as_pair, check_is_denoiser
 from .heldout import Chosen
@@ -179,8 +179,27 @@ class Run:
         return rows, replace(columns, r=r_v)
 
 
+class Found(NamedTuple):
+    """What `search` returns.
+
+    Attributes
+    ----------
+    run : Run
+        The best one.
+    gain, error : float
+        On hidden pairs that did not choose it (`amptutorial.heldout.HeldOut.judged`).
+    path : list of Progress
+        By the number of components.
+    """
+
+    run: Run
+    gain: float
+    error: float
+    path: list
+
+
 def search(table, model, rng, report):
-    """Return the `Run` that predicts hidden pairs best, and the `Progress` by sizes.
+    """Return the `Run` that predicts hidden pairs best, as `Found`.
 
     Parameters
     ----------
@@ -195,21 +214,25 @@ def search(table, model, rng, report):
     if table.largest() <= 1:  # without repetitions they are the same
         names = names[:1]
     given = table, seen, held_out, model, int(rng.integers(2**31)), report
-    auto, best, path = model.n_components == "auto", None, []
+    auto, best, path, halves = model.n_components == "auto", None, [], []
     sizes = takewhile(lambda d: d <= min(table.shape), SIZES)
     for d in sizes if auto else (model.n_components,):
         report.begin()
-        runs = [_started(*given, name, d) for name in names]
-        runs = _raced(table, runs, model.n_iter, held_out)
+        started = [_started(*given, name, d) for name in names]
+        runs = _raced(table, started, model.n_iter, held_out)
         run = max(runs, key=lambda run: run.best.gain)
-        path.append(report.progress(run))
+        judges = [run.best.halves for run in started]
+        gain, error = held_out.judged(judges)
+        path.append(report.progress(run)._replace(gain=gain, error=error))
+        halves += judges
         if not best or _lead(held_out, run, best) > 1:
             best, behind, names = run, 0, [run.name for run in runs]
         else:
             behind += 1
         if report.stopped or not best.best.k or behind == GIVEN_UP:
             break
-    return best, path
+    gain, error = held_out.judged(halves) if best.best.k else (0.0, best.best.error)
+    return Found(best, gain, error, path)
 
 
 def _lead(held_out, run, other):
@@ -345,12 +368,14 @@ def settle(table, run, rows, columns, rng):
 def _biases(table, U, W, best, sampler):
     """Return biases with which the rates have the margins of the counts."""
     if table.gaps:
-        return biases_with_gaps(table.Z, U, W)[:2]
-    rows, columns = table.margins()
+        observed, gaps = table.observed
+        rows, columns, gaps = *observed.margins(), Gaps.of(gaps, U, W)
+    else:
+        (rows, columns), gaps = table.margins(), None
     # all counts of a column may have been hidden
     r_v = np.where(best.r_v > 0, best.r_v, columns / len(rows))
     # most sweeps in the faster precision; without an embedding one is exact
     for precision in (np.float32, np.float64) if best.k else (np.float64,):
         given = rows, columns, U.astype(precision), W, r_v
-        r_u, r_v, _ = biases_of_margins(*given, SWEEPS, sampler=sampler)
+        r_u, r_v, _ = biases_of_margins(*given, SWEEPS, sampler=sampler, gaps=gaps)
     return r_u, r_v

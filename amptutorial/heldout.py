@@ -11,7 +11,10 @@ By hidden pairs a fit chooses its iterate (`Chosen`), and knows when to stop
 
 from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 from math import sqrt
+from operator import attrgetter
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,12 +27,13 @@ from ._validation import (
     check_rates,
     check_rng,
 )
-from .bias import drop_empty, margins, with_values, without_gaps
-from .biases import Fitting, fit_margins
-from .sums import exact, products_of_pairs, tilted_means
+from .bias import drop_empty, margins, same_pairs, with_values, without_gaps
+from .biases import Fitting, Gaps, fit_margins
+from .sums import exact, log_partition, products_of_pairs
 
 AT_LEAST = 10  # iterations that AMP gets before it may be stopped
-CROWDED = 0.1  # of the pairs that have counts, from which on hidden ones are gaps
+FEW_PAIRS = 400  # of which a tenth is too few to judge by
+SURPRISING = 0.1  # counts expected of a pair, from which on no zero stands for it
 
 
 def split_counts(Z, fraction: float, rng: np.random.Generator) -> tuple:
@@ -82,21 +86,21 @@ def split_counts(Z, fraction: float, rng: np.random.Generator) -> tuple:
 def split_pairs(Z, fraction: float, rng: np.random.Generator) -> tuple:
     """Split the counts at random, all counts of one pair to the same side.
 
-    Every pair (i, j) is hidden with probability `fraction`, whatever its count. Where
-    at most a tenth of the pairs have counts, a hidden pair leaves a zero in `kept`,
-    like a pair that never occurred. So all expectations shrink alike, to 1 - fraction
-    times the rate in `kept`, and the two matrices are independent but for the pairs
-    themselves: no repetition of a word in its document is on both sides.
+    Every pair (i, j) is hidden with probability `fraction`, whatever its count. No
+    repetition of a word in its document is on both sides: the two matrices are
+    independent but for the pairs themselves.
 
-    `heldout_gain` stays a proper score. Over the choice of the pairs, it expects
-    fraction times the sum of mu log(rate) - rate over all pairs, hidden zeros included,
-    where mu is the mean of a count. That is largest at rate = mu, be the counts Poisson
-    or not. An estimate has seen a zero where a pair is hidden, which lowers its own
-    rate there: the gain of a fit errs on the low side.
+    A hidden pair is NaN in `kept`, not observed, where a zero would be a surprise:
+    where the margins of `kept` let expect a tenth of a count or more. Such pairs are
+    no more than ten for each count, and which of them are NaN does not depend on their
+    counts. All other hidden pairs leave a zero, like pairs that never occurred: there
+    expectations shrink to 1 - fraction times the rate. `AMPEmbedding` and the functions
+    of this package know gaps; for other methods `amptutorial.bias.fill_gaps` fills
+    them.
 
-    Where more pairs have counts, such a zero would be an outlier. There a hidden pair
-    is NaN in `kept`, not observed. `AMPEmbedding` and the functions of this package
-    know such gaps; for other methods `amptutorial.bias.fill_gaps` fills them.
+    `heldout_gain` is a proper score. Over the choice of the pairs, it expects fraction
+    times the sum of mu log(rate) - rate over all pairs, hidden zeros included, where mu
+    is the mean of a count. That is largest at rate = mu, be the counts Poisson or not.
 
     Parameters
     ----------
@@ -117,33 +121,79 @@ def split_pairs(Z, fraction: float, rng: np.random.Generator) -> tuple:
 
     Examples
     --------
-    >>> rng = np.random.default_rng(0)
-    >>> kept, held_out = split_pairs(np.array([[3, 0], [1, 6]]), 0.5, rng)
-    >>> kept.toarray(), held_out.toarray()
-    (array([[ 3., nan],
-           [nan, nan]]), array([[0., 0.],
-           [1., 6.]]))
+    >>> rng = np.random.default_rng(1)
+    >>> kept, held_out = split_pairs(np.array([[3, 0, 1], [1, 6, 4]]), 0.5, rng)
+    >>> kept.toarray()
+    array([[ 3., nan,  1.],
+           [nan,  6., nan]])
+    >>> held_out.toarray()
+    array([[0., 0., 0.],
+           [1., 0., 4.]])
     """
-    Z, fraction, rng = _checked_split(Z, fraction, rng)
-    gaps = int(np.isnan(Z.data).sum())
-    crowded = is_crowded(Z.nnz - gaps, Z.shape[0] * Z.shape[1] - gaps)
-    return hide_pairs(Z, fraction, rng, crowded)
+    kept, held_out = hide_pairs(*_checked_split(Z, fraction, rng))
+    sums = margins(kept)
+    zeros = surprising_pairs(*sums, fraction, rng)
+    return with_gaps(kept, held_out, zeros, *sums), held_out
 
 
-def is_crowded(n_counts, n_pairs):
-    """Return whether a hidden zero would be an outlier: so many pairs have counts."""
-    return n_counts > CROWDED * n_pairs
-
-
-def hide_pairs(Z, fraction, rng, marked):
-    """Return what `split_pairs` does of a csr_array; hidden pairs NaN if `marked`."""
-    if marked:
-        Z, hidden = Z.toarray(), rng.random(Z.shape) < fraction
-        kept, held_out = np.where(hidden, np.nan, Z), np.where(hidden, Z, 0 * Z)
-        return sp.csr_array(kept), sp.csr_array(held_out)
+def hide_pairs(Z, fraction, rng):
+    """Return what is kept of a csr_array, with zeros in hidden pairs, and the rest."""
     hidden, gaps = rng.random(Z.nnz) < fraction, np.isnan(Z.data)
     parts = (np.where(some | gaps, Z.data, 0) for some in (~hidden, hidden))
     return tuple(with_values(Z, values) for values in parts)
+
+
+def surprising_pairs(rows, columns, fraction, rng):
+    """Return a fraction of the pairs of which independence expects `SURPRISING` counts.
+
+    Parameters
+    ----------
+    rows, columns : arrays (m,), (n,)
+        Sums of counts.
+    fraction : float
+        With which probability each of them is drawn, by itself.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    csr_array (m, n)
+        With ones. The pairs that are not drawn take no memory.
+    """
+    order, tiny = np.argsort(-columns), np.finfo(float).tiny
+    with np.errstate(over="ignore"):  # the sum of a column, in each row
+        least = SURPRISING * rows.sum() / np.maximum(rows, tiny)
+    numbers = np.searchsorted(-columns[order], -least)
+    ends = np.cumsum(numbers)
+    # those drawn of all such pairs, row by row, by their distances
+    expected = ends[-1] * fraction
+    steps = rng.geometric(fraction, int(expected + 10 * sqrt(expected) + 10))
+    drawn = np.cumsum(steps) - 1
+    drawn = drawn[drawn < ends[-1]]
+    i = np.searchsorted(ends, drawn, side="right")
+    j = order[drawn - (ends - numbers)[i]]
+    shape = len(rows), len(columns)
+    return sp.csr_array((np.ones(len(i)), (i, j)), shape)
+
+
+def with_gaps(kept, held_out, zeros, rows, columns):
+    """Return what `hide_pairs` keeps, with NaN where a zero would be a surprise.
+
+    Parameters
+    ----------
+    kept, held_out : csr_arrays (m, n)
+    zeros : csr_array (m, n)
+        As from `surprising_pairs`: those without a count are hidden.
+    rows, columns : arrays (m,), (n,)
+        Sums of what is kept in these rows, and in all columns of the table.
+    """
+    i, j = held_out.tocoo().coords
+    # NaN of the table itself stays
+    expected = np.where(held_out.data > 0, rows[i] * columns[j], 0)
+    hidden = same_pairs(held_out, expected > SURPRISING * columns.sum())
+    counted = same_pairs(kept, 1.0) + same_pairs(held_out, 1.0)
+    gaps = zeros - zeros.multiply(counted) + hidden
+    gaps.eliminate_zeros()
+    return kept + same_pairs(gaps, np.nan)
 
 
 def _checked_split(Z, fraction, rng):
@@ -207,6 +257,8 @@ class HeldOut:
     rows, columns : arrays (m,), (n,)
         The row and column sums of the counts that were kept, gaps filled
         (`amptutorial.bias.margins`).
+    gaps : csr_array (m, n), or None
+        One where a pair was not observed, or is hidden and no zero stands for it.
     """
 
     i: np.ndarray
@@ -214,9 +266,10 @@ class HeldOut:
     z: np.ndarray
     rows: np.ndarray
     columns: np.ndarray
+    gaps: sp.csr_array | None = None
 
     @classmethod
-    def of(cls, rows, columns, held_out):
+    def of(cls, rows, columns, held_out, gaps=None):
         """Return the `HeldOut`, given the row and column sums of what was kept.
 
         Examples
@@ -228,7 +281,29 @@ class HeldOut:
         held_out = sp.coo_array(held_out, dtype=np.float64)
         i, j = held_out.coords
         seen = (rows[i] > 0) & (columns[j] > 0) & (held_out.data > 0)
-        return cls(i[seen], j[seen], held_out.data[seen], rows, columns)
+        return cls(i[seen], j[seen], held_out.data[seen], rows, columns, gaps)
+
+    @cached_property
+    def observed(self):
+        """The row and column sums of the counts that were kept, without the gaps."""
+        rows, columns = self.rows, self.columns
+        if self.gaps is None:
+            return rows, columns
+        shares = rows / rows.sum(), columns / columns.sum()
+        return rows * (1 - self.gaps @ shares[1]), columns * (
+            1 - self.gaps.T @ shares[0]
+        )
+
+    @cached_property
+    def halves(self):
+        """The counts in two halves, one of which judges what the other one chooses.
+
+        That is every second pair; in a small table, every second count of each pair.
+        """
+        first = np.arange(len(self.z)) % 2
+        few = len(self.rows) * len(self.columns) < FEW_PAIRS
+        first = (self.z + first) // 2 if few else self.z * first
+        return first, self.z - first
 
     def log_ratios(self, U, V, r_u, r_v):
         """Return log(rate / rate under independence) of each pair.
@@ -253,12 +328,46 @@ class HeldOut:
             )
         return log_ratios
 
-    def mean(self, values):
+    def excess(self, U, W, r_u, r_v):
+        """Return by which fraction rates exceed the counts kept, over the pairs seen.
+
+        Minus it, the mean of `log_ratios` is the gain, whatever the biases.
+
+        Raises
+        ------
+        FloatingPointError
+            If it is not a number: the rates overflow.
+        """
+        some = np.flatnonzero(r_u)
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = np.exp(log_partition(U[some], W, r_v) + np.log(r_u[some])).sum()
+            if self.gaps is not None:
+                total -= r_u @ Gaps.of(self.gaps, U, W).sums(r_v, len(U))
+        if np.isnan(total):
+            raise FloatingPointError("the rates overflow: scale the embedding down")
+        return total / self.observed[0].sum() - 1
+
+    def judged(self, halves):
+        """Return the gain of what was chosen, and its error, by other pairs.
+
+        Parameters
+        ----------
+        halves : sequence of pairs of `Half`
+            Of all that the choice was among. The counts of each half are judged by the
+            iterate that the other half would choose.
+        """
+        best = [max(each, key=attrgetter("gain")) for each in zip(*halves, strict=True)]
+        judging = zip(reversed(self.halves), best, strict=True)
+        log_ratios = sum(z * half.log_ratios for z, half in judging) / self.z
+        return self.mean(log_ratios), self.standard_error(log_ratios)
+
+    def mean(self, values, z=None):
         """Return the mean over the held-out counts of `values`, one for each pair.
 
-        Zero if there are no held-out counts.
+        It is over all counts or, given those of each pair, over `z`; zero without any.
         """
-        return float(self.z @ values / (self.z.sum() or 1))
+        z = self.z if z is None else z
+        return float(z @ values / (z.sum() or 1))
 
     def standard_error(self, values):
         """Return the standard error of `mean`, two-way: by rows and by columns.
@@ -325,7 +434,8 @@ def held_out_pairs(kept, held_out):
             f"kept and held_out must have the same shape, got {kept.shape} and "
             f"{held_out.shape}"
         )
-    pairs = HeldOut.of(*margins(kept), held_out)
+    gaps = without_gaps(sp.csr_array(kept))[1]
+    pairs = HeldOut.of(*margins(kept), held_out, gaps)
     if not pairs.rows.any():
         raise ValueError("kept has no counts at all")
     return pairs
@@ -377,16 +487,8 @@ def heldout_gain(kept, held_out, U, V, r_u, r_v) -> float:
     r_u = check_rates(r_u, m, "r_u", zero=True)
     r_v = check_rates(r_v, n, "r_v", zero=True)
     U, V = check_embedding(U, V, m, n)
-    log_ratios, some = pairs.log_ratios(U, V, r_u, r_v), np.flatnonzero(r_u)
-    log_sums, _ = tilted_means(U[some], V / np.sqrt(len(U)), r_v)
-    observed, gaps = without_gaps(check_counts(kept, gaps=True))
-    total = observed.sum()
-    with np.errstate(over="ignore"):  # rates without bound: a gain of minus infinity
-        excess = np.exp(log_sums + np.log(r_u[some]) - np.log(total)).sum() - 1
-        if gaps is not None:  # the rates of the pairs observed count alone
-            i, j = gaps.nonzero()
-            M = products_of_pairs(U, V, i, j) / np.sqrt(len(U))
-            excess -= (r_u[i] * r_v[j] * np.exp(M)).sum() / total
+    log_ratios = pairs.log_ratios(U, V, r_u, r_v)
+    excess = pairs.excess(U, V / np.sqrt(m), r_u, r_v)
     return float(pairs.mean(log_ratios) - excess)
 
 
@@ -441,6 +543,21 @@ class Patience:
         return self.k >= AT_LEAST and not self.progress
 
 
+class Half(NamedTuple):
+    """The iterate that one half of the hidden pairs would choose.
+
+    Attributes
+    ----------
+    gain : float
+        Of this half; zero for independence.
+    log_ratios : array (number of pairs,)
+        Of both halves.
+    """
+
+    gain: float
+    log_ratios: np.ndarray
+
+
 class Chosen:
     """The iterate that predicts hidden pairs best, of all that have been judged.
 
@@ -462,9 +579,11 @@ class Chosen:
     sides : pair of Side, or None
         None if no iterate beats independence.
     gain : float
-        In nats per held-out count; zero for independence.
+        In nats per held-out count; zero for independence. As the largest of several it
+        errs on the high side: what `HeldOut.judged` makes of `halves` does not.
     error : float
-        The two-way standard error of the gain.
+        The two-way standard error of the highest gain, be it below zero.
+    halves : pair of Half
     k : int
         The number of the iterate, from 1 on; 0 for independence.
     """
@@ -474,6 +593,7 @@ class Chosen:
     def __init__(self, held_out, tol):
         self.patience = Patience(held_out.entropy(), tol)
         self.r_v = held_out.columns
+        self.halves = (Half(0.0, np.zeros(len(held_out.z))),) * 2
 
     def __copy__(self):
         other = object.__new__(Chosen)
@@ -482,7 +602,7 @@ class Chosen:
 
     def fitting(self, held_out):
         """Return the `Fitting` of the margins by which the next iterate is judged."""
-        return Fitting(held_out.rows, held_out.columns, self.r_v)
+        return Fitting(*held_out.observed, self.r_v, held_out.gaps)
 
     def judge(self, rows, columns, held_out, sampler=exact, fitted=None):
         """Judge one more iterate, two `Side`; return whether it is the last.
@@ -496,16 +616,20 @@ class Chosen:
             If the gain is not finite.
         """
         if fitted is None:
-            W = columns.X / sqrt(len(rows.X))
-            given = held_out.rows, held_out.columns, rows.X, W, self.r_v
-            fitted = fit_margins(*given, sampler)
+            U, W = rows.X, columns.X / sqrt(len(rows.X))
+            gaps = Gaps.of(held_out.gaps, U, W)
+            fitted = fit_margins(*held_out.observed, U, W, self.r_v, sampler, gaps)
         r_u, self.r_v = fitted
         log_ratios = held_out.log_ratios(rows.X, columns.X, r_u, self.r_v)
         gain = held_out.mean(log_ratios)
         check_finite(heldout_gain=gain)
+        if gain > self.patience.highest:
+            self.error = held_out.standard_error(log_ratios)
         self.patience.record(gain)
         if gain > self.gain:
             self.sides, self.gain, self.k = (rows, columns), gain, self.patience.k
             self.log_ratios = log_ratios
-            self.error = held_out.standard_error(log_ratios)
+        means = (held_out.mean(log_ratios, z) for z in held_out.halves)
+        both = zip(self.halves, (Half(mean, log_ratios) for mean in means), strict=True)
+        self.halves = tuple(max(pair, key=attrgetter("gain")) for pair in both)
         return self.patience.exhausted

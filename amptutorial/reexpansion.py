@@ -294,7 +294,7 @@ def settle_rows(table, this, other, m, channel=COUNTS, max_iter=200, sample=None
             if not going.any():
                 break
             moving, side, N = moving[going], side.take(going), N[going]
-            if channel.follows_rate:
+            if channel.follows_rate or table.gaps:
                 N = table[block[moving]].fitted_bursts(channel, side, other, m)
     return replace(this, X=settled, bias=margin_biases(totals, settled, sample))
 

@@ -10,18 +10,15 @@ from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
-import scipy.sparse as sp
 
-from .bias import drop_empty, estimate_bias, margins, without_gaps
+from .bias import drop_empty, estimate_bias, margins, same_pairs, without_gaps
 from .biases import observed_biases
-from .channels import WithGaps
-from .heldout import HeldOut, split_counts, split_pairs
+from .heldout import FEW_PAIRS, HeldOut, split_counts, split_pairs
 from .reexpansion import directions_of_score, scaled_rows, settle_rows
 from .score import FisherScore
 from .sums import products_of_pairs
 
 VALIDATION = 0.1  # the fraction of the pairs that decides when to stop
-FEW_PAIRS = 400  # of which a tenth is too few to judge by
 LARGEST_LOG_RATE = 50.0  # log-rates are clipped here while iterating
 
 
@@ -36,6 +33,7 @@ class Table:
 
     Examples
     --------
+    >>> import scipy.sparse as sp
     >>> table = Table(sp.csr_array([[1.0, 2.0], [3.0, 0.0]]))
     >>> table.totals, table.T.totals
     (array([3., 3.]), array([4., 2.]))
@@ -70,10 +68,6 @@ class Table:
         """Whether some pairs were not observed."""
         return self.observed[1] is not None
 
-    def shown_by(self, channel):
-        """Return the channel by which this table shows bursts: one with gaps."""
-        return WithGaps(channel) if self.gaps else channel
-
     def largest(self):
         """Return the largest count."""
         return self.observed[0].Z.max()
@@ -104,7 +98,8 @@ class Table:
             If no count is left.
         """
         kept, held_out = hidden_tenth(self.Z, rng)
-        return Table(kept), checked_held_out(*margins(kept), held_out)
+        seen, sums = Table(kept), margins(kept)
+        return seen, checked_held_out(*sums, held_out, seen.observed[1])
 
     def total(self):
         """Return the sum of all counts."""
@@ -130,12 +125,14 @@ class Table:
         Table
             With the pairs of this one; the expected counts in its gaps.
         """
-        channel = self.shown_by(channel)
         if channel.follows_rate:
             return Table(expected_bursts(self.Z, channel, rows, columns, m))
         if self._bursts[0] is not channel:
-            self._bursts = channel, self.rare(channel)
-        return self._bursts[1]
+            self._bursts = channel, Table(rare_bursts(self.Z, channel))
+        bursts = self._bursts[1]
+        if not self.gaps:
+            return bursts
+        return Table(with_rates(bursts.Z, rows, columns, m))
 
     def fitted_bursts(self, channel, rows, columns, m):
         """Return `bursts` at biases of the rows that are refitted to what they have.
@@ -203,7 +200,6 @@ class Table:
 
     def settled(self, rows, columns, m, channel, sample):
         """Return the rows settled: see `amptutorial.reexpansion.settle_rows`."""
-        channel = self.shown_by(channel)
         return settle_rows(self, rows, columns, m, channel, sample=sample)
 
     def repeat(self, step, state, number, rng):
@@ -236,28 +232,49 @@ def hidden_tenth(Z, rng):
     return (split_counts if few else split_pairs)(Z, VALIDATION, rng)
 
 
-def checked_held_out(rows, columns, held_out):
+def checked_held_out(rows, columns, held_out, gaps):
     """Return the `HeldOut`, if some counts were kept."""
     if not rows.any():
         raise ValueError("too few counts: none is left when a tenth is set aside")
-    return HeldOut.of(rows, columns, held_out)
+    return HeldOut.of(rows, columns, held_out, gaps)
 
 
 def expected_bursts(Z, channel, rows, columns, m):
     """Return the bursts expected at the rates of both sides: see `Table.bursts`."""
-    i, j = Z.tocoo(copy=False).coords
-    log_rate = products_of_pairs(rows.X, columns.X, i, j) / np.sqrt(m)
-    with np.errstate(divide="ignore"):  # a row without counts has the rate 0
-        log_rate += np.log(rows.bias)[i] + np.log(columns.bias)[j]
-    rate = np.exp(np.minimum(log_rate, LARGEST_LOG_RATE))
-    return same_pairs(Z, channel.bursts(Z.data, rate))
+    rate = _rates(Z, slice(None), rows, columns, m)
+    bursts = channel.bursts(np.nan_to_num(Z.data), rate)
+    return same_pairs(Z, np.where(np.isnan(Z.data), rate, bursts))
 
 
 def rare_bursts(Z, channel):
     """Return the bursts expected where they are rare, whatever the estimate."""
-    return same_pairs(Z, channel.bursts(Z.data, np.zeros(Z.nnz)))
+    bursts = channel.bursts(np.nan_to_num(Z.data), np.zeros(Z.nnz))
+    return same_pairs(Z, np.where(np.isnan(Z.data), np.nan, bursts))
 
 
-def same_pairs(Z, values):
-    """Return a csr_array that stores `values` for the pairs of `Z`."""
-    return sp.csr_array((values, Z.indices, Z.indptr), shape=Z.shape)
+def with_rates(N, rows, columns, m):
+    """Return bursts with the rates of both sides where they are NaN.
+
+    A pair that was not observed says nothing of its bursts: they are what is expected.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> from amptutorial.reexpansion import new_side
+    >>> N = sp.csr_array([[np.nan, 3.0]])
+    >>> rows, columns = (new_side(np.zeros((k, 1)), np.ones(k), None) for k in (1, 2))
+    >>> with_rates(N, rows, columns, m=1).toarray()
+    array([[1., 3.]])
+    """
+    gaps, values = np.isnan(N.data), N.data.copy()
+    values[gaps] = _rates(N, gaps, rows, columns, m)
+    return same_pairs(N, values)
+
+
+def _rates(Z, some, rows, columns, m):
+    """Return the rates of some of the pairs that a csr_array stores."""
+    i, j = (index[some] for index in Z.tocoo(copy=False).coords)
+    log_rate = products_of_pairs(rows.X, columns.X, i, j) / np.sqrt(m)
+    with np.errstate(divide="ignore"):  # a row without counts has the rate 0
+        log_rate += np.log(rows.bias)[i] + np.log(columns.bias)[j]
+    return np.exp(np.minimum(log_rate, LARGEST_LOG_RATE))

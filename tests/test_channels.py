@@ -6,11 +6,12 @@ import scipy.sparse as sp
 from scipy.optimize import minimize_scalar
 from scipy.stats import logser, nbinom, poisson
 
-from amptutorial.channels import CHANNELS, LEAST_DISPERSION, Bursts, Counts, Damped, Indicator, Presence, WithGaps
+from amptutorial.channels import CHANNELS, LEAST_DISPERSION, Bursts, Counts, Damped, Indicator, Presence
 from amptutorial.estimator import AMPEmbedding
 from amptutorial.heldout import heldout_gain, split_pairs
 from amptutorial.laws import GaussianRows, ShiftedExponential
 from amptutorial.model import draw_embedding
+from amptutorial.reexpansion import new_side
 from amptutorial.table import Table
 
 RATES = np.array([1e-3, 0.1, 1.0, 7.0])
@@ -89,9 +90,9 @@ def test_the_kth_occurrence_counts_one_kth():
     assert np.allclose(Damped().bursts(z, 0.0), Bursts(DISPERSION).bursts(z, rates))
 
 
-@pytest.mark.parametrize("channel", [*CHANNELS.values(), Presence(), WithGaps(Counts())])
+@pytest.mark.parametrize("channel", [*CHANNELS.values(), Presence()])
 def test_a_channel_knows_whether_its_bursts_follow_the_rate(channel):
-    z = np.array([np.nan]) if isinstance(channel, WithGaps) else np.array([4.0])
+    z = np.array([4.0])
     assert channel.follows_rate == (channel.bursts(z, np.array([0.1])) != channel.bursts(z, np.array([10.0])))[0]
 
 
@@ -122,12 +123,15 @@ def test_the_size_of_any_bursts_is_found():
 
 
 @pytest.mark.parametrize("channel", [*CHANNELS.values(), Presence()])
-def test_a_hidden_pair_says_nothing_and_another_what_it_says_without_gaps(channel):
-    z, rate = np.array([np.nan, 2.0, np.nan]), np.array([0.3, 0.5, 4.0])
-    found = WithGaps(channel).bursts(z, rate)
-    assert found[0] == 0.3 and found[2] == 4.0 and found[1] == channel.bursts(np.array([2.0]), rate[1:2])[0]
-    z, rate = np.array([0.0, 0.25, 1.0, 3.0]), np.full(4, 0.7)
-    assert np.array_equal(WithGaps(channel).bursts(z, rate), channel.bursts(z, rate))
+def test_a_hidden_pair_says_nothing_and_another_what_it_says_without_gaps(channel, rng):
+    """Its bursts are the rate at the estimate, whichever channel, and those of the others as without it."""
+    m, n = 5, 4
+    Z, gaps = rng.poisson(1.0, (m, n)).astype(float), rng.random((m, n)) < 0.4
+    rows, columns = (new_side(rng.standard_normal((k, 2)), rng.uniform(1, 2, k), None) for k in (m, n))
+    rates = np.outer(rows.bias, columns.bias) * np.exp(rows.X @ columns.X.T / np.sqrt(m))
+    table = Table(sp.csr_array(np.where(gaps, np.nan, Z)))
+    expected = np.where(gaps, rates, channel.bursts(Z, rates))
+    assert np.allclose(table.bursts(channel, rows, columns, m).Z.toarray(), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("channel", [*CHANNELS.values(), Presence()])

@@ -144,15 +144,15 @@ def test_while_a_tenth_is_hidden_the_rates_are_those_of_the_rest(monkeypatch):
     seen, iterate = [], fitting.next_sides
 
     def recorded(table, rows, columns, *args):
-        seen.append((rows.r.sum() * columns.r.sum(), table.totals.sum()))
+        seen.append((rows.r.sum() * columns.r.sum(), table.totals[table.totals % 1 == 0].sum()))
         return iterate(table, rows, columns, *args)
 
     monkeypatch.setattr(fitting, "next_sides", recorded)
-    Z = rare_counts(0, d=2, mean=0.1)  # in so few pairs that a hidden one reads as one without counts
+    Z = rare_counts(0, d=2, mean=0.1)
     AMPEmbedding(2, channel="counts", random_state=0).fit(Z)
-    rates, counts = np.array(seen).T
-    assert set(np.round(counts / Z.sum(), 1)) == {0.9, 1.0}
-    assert np.allclose(rates, counts, rtol=0.03)
+    rates, counts = np.array(seen).T  # the latter in rows without gaps, which are filled in others
+    assert set(np.round(rates / Z.sum(), 2)) == {0.9, 1.0}
+    assert np.allclose(counts[rates > 0.95 * Z.sum()], Z.sum()) and (counts <= Z.sum()).all()
 
 
 def test_a_channel_that_is_far_behind_is_given_up_and_the_other_one_does_not_notice(model, monkeypatch):
@@ -235,6 +235,7 @@ def test_holes_do_not_change_the_rest(counts, fitted):
     assert np.allclose(rates, fitted.predict_rates())
 
 
+@pytest.mark.filterwarnings("ignore:heldout_gain_")
 def test_among_many_rows_without_counts_the_others_are_embedded_again(rng):
     """To ten times the tolerance at which a row has converged, 1e-3 in M; sqrt(m) in M counts the empty rows too."""
     U, V = 3 * rng.standard_normal((60, 1)), 3 * rng.standard_normal((40, 1))
@@ -269,9 +270,9 @@ def test_the_gaussian_prior_begins_with_this_variance_and_learns():
 def test_no_structure_is_reported(denoiser):
     rng = np.random.default_rng(0)
     Z = rng.poisson(rng.gamma(0.1, 10.0, size=(200, 150)))  # bursts, without any embedding
-    with pytest.warns(AMPWarning, match="no iterate predicts hidden pairs better"):
+    with pytest.warns(AMPWarning, match="the embedding is zero. The hidden counts are too few to tell"):
         nothing = AMPEmbedding(3, denoiser=denoiser, random_state=0).fit(Z)
-    assert nothing.n_iter_ == 0 and nothing.heldout_gain_ == nothing.heldout_error_ == 0
+    assert nothing.n_iter_ == nothing.heldout_gain_ == 0 < nothing.heldout_error_
     assert not nothing.embedding_.any() and not nothing.components_.any() and not nothing.transform(Z).any()
     independent = np.outer(Z.sum(axis=1), Z.sum(axis=0)) / Z.sum()
     assert np.allclose(nothing.predict_rates(), independent, rtol=1e-9)

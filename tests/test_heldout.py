@@ -11,9 +11,20 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 
 from amptutorial import sums
-from amptutorial.bias import drop_empty, estimate_bias
+from amptutorial.bias import drop_empty, estimate_bias, margins
 from amptutorial.biases import refit_biases
-from amptutorial.heldout import Chosen, HeldOut, held_out_pairs, heldout_gain, hold_out, split_counts, split_pairs
+from amptutorial.heldout import (
+    SURPRISING,
+    Chosen,
+    Half,
+    HeldOut,
+    held_out_pairs,
+    heldout_gain,
+    hold_out,
+    split_counts,
+    split_pairs,
+    surprising_pairs,
+)
 
 counts = arrays(np.int64, st.tuples(st.integers(1, 6), st.integers(1, 6)), elements=st.integers(0, 50))
 
@@ -196,16 +207,33 @@ def test_the_entropy_bounds_the_gain():
     assert np.isclose(gain, np.log(2), atol=2 * np.exp(-2 * 36 / np.sqrt(4)))
 
 
-@pytest.mark.parametrize("mean", [0.05, 2.0])
-def test_pairs_are_hidden_whole_and_by_the_same_coin(mean, rng):
+@pytest.mark.parametrize("level", [0.05, 2.0])
+def test_pairs_are_hidden_whole_by_the_same_coin_and_are_gaps_where_a_zero_would_be_a_surprise(level, rng):
+    """Whatever their counts: empty pairs of popular columns are gaps as often as the others there."""
     unknown = rng.random((400, 300)) < 0.3  # not observed: no count, and no empty pair
-    Z = np.where(unknown, np.nan, rng.poisson(mean, (400, 300)))
+    popularity = 4 / (1 + np.arange(300) % 20)
+    Z = np.where(unknown, np.nan, rng.poisson(level * popularity, (400, 300)))
     kept, held_out = (part.toarray() for part in split_pairs(Z, 0.2, rng))
-    hidden = np.isnan(kept) & ~unknown
-    assert hidden.any() == (mean > 1) and not held_out[kept > 0].any()
-    assert np.array_equal(np.where(hidden, 0, kept) + held_out, Z, equal_nan=True)
+    gaps = np.isnan(kept) & ~unknown
+    assert not held_out[kept > 0].any()
+    assert np.array_equal(np.where(gaps, 0, kept) + held_out, Z, equal_nan=True)
+    rows, columns = margins(np.where(gaps, 0, kept))
+    surprising = (np.outer(rows, columns) > SURPRISING * rows.sum()) & ~unknown
+    assert 0.02 < surprising.mean() and not gaps[~surprising].any()
+    assert (gaps == (held_out > 0))[surprising & (Z > 0)].all()
     for some in (Z == 1, Z > 1):  # large counts are hidden as often as small ones
         assert abs((held_out[some] > 0).mean() - 0.2) < 4 * np.sqrt(0.16 / some.sum())
+    for some in (surprising & (Z == 0), surprising & (Z > 0)):
+        assert abs(gaps[some].mean() - 0.2) < 4 * np.sqrt(0.16 / some.sum())
+
+
+def test_pairs_are_drawn_alike_and_where_the_margins_say(rng):
+    """Of the rows and columns of a small table, in a thousand draws."""
+    rows, columns = np.array([6.0, 0.0, 1.0, 3.0]), np.array([1.0, 0.0, 5.0, 2.0, 2.0])
+    drawn = sum(surprising_pairs(rows, columns, 0.3, rng) for _ in range(1000)).toarray()
+    some = np.outer(rows, columns) > SURPRISING * 10
+    assert (drawn[some] > 0).all() and not drawn[~some].any()
+    assert np.abs(drawn[some] / 1000 - 0.3).max() < 4 * np.sqrt(0.21 / 1000)
 
 
 def test_by_pairs_the_true_rates_score_best_even_for_bursts(rng):
@@ -260,3 +288,47 @@ def test_pairs_without_held_out_counts_are_left_out_even_if_they_are_stored():
     held_out = sp.csr_array((np.array([0.0, 2.0]), np.array([0, 1]), np.array([0, 1, 2])), shape=(2, 2))
     pairs = HeldOut.of(np.ones(2), np.ones(2), held_out)
     assert (pairs.i.tolist(), pairs.j.tolist(), pairs.z.tolist()) == ([1], [1], [2.0])
+
+
+def halves_of(pairs, iterates):
+    return [[Half(pairs.mean(x, z), x) for z in pairs.halves] for x in iterates]
+
+
+def test_a_half_of_the_pairs_is_judged_by_what_the_other_half_would_choose():
+    """Of two iterates the first is better for every second pair; by hand."""
+    pairs = HeldOut.of(np.ones(20), np.ones(20), np.ones((20, 20)))
+    found = [np.tile([3.0, 1.0], 200), np.tile([1.0, 2.0], 200)]
+    assert pairs.judged(halves_of(pairs, found)) == (1.0, 0.0)
+    assert pairs.judged(halves_of(pairs, found[:1]))[0] == 2.0  # without a choice all pairs judge
+
+
+def test_in_a_small_table_each_pair_gives_counts_to_both_halves():
+    pairs = HeldOut.of(np.ones(2), np.ones(2), np.array([[4, 5], [0, 3]]))
+    assert [half.tolist() for half in pairs.halves] == [[2, 3, 1], [2, 2, 2]]
+
+
+def test_what_is_chosen_by_noise_gains_nothing_in_the_mean(rng):
+    """Of fifty iterates whose log-ratios are noise the best gains two errors; by the other half, none."""
+    pairs = HeldOut.of(np.ones(30), np.ones(40), np.ones((30, 40)))
+    best, ratios = [], []
+    for _ in range(100):
+        found = [rng.standard_normal(1200) for _ in range(50)]
+        gain, error = pairs.judged(halves_of(pairs, found))
+        ratios.append(gain / error)
+        best.append(max(map(pairs.mean, found)) * np.sqrt(1200))
+    assert np.mean(best) > 2 and abs(np.mean(ratios)) < 0.4
+
+
+def test_rates_may_be_moved_to_gaps_without_a_gain(rng):
+    """Judged are the pairs that were observed: an iterate that follows only which these are gains nothing."""
+    U, V = rng.standard_normal((60, 1)), rng.standard_normal((50, 1))
+    seen = rng.random((60, 50)) < 1 / (1 + np.exp(-2 * U @ V.T))
+    kept, held_out = split_pairs(np.where(seen, rng.poisson(3.0, (60, 50)), np.nan), 0.2, rng)
+    pairs = held_out_pairs(kept, held_out)
+    chosen = Chosen(pairs, 1e-4)
+    for _ in range(20):
+        chosen.judge(SimpleNamespace(X=0.5 * np.sqrt(60) * U), SimpleNamespace(X=V), pairs)
+    assert chosen.patience.highest < 0
+    biases = refit_biases(kept, 0.5 * np.sqrt(60) * U, V)
+    gain = heldout_gain(kept, held_out, 0.5 * np.sqrt(60) * U, V, *biases)
+    assert chosen.patience.highest == pytest.approx(gain, abs=0.02)

@@ -188,13 +188,16 @@ def test_the_number_of_components_is_found(d):
     assert len(model.components_) == d and np.array_equal(model.embedding_, same.embedding_)
     assert [step.n_components for step in model.path_] == {1: [1, 2, 3], 3: [1, 2, 3, 5, 10]}[d]
     chosen = model.path_[-3]
-    assert (chosen.gain, chosen.error) == (model.heldout_gain_, model.heldout_error_) == same.path_[0][3:5]
+    assert chosen[3:5] == same.path_[0][3:5] == (same.heldout_gain_, same.heldout_error_)
+    assert abs(model.heldout_gain_ - chosen.gain) < chosen.error
 
 
-@quiet
-def test_one_component_is_enough_where_there_is_nothing():
-    Z = np.random.default_rng(0).poisson(1.0, (100, 80))
-    assert len(AMPEmbedding("auto", random_state=0).fit(Z).components_) == 1
+def test_where_there_is_nothing_no_number_of_components_passes():
+    """Whichever is chosen of noise, pairs that did not choose it say so: in ten tables."""
+    for seed in range(10):
+        Z = np.random.default_rng(seed).poisson(1.0, (100, 80))
+        with pytest.warns(AMPWarning, match="independent"):
+            AMPEmbedding("auto", random_state=0).fit(Z)
 
 
 @pytest.mark.slow
@@ -388,6 +391,7 @@ def test_no_bar_of_a_notebook_is_drawn_where_bars_are_disabled(monkeypatch):
     assert progress(range(3)).disable
 
 
+@quiet
 def test_a_generator_is_a_random_state():
     Z, _, _ = strong(60, 40, 1)
     first, again = (AMPEmbedding(1, random_state=np.random.default_rng(5)).fit(Z) for _ in range(2))

@@ -17,12 +17,11 @@ from amptutorial.cluster import embedding as module
 from amptutorial.cluster.shards import write_shards
 from amptutorial.cluster.tasks import CHECKPOINT, Checkpoint
 from amptutorial.fitting import COMPARED_AFTER, REFINEMENTS
-from amptutorial.heldout import is_crowded
 from amptutorial.table import Table
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore:still improving", "ignore:no iterate predicts", "ignore:heldout_gain_ ="),
+    pytest.mark.filterwarnings("ignore:still improving", "ignore:heldout_gain_ ="),
 ]
 PARAMETERS = {"n_components": 2, "n_iter": 3, "random_state": 0}
 
@@ -95,7 +94,7 @@ def test_a_fit_that_is_interrupted_after_every_iteration_is_the_same(
 ):
     """Each start makes one iteration, and repeats none: those of each channel, in two stages, and the last ones."""
     counts, given = table(level), {"channel": channel, "n_iter": sum(stages[::2])}
-    assert is_crowded(counts.nnz, np.prod(counts.shape)) == (level == 0.3) and counts.max() > 1
+    assert counts.max() > 1
     shards, reached, generators = write_shards(counts, tmp_path / "shards", rows=61), [], set()
     expected = fit(shards, client, **given)
     at_once = half_steps.copy()

@@ -21,7 +21,7 @@ from amptutorial.table import Table
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore:still improving", "ignore:no iterate predicts", "ignore:heldout_gain_ ="),
+    pytest.mark.filterwarnings("ignore:still improving", "ignore:heldout_gain_ ="),
 ]
 
 

@@ -19,10 +19,10 @@ import scipy.sparse as sp
 
 from ..bias import bias_of_margins, fill_margins, margins, without_gaps
 from ..estimator import AMPEmbedding
-from ..heldout import hide_pairs, is_crowded
+from ..heldout import hide_pairs, surprising_pairs, with_gaps
 from ..reexpansion import settle_rows
 from ..score import blocks
-from ..table import VALIDATION, Table, checked_held_out, expected_bursts, rare_bursts
+from ..table import VALIDATION, Table, checked_held_out, rare_bursts, with_rates
 from .amp import ShardedScore
 from .blocks import Blocks
 from .tasks import Checkpoint, add
@@ -70,7 +70,7 @@ def sharded_embedding(counts, model, *, client, checkpoints=None):
     iteration and after the best one of each channel, the half-step on the rows that is
     ahead of them, the state of the generator, and what hidden pairs have said. A row or
     a column of a side takes 8 d + 24 bytes, the whole at most that number times 14 m +
-    9 n, and 32 bytes for each hidden pair; and three times as much memory while it is
+    9 n, and 48 bytes for each hidden pair; and three times as much memory while it is
     written.
     """
     if not isinstance(model, AMPEmbedding):
@@ -139,25 +139,24 @@ class ShardedTable(Blocks):
 
     def hide(self, rng):
         """Hide the pairs that one process would hide: every block has its numbers."""
-        numbers, generators = self.pairs, []
-        crowded = is_crowded(sum(numbers), self.shape[0] * self.shape[1])
-        if crowded:
-            numbers = [(rows.stop - rows.start) * self.shape[1] for rows in self.slices]
-        for number in numbers:
+        generators, k = [], len(self.parts)
+        for number in self.pairs:
             generators.append(deepcopy(rng))
             rng.bit_generator.advance(number)
-        flags = [crowded] * len(numbers)
-        found = self.tasks.map(_hide, self.parts, generators, flags)
-        seen, hidden, columns = (self.tasks.map(itemgetter(k), found) for k in range(3))
-        hidden, columns = self.tasks.gather([hidden, self.tasks.summed(columns)])
-        rows, held_out, gaps = zip(*hidden, strict=True)
-        unseen = sp.vstack(gaps, format="csr") if crowded else None
-        kept = fill_margins(np.concatenate(rows), *add(columns), unseen)
-        seen = self.of(seen)
-        seen.gaps = crowded
-        return seen, checked_held_out(*kept, sp.vstack(held_out))
-
-    shown_by = Table.shown_by
+        found = self.tasks.map(_hide, self.parts, generators)
+        parts, rows, columns = (self.tasks.map(itemgetter(k), found) for k in range(3))
+        rows, columns = self.tasks.gather([rows, self.tasks.summed(columns)])
+        sums = np.concatenate(rows), *add(columns)
+        zeros = surprising_pairs(*sums, VALIDATION, rng)
+        zeros = [zeros[part] for part in self.slices]
+        found = self.tasks.map(_mark, parts, zeros, rows, self.tasks.share(sums[1], k))
+        seen, hidden = (self.tasks.map(itemgetter(k), found) for k in range(2))
+        held_out, gaps = zip(*self.tasks.gather(hidden), strict=True)
+        gaps, seen = sp.vstack(gaps, format="csr"), self.of(seen)
+        seen.gaps = bool(gaps.nnz)
+        gaps = gaps if seen.gaps else None
+        kept = fill_margins(*sums, gaps)
+        return seen, checked_held_out(*kept, sp.vstack(held_out), gaps)
 
     def rare(self, channel):
         """Return the table of the bursts expected where they are rare."""
@@ -166,15 +165,14 @@ class ShardedTable(Blocks):
 
     def bursts(self, channel, rows, columns, m):
         """Return the table of the bursts expected given the counts."""
-        channel = self.shown_by(channel)
-        if channel.follows_rate:
-            each = [_Placed(rows.X[part], rows.bias[part]) for part in self.slices]
-            columns, k = _Placed(columns.X, columns.bias), len(each)
-            given = [channel] * k, each, self.tasks.share(columns, k), [m] * k
-            return self.of(self.tasks.map(expected_bursts, self.parts, *given))
         if self._bursts[0] is not channel:
             self._bursts = channel, self.rare(channel)
-        return self._bursts[1]
+        if not self.gaps:
+            return self._bursts[1]
+        each = [_Placed(rows.X[part], rows.bias[part]) for part in self.slices]
+        columns, k = _Placed(columns.X, columns.bias), len(each)
+        given = each, self.tasks.share(columns, k), [m] * k
+        return self.of(self.tasks.map(with_rates, self._bursts[1].parts, *given))
 
     def sums(self, U, sums):
         """Return what a half-step on rows `U` asks for."""
@@ -290,14 +288,16 @@ def _of(value, rows):
 # What workers do
 
 
-def _hide(Z, rng, marked):
-    Z = sp.csr_array(Z, dtype=np.float64)
-    seen, held_out = hide_pairs(Z, VALIDATION, rng, marked)
-    kept, gaps = without_gaps(seen)
-    if gaps is None:  # in this block
-        gaps = sp.csr_array(Z.shape)
+def _hide(Z, rng):
+    kept, held_out = hide_pairs(sp.csr_array(Z, dtype=np.float64), VALIDATION, rng)
     rows, columns = margins(kept)
-    return seen, (rows, held_out, gaps), (columns,)
+    return (kept, held_out), rows, (columns,)
+
+
+def _mark(parts, zeros, rows, columns):
+    seen = with_gaps(*parts, zeros, rows, columns)
+    gaps = without_gaps(seen)[1]
+    return seen, (parts[1], sp.csr_array(seen.shape) if gaps is None else gaps)
 
 
 def _take(N, rows, columns):

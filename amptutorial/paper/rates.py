@@ -8,14 +8,12 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import numpy as np
-import scipy.sparse as sp
 
-from ..bias import estimate_bias, fill_gaps, margins
+from ..bias import estimate_bias, fill_gaps, margins, same_pairs
 from ..biases import biases_of_margins
 from ..channels import Damped
-from ..heldout import HeldOut, held_out_pairs, hide_pairs, hold_out
-from ..sums import log_partition, products_of_pairs
-from ..table import same_pairs
+from ..heldout import held_out_pairs, hold_out
+from ..sums import products_of_pairs
 
 TUNING_SHARE = 0.1  # of the kept pairs, held out to choose settings
 TUNING_ROWS = 7000  # at most, to choose settings
@@ -60,12 +58,7 @@ class Exponential(_Rates):
         """See `Rates.log_ratios`."""
         log_ratios = pairs.log_ratios(self.U, self.V, self.r_u, self.r_v)
         W = self.V / np.sqrt(len(self.U))
-        with np.errstate(over="ignore", invalid="ignore"):
-            sums = np.exp(log_partition(self.U, W, self.r_v))
-            excess = self.r_u @ sums / pairs.rows.sum() - 1
-        if np.isnan(excess):  # a bias of zero times a sum without bound
-            raise FloatingPointError("the rates overflow: scale the embedding down")
-        return log_ratios - excess
+        return log_ratios - pairs.excess(self.U, W, self.r_u, self.r_v)
 
 
 @dataclass(frozen=True)
@@ -84,10 +77,18 @@ class _Mixture(_Rates):
 
     def log_ratios(self, pairs):
         """See `Rates.log_ratios`; minus infinity for a pair that is ruled out."""
-        U = self.U / self.weights
-        ratios = products_of_pairs(U, self.V, pairs.i, pairs.j)
+        excess = 0.0
+        if pairs.gaps is not None:  # with what is expected there, they are as many
+            i, j = pairs.gaps.nonzero()
+            expected = pairs.rows[i] * pairs.columns[j] / pairs.rows.sum()
+            excess = expected @ (1 - self._ratios(i, j)) / pairs.observed[0].sum()
         with np.errstate(divide="ignore"):
-            return np.log((1 - self.share) * ratios + self.share)
+            return np.log(self._ratios(pairs.i, pairs.j)) - excess
+
+    def _ratios(self, i, j):
+        """Return the rates of pairs over those of independence."""
+        products = products_of_pairs(self.U / self.weights, self.V, i, j)
+        return (1 - self.share) * products + self.share
 
 
 def choose(fit, settings, kept, rng, tables=TABLES):
@@ -106,6 +107,7 @@ def choose(fit, settings, kept, rng, tables=TABLES):
     settings : dict of str to sequence
         The values of each setting.
     kept : sparse array (m, n)
+        What is expected is filled in where it is NaN: most methods know no gaps.
     rng : numpy.random.Generator
     tables : dict of str to callable
         What the method may be fitted to.
@@ -116,11 +118,12 @@ def choose(fit, settings, kept, rng, tables=TABLES):
         Its ``chosen`` says which ``table`` and which settings, with a star at those
         that stand at an end of their grid, where a longer search might gain more.
     """
-    few = kept = fill_gaps(kept)
+    few = kept
     if kept.shape[0] > TUNING_ROWS:
         few = kept[rng.choice(kept.shape[0], TUNING_ROWS, replace=False)]
-    training, validation, _, _ = hold_out(few, TUNING_SHARE, rng, _hidden_as_zeros)
-    pairs, found = HeldOut.of(*margins(training), validation), {}
+    training, validation, _, _ = hold_out(few, TUNING_SHARE, rng)
+    pairs, found = held_out_pairs(training, validation), {}
+    kept, training = fill_gaps(kept), fill_gaps(training)
     for name, of in tables.items():
         rates = fit(training, of(training), 2)
         found[name] = climb(_gain_of(rates, pairs), settings)
@@ -128,11 +131,6 @@ def choose(fit, settings, kept, rng, tables=TABLES):
     best, _ = found[name]
     rates = fit(kept, tables[name](kept), 20)(**best)
     return replace(rates, chosen={"table": name} | starred(best, settings))
-
-
-def _hidden_as_zeros(Z, fraction, rng):
-    """Hide pairs for methods that know no gaps, as in text, where most are empty."""
-    return hide_pairs(sp.csr_array(Z, dtype=np.float64), fraction, rng, False)
 
 
 def starred(chosen, settings):

@@ -20,11 +20,10 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from .._validation import AMPWarning
 from ..amp import biased_low_rank_amp
 from ..baselines import svd
-from ..bias import estimate_bias
+from ..bias import estimate_bias, same_pairs
 from ..denoisers import GaussianPosterior
 from ..estimator import AMPEmbedding
 from ..score import FisherScore
-from ..table import same_pairs
 from .minimisers import embedding_start, minimise_poisson_loss, skip_gram
 from .rates import (
     TABLES,

@@ -1,0 +1,67 @@
+"""What a table is not: reasons to doubt that its entries are counts of events.
+
+`AMPEmbedding.fit` warns of each. A table that the model is wrong for looks like one
+that it is right for, and an embedding comes out all the same.
+"""
+
+import numpy as np
+
+from .bias import margins, without_gaps
+
+FREQUENT = 0.3  # counts expected of a pair that can have one at most
+ONES = 0.05  # the share of counts of one, from which on zeros should occur too
+RATES_ADD_UP_TO = 1000  # at least, where rates are scaled to the same total
+
+
+def doubts(Z):
+    """Yield what is doubtful about a table of counts, each as a sentence.
+
+    Parameters
+    ----------
+    Z : csr_array (m, n)
+        Without empty rows or columns; NaN where a pair was not observed.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> list(doubts(sp.csr_array([[1.0, 2.0], [3.0, 0.0]])))
+    []
+    >>> for doubt in doubts(sp.csr_array([[1.0, 2.0, 3.0], [3.0, 0.0, 3.0]])):
+    ...     print(doubt)
+    column 2 is the sum of the others: leave out totals
+    """
+    observed, gaps = without_gaps(Z)
+    rows, columns = margins(observed)
+    yield from _sums_and_numbers("column", observed.tocsc(), columns, rows)
+    yield from _sums_and_numbers("row", observed.T.tocsc(), rows, columns)
+    level = rows.mean()
+    if level >= RATES_ADD_UP_TO and 0 < np.ptp(rows) + 1e-9 < 1e-3 * level:
+        yield (
+            f"all rows add up to {level:.3g}: if they were scaled to one total, pass "
+            "the counts themselves, whose errors are others"
+        )
+    ones = (Z.data == 1).sum()
+    if gaps is not None and Z.nnz == len(rows) * len(columns) and ones > ONES * Z.nnz:
+        yield (
+            "X has NaN and no zero. NaN is a pair that was not observed, and is left "
+            "out: where nothing happened, fillna(0)"
+        )
+    most = rows.max() * columns.max() / rows.sum()
+    if observed.max() <= 1 and most > FREQUENT:
+        yield (
+            "X holds zeros and ones, and is taken for Poisson counts of up to "
+            f"{most:.2g}: associations of frequent pairs are understated"
+        )
+
+
+def _sums_and_numbers(word, Z, sums, others):
+    """Yield which columns are no counts of their own, given the sums of both sides."""
+    m = len(others)
+    numbers = np.arange(m), np.arange(1, m + 1)
+    for k in np.flatnonzero(2 * sums == sums.sum()):
+        if len(sums) > 2 and np.array_equal(2 * Z[:, [k]].toarray()[:, 0], others):
+            yield f"{word} {k} is the sum of the others: leave out totals"
+    for k in np.flatnonzero(np.isin(sums, [each.sum() for each in numbers])):
+        column = Z[:, [k]].toarray()[:, 0]
+        if m > 3 and any(np.array_equal(column, each) for each in numbers):
+            yield f"{word} {k} holds the numbers from {column[0]:.0f} on: leave it out"
