@@ -300,7 +300,7 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             Those that do.
         """
         m = len(self._row_index)
-        totals = table.rare(self._channel).totals
+        totals = table.rare(self._channel).observed[0].totals
         some = np.flatnonzero(totals)
         X = np.zeros((len(totals), len(self.components_)))
         side = new_side(X[some], totals[some] / mean, denoiser)

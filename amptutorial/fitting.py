@@ -265,15 +265,19 @@ def _started(table, seen, held_out, model, seed, report, name, d):
     """
     channel, m = table.dispersed(CHANNELS[name]), table.shape[0]
     rng = np.random.default_rng(seed)
-    r_u, r_v = bias_of_margins(*table.rare(channel).margins())
-    nothing = [new_side(np.zeros((len(r), d)), r, None) for r in (r_u, r_v)]
+    rare = table.rare(channel)
+    # the information is that of the pairs observed; the rates are those of all
+    r_u, r_v = bias_of_margins(*rare.observed[0].margins())
+    biases = bias_of_margins(*rare.margins())
+    nothing = [new_side(np.zeros((len(r), d)), r, None) for r in biases]
     V, variance = seen.bursts(channel, *nothing, m).leading_directions(d, rng)
     # of the entries of U and V, such that M_ij has the variance found
     variance = np.sqrt(variance * m / d)
     if model.init == "random":
         V = rng.standard_normal(V.shape)
     denoiser = denoisers_for(model.denoiser, variance)
-    rows, columns = starting_sides(r_u, r_v, denoiser, V, variance)
+    sides = starting_sides(r_u, r_v, denoiser, V, variance)
+    rows, columns = map(lambda side, r: replace(side, bias=r), sides, biases)
 
     searching, judging = Sampler(rng, SEARCHING), Sampler(rng)
     sampled = searching.samples(*table.shape)

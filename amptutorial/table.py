@@ -106,8 +106,8 @@ class Table:
         return self.observed[0].Z.sum()
 
     def rare(self, channel):
-        """Return the table of the bursts expected where they are rare, zero in gaps."""
-        return Table(rare_bursts(self.observed[0].Z, channel))
+        """Return the table of the bursts expected where they are rare."""
+        return Table(rare_bursts(self.Z, channel))
 
     def bursts(self, channel, rows, columns, m):
         """Return the table of the bursts expected given the counts.
@@ -128,7 +128,7 @@ class Table:
         if channel.follows_rate:
             return Table(expected_bursts(self.Z, channel, rows, columns, m))
         if self._bursts[0] is not channel:
-            self._bursts = channel, Table(rare_bursts(self.Z, channel))
+            self._bursts = channel, self.rare(channel)
         bursts = self._bursts[1]
         if not self.gaps:
             return bursts

@@ -125,6 +125,11 @@ class ShardedTable(Blocks):
         """The sums of the rows."""
         return self.margins()[0]
 
+    @property
+    def observed(self):
+        """Itself, and no gaps: as for a table of which all pairs were observed."""
+        return self, None
+
     def largest(self):
         """Return the largest count."""
         return max(self.tasks.gather(self.tasks.map(methodcaller("max"), self.parts)))

@@ -14,6 +14,7 @@ from .rates import choose, mixture_of_topics
 
 # of independence in a mixture
 SHARES = (
+    0.0,
     0.002,
     0.005,
     0.01,
