@@ -31,6 +31,8 @@ class Channel(ABC):
 
     # whether E[N | Z] depends on the rate, and must be formed anew as the rate changes
     follows_rate = True
+    # whether E[Z] falls behind the rate, so that rates are those of bursts
+    saturates = False
 
     def refit(self, Z):
         """Return the channel with its dispersion estimated from counts; or itself."""
@@ -73,6 +75,8 @@ class Presence(Channel):
     array([1.   , 1.582])
     """
 
+    saturates = True
+
     def bursts(self, z, rate):
         """Return rate / (1 - exp(-rate)) where `z` is not zero."""
         rate = np.maximum(rate, 1e-12)  # the limit at zero is 1
@@ -82,6 +86,10 @@ class Presence(Channel):
         """Return rate^2 / (exp(rate) - 1)."""
         rate = np.asarray(rate)
         return rate / exprel(rate)  # (exp(x) - 1) / x, also at zero
+
+    def mean(self, rate):
+        """Return P(Z > 0), the expected count."""
+        return -np.expm1(-rate)
 
 
 @dataclass(frozen=True)
@@ -180,8 +188,7 @@ class Indicator(Channel):
     """A pair that occurs counts 1: what `Presence` says where bursts are rare.
 
     Where they are not, it understates them; but its bursts do not grow with the
-    estimate. With those of `Presence`, a pair that is sure to occur may have any rate,
-    and the fit runs away along such pairs.
+    estimate.
 
     Examples
     --------
@@ -208,3 +215,26 @@ CHANNELS = {
     "presence": Indicator(),
     "bursts": Bursts(),
 }
+
+
+def channel_of(name, Z):
+    """Return the channel of a name for a table, its dispersion estimated from counts.
+
+    The law of zeros and ones is `Presence`. Where there are other counts the rates are
+    theirs, and `Indicator` stands for it.
+
+    Parameters
+    ----------
+    name : str
+        A key of `CHANNELS`.
+    Z : csr_array (m, n)
+        Counts without empty rows or columns.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> type(channel_of("presence", sp.csr_array(np.eye(2)))).__name__
+    'Presence'
+    """
+    once = name == "presence" and Z.max() <= 1
+    return Presence() if once else CHANNELS[name].refit(Z)

@@ -10,16 +10,19 @@ from .bias import margins, without_gaps
 
 FREQUENT = 0.3  # counts expected of a pair that can have one at most
 ONES = 0.05  # the share of counts of one, from which on zeros should occur too
+FEWEST, MOST = 20, 500  # columns of which some may force each other
 RATES_ADD_UP_TO = 1000  # at least, where rates are scaled to the same total
 
 
-def doubts(Z):
+def doubts(Z, channel="auto"):
     """Yield what is doubtful about a table of counts, each as a sentence.
 
     Parameters
     ----------
     Z : csr_array (m, n)
         Without empty rows or columns; NaN where a pair was not observed.
+    channel : str
+        As for `AMPEmbedding`.
 
     Examples
     --------
@@ -47,10 +50,45 @@ def doubts(Z):
             "out: where nothing happened, fillna(0)"
         )
     most = rows.max() * columns.max() / rows.sum()
-    if observed.max() <= 1 and most > FREQUENT:
+    once = observed.max() <= 1
+    if once and channel not in ("auto", "presence") and most > FREQUENT:
         yield (
-            "X holds zeros and ones, and is taken for Poisson counts of up to "
-            f"{most:.2g}: associations of frequent pairs are understated"
+            f"X holds zeros and ones: as Poisson counts, of up to {most:.2g}, they are "
+            "understated. channel='auto' takes their law"
+        )
+    if gaps is None and not once:
+        yield from _forced("columns", observed)
+        yield from _forced("rows", observed.T.tocsr())
+
+
+def _forced(word, Z):
+    """Yield whether counts of columns force each other.
+
+    Of events that come by themselves, sums of frequent columns, whatever their signs
+    and weights, scatter like Poisson counts or more: the eigenvalues of the covariance
+    are above the lower edge of Marchenko and Pastur's law. The sums of
+    the rows are counted, and scatter less.
+    """
+    rows, columns = margins(Z)
+    k = int(min(len(columns), rows.sum() ** 2 / (2 * rows @ rows), MOST))
+    if k < FEWEST:
+        return
+    some = np.argsort(-columns)[:k]
+    c, X = columns[some], Z[:, some]
+    cross, root = np.outer(rows @ X, c / rows.sum()), np.sqrt(c)
+    square = rows @ rows / rows.sum() ** 2
+    residual = (X.T @ X).toarray() - cross - cross.T + square * np.outer(c, c)
+    root /= np.linalg.norm(root)
+    counted = np.eye(k) - np.outer(root, root)
+    covariance = counted @ (residual / np.sqrt(np.outer(c, c))) @ counted
+    values, vectors = np.linalg.eigh(covariance + np.outer(root, root))
+    edge = (1 - np.sqrt(k * (rows @ rows)) / rows.sum()) ** 2
+    if values[0] < edge / 4:
+        first, second = some[np.argsort(-np.abs(vectors[:, 0]))[:2]]
+        yield (
+            f"counts of {word} decide one another, such as those of {first} and "
+            f"{second}: parts that overlap, copies or sums gain without any embedding. "
+            "Count each event once"
         )
 
 

@@ -3,6 +3,7 @@
 import sys
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from itertools import compress
 from numbers import Integral
@@ -33,13 +34,21 @@ from .biases import observed_biases
 from .channels import CHANNELS
 from .denoisers import Denoiser, GaussianPosterior
 from .doubts import doubts
-from .fitting import SETTLING, Progress, Report, denoisers_for, refine, search, settle
+from .fitting import (
+    SETTLING,
+    Progress,
+    Report,
+    denoisers_for,
+    refine,
+    search,
+    settle,
+)
 from .heldout import HeldOut
 from .names import named, names_of, write_projector, write_word2vec
 from .neighbours import principal_coordinates
 from .reexpansion import new_side, posterior_covariances, prior_covariance, sample_of
 from .sampling import Sampler
-from .table import Table, hidden_tenth
+from .table import SWEEPS, Table, hidden_tenth
 
 LARGEST_TOTAL = 1e30  # of all counts, that single precision iterates with
 DOUBTFUL = 3  # standard errors: a gain within them is said to be within those of none
@@ -212,34 +221,36 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         Z = self._check_counts(X, reset=True)
         shape = Z.shape
         Z, row_index, column_index = drop_empty(Z)
-        for doubt in doubts(Z):
+        decided = self._fit(Table(Z), row_index, column_index, shape)
+        for doubt in doubts(Z, self.channel):
             _warn(doubt)
-        best = self._fit(Table(Z), row_index, column_index, shape)
         if (Z.data % 1 > 0).any():
             _warn(
                 "X holds fractions, and counts are expected: of weights such as tf-idf "
                 "or log1p, heldout_error_ and standard_errors() mean nothing"
             )
-        self._warn_of_doubts(best)
+        self._warn_of_doubts(*decided)
         return self
 
     def _fit(self, table, row_index, column_index, shape):
-        """Fit to a table without empty rows or columns; return the best iterate."""
+        """Fit to a table without empty rows or columns; return what decided."""
         margins = table.margins()
         self._check_size(table.shape, margins[0].sum(), shape)
         rng, report = self._generator(), Report(self.verbose, self.callback)
         with report.bar:
-            run, gain, error, path = search(table, self, rng, report)
+            run, judged, path = search(table, self, rng, report)
             report.bar.set_description("AMPEmbedding, with all counts", False)
             fit = settle(table, run, *refine(table, run, rng), rng)
 
-        self.heldout_gain_, self.heldout_error_ = gain, error
-        self.path_ = np.rec.fromrecords(path, names=Progress._fields)
+        self.heldout_gain_, self.heldout_error_, _ = judged
+        self.path_ = np.rec.fromrecords([*map(tuple, path)], names=Progress._fields)
         self.n_iter_, self.channel_, self._channel = run.best.k, run.name, run.channel
         self._rows, self._columns = fit.rows.in_double(), fit.columns.in_double()
         self._sample = fit.sample
         self._row_index, self._column_index = row_index, column_index
         self._totals, m = margins[1], len(row_index)
+        if run.channel.saturates:
+            self._totals = table.margins_under(run.channel)[1]
         self._gaps = table.observed[1] if table.gaps else None
         self._mean_row = table.rare(run.channel).total() / m
         # sqrt(m) in the model counts all rows, in the fit those with counts
@@ -251,7 +262,7 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.components_ = of_columns(self._unit * fit.columns.X).T
         self.row_bias_, self.column_bias_ = of_rows(fit.r_u), of_columns(fit.r_v)
         self._counts = of_rows(counted[0]), of_columns(counted[1])
-        return run.best
+        return run.best, judged
 
     def fit_transform(self, X, y=None) -> np.ndarray:
         """Fit the embedding to the counts `X` (m, n) and return `embedding_`."""
@@ -359,21 +370,34 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         -------
         array (len(rows), n)
             r_u_i r_v_j exp(u_i . v_j / sqrt(m)). Its rows add up to those of the
-            counts, over the pairs that were observed.
+            counts, over the pairs that were observed. Of zeros and ones: probabilities,
+            1 - exp(-rate).
         """
         check_is_fitted(self)
         if _is_table(named(rows)[0]):
             Z = self._check_counts(rows, reset=False)[:, self._column_index]
             U, *_ = self._embedded(Z)
-            return self._rates(U, self._row_biases(Z, U))
+            return self._rates(U, self._row_biases(Z, U, *self._known_columns()))
         rows = _selection(rows)
         return self._rates(self.embedding_[rows], self.row_bias_[rows])
 
-    def _row_biases(self, Z, U):
-        """Return the biases of new rows with which the rates add up to their counts."""
+    def _known_columns(self):
+        """Return the embeddings and the biases of the columns that have counts."""
         known = self._column_index
-        W = self.components_.T[known] / np.sqrt(len(self.embedding_))
-        return observed_biases(Z, U, W, self.column_bias_[known])
+        return self.components_.T[known], self.column_bias_[known]
+
+    def _row_biases(self, Z, U, V, r_v):
+        """Return the biases of new rows with which the rates add up to their counts.
+
+        Those of a law that saturates add up to the bursts expected.
+        """
+        m = len(self.embedding_)
+        given = U, V / np.sqrt(m), r_v
+        r_u, columns = observed_biases(Z, *given), new_side(V, r_v, None)
+        for _ in range(SWEEPS * self._channel.saturates):
+            given_rates = self._channel, new_side(U, r_u, None), columns, m
+            r_u = observed_biases(Table(Z).seen_bursts(*given_rates).Z, *given)
+        return r_u
 
     def _rates(self, U, r_u):
         rates = U @ self.components_
@@ -382,7 +406,7 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         np.exp(rates, out=rates)
         rates *= r_u[:, None]
         rates *= self.column_bias_
-        return rates
+        return self._channel.mean(rates) if self._channel.saturates else rates
 
     def score(self, X=None, y=None) -> float:
         """Return how well hidden pairs are predicted, in nats per count.
@@ -437,15 +461,17 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         parts = hidden_tenth(Z, np.random.default_rng(0))
         kept, hidden = (part[:, known] for part in parts)
         totals, nothing = self._totals, [np.zeros((size, 1)) for size in kept.shape]
-        rows = observed_biases(kept, *nothing, totals) * totals.sum()
+        rows = self._row_biases(kept, *nothing, totals) * totals.sum()
         totals = totals * (rows.sum() / totals.sum())
         pairs = HeldOut.of(rows, totals, hidden, without_gaps(kept)[1])
+        if self._channel.saturates:
+            pairs = replace(pairs, law=self._channel)
         if not len(pairs.z):
             raise ValueError("X has too few counts: none of the hidden pairs has one")
-        (U, *_), V = self._embedded(kept), self.components_.T[known]
-        r_u = self._row_biases(kept, U)
+        (U, *_), (V, r_v) = self._embedded(kept), self._known_columns()
+        r_u = self._row_biases(kept, U, V, r_v)
         U *= np.sqrt(len(U) / len(self.embedding_))  # of which M has the root in it
-        log_ratios = pairs.log_ratios(U, V, r_u, self.column_bias_[known])
+        log_ratios = pairs.log_ratios(U, V, r_u, r_v)
         return pairs.mean(log_ratios), pairs.standard_error(log_ratios)
 
     def principal_coordinates(self):
@@ -502,7 +528,8 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
                 "denoiser='posterior'"
             )
         full = np.tile(prior_covariance(this), (size, 1, 1))
-        full[index] = posterior_covariances(this, other, len(self._row_index), gaps)
+        given = len(self._row_index), gaps, self._channel
+        full[index] = posterior_covariances(this, other, *given)
         return self._unit**2 * full
 
     def standard_errors(self, rows=None):
@@ -720,14 +747,14 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         seed = check_random_state(self.random_state).randint(2**31)
         return np.random.default_rng(seed)
 
-    def _warn_of_doubts(self, best):
+    def _warn_of_doubts(self, best, judged):
         if best.patience.progress:
             _warn(f"still improving after n_iter={self.n_iter} iterations: allow more")
-        gain, error = self.heldout_gain_, self.heldout_error_
-        if best.k and gain >= DOUBTFUL * error:
+        gain, error, errors = judged
+        if errors >= DOUBTFUL:
             return
         most = max(gain, 0.0) + DOUBTFUL * error
-        if most > WORTH:
+        if most > WORTH or not error:
             why = "too few to tell independent rows and columns from a gain of"
         else:
             why = "enough to say: rows and columns are independent, but for a gain of"

@@ -18,20 +18,19 @@ from ._progress import progress
 from ._validation import check_callback, check_choice
 from .bias import bias_of_margins
 from .biases import Gaps, biases_of_margins, margin_biases
-from .channels import CHANNELS, Channel
+from .channels import Channel
 from .denoisers import GaussianPosterior, Lasso, Ridge, as_pair, check_is_denoiser
-from .heldout import Chosen
+from .heldout import Chosen, Judged
 from .reexpansion import (
     Side,
     balanced_sides,
-    new_side,
     next_sides,
     sample_of,
     scaled_rows,
     starting_sides,
 )
 from .sampling import Sampler
-from .table import VALIDATION
+from .table import SWEEPS, VALIDATION, independent_sides
 
 AUTOMATIC = ("counts", "damped")
 SIZES = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 300, 500, 1000)  # tried by "auto"
@@ -40,7 +39,6 @@ FAR = 3  # paired standard errors
 GIVEN_UP = 2  # numbers of components that are no better than one before
 DELAY = 5  # seconds, before there is a bar
 REFINEMENTS = 5  # iterations with all counts, from the best estimate on
-SWEEPS = 30  # in which the final biases are refitted, at most
 # sample-size multipliers of the phases: while an estimate moves, errors average out
 SEARCHING, REFINING, SETTLING = 0.5, 1.5, 2
 
@@ -186,15 +184,14 @@ class Found(NamedTuple):
     ----------
     run : Run
         The best one.
-    gain, error : float
-        On hidden pairs that did not choose it (`amptutorial.heldout.HeldOut.judged`).
+    judged : amptutorial.heldout.Judged
+        By hidden pairs that did not choose it.
     path : list of Progress
         By the number of components.
     """
 
     run: Run
-    gain: float
-    error: float
+    judged: Judged
     path: list
 
 
@@ -211,8 +208,12 @@ def search(table, model, rng, report):
     """
     seen, held_out = table.hide(rng)
     names = list(AUTOMATIC) if model.channel == "auto" else [model.channel]
-    if table.largest() <= 1:  # without repetitions they are the same
-        names = names[:1]
+    if table.largest() <= 1 and model.channel == "auto":
+        names = ["presence"]
+    law = table.channel(names[0])
+    if law.saturates:
+        rows, columns = seen.margins_under(law)
+        held_out = replace(held_out, rows=rows, columns=columns, law=law)
     given = table, seen, held_out, model, int(rng.integers(2**31)), report
     auto, best, path, halves = model.n_components == "auto", None, [], []
     sizes = takewhile(lambda d: d <= min(table.shape), SIZES)
@@ -222,7 +223,7 @@ def search(table, model, rng, report):
         runs = _raced(table, started, model.n_iter, held_out)
         run = max(runs, key=lambda run: run.best.gain)
         judges = [run.best.halves for run in started]
-        gain, error = held_out.judged(judges)
+        gain, error, _ = held_out.judged(judges)
         path.append(report.progress(run)._replace(gain=gain, error=error))
         halves += judges
         if not best or _lead(held_out, run, best) > 1:
@@ -231,8 +232,10 @@ def search(table, model, rng, report):
             behind += 1
         if report.stopped or not best.best.k or behind == GIVEN_UP:
             break
-    gain, error = held_out.judged(halves) if best.best.k else (0.0, best.best.error)
-    return Found(best, gain, error, path)
+    judged = held_out.judged(halves)
+    if not best.best.k:
+        judged = Judged(0.0, best.best.error, 0.0)
+    return Found(best, judged, path)
 
 
 def _lead(held_out, run, other):
@@ -263,13 +266,10 @@ def _started(table, seen, held_out, model, seed, report, name, d):
 
     All runs start alike, and are judged by the same hidden pairs.
     """
-    channel, m = table.dispersed(CHANNELS[name]), table.shape[0]
+    channel, m = table.channel(name), table.shape[0]
     rng = np.random.default_rng(seed)
-    rare = table.rare(channel)
-    # the information is that of the pairs observed; the rates are those of all
-    r_u, r_v = bias_of_margins(*rare.observed[0].margins())
-    biases = bias_of_margins(*rare.margins())
-    nothing = [new_side(np.zeros((len(r), d)), r, None) for r in biases]
+    r_u, r_v = bias_of_margins(*table.information(channel))
+    nothing = independent_sides(*seen.margins_under(channel))
     V, variance = seen.bursts(channel, *nothing, m).leading_directions(d, rng)
     # of the entries of U and V, such that M_ij has the variance found
     variance = np.sqrt(variance * m / d)
@@ -277,7 +277,9 @@ def _started(table, seen, held_out, model, seed, report, name, d):
         V = rng.standard_normal(V.shape)
     denoiser = denoisers_for(model.denoiser, variance)
     sides = starting_sides(r_u, r_v, denoiser, V, variance)
-    rows, columns = map(lambda side, r: replace(side, bias=r), sides, biases)
+    # the information is that of all pairs, the rates are those of what is seen
+    both = zip(sides, nothing, strict=True)
+    rows, columns = (replace(side, bias=other.bias) for side, other in both)
 
     searching, judging = Sampler(rng, SEARCHING), Sampler(rng)
     sampled = searching.samples(*table.shape)
@@ -285,10 +287,15 @@ def _started(table, seen, held_out, model, seed, report, name, d):
     def step(rows, columns, ahead, best):
         bursts = seen.bursts(channel, rows, columns, m)
         # the half-step that is ahead fits the margins too, if it sees all pairs
-        fitting = None if sampled else best.fitting(held_out)
+        free = sampled or channel.saturates
+        fitting = None if free else best.fitting(held_out)
         sides = next_sides(bursts, rows, columns, ahead, m, searching, fitting)
         fitted = fitting and fitting.fitted
-        last = best.judge(*sides[:2], held_out, judging, fitted)
+        given = held_out, judging, fitted
+        if channel.saturates:
+            bursts = seen.seen_bursts(channel, *sides[:2], m)
+            given = *given, bursts.observed[0].margins()
+        last = best.judge(*sides[:2], *given)
         return (*sides, best), report(run) or last
 
     fewer = replace(columns, r=(1 - VALIDATION) * r_v)
@@ -365,8 +372,23 @@ def settle(table, run, rows, columns, rng):
     held = columns.in_double()
     sample = sample_of(rows, held, m, sampler)
     rows = table.settled(rows, held, m, channel, sample)
+    if channel.saturates:
+        given = channel, rows, columns
+        return Settled(rows, columns, sample, *_biases_of_bursts(table, *given))
     given = rows.in_double().X, scaled_rows(held, m), run.best, Sampler(rng)
     return Settled(rows, columns, sample, *_biases(table, *given))
+
+
+def _biases_of_bursts(table, channel, rows, columns):
+    """Return biases with which the rates have the margins of the bursts expected."""
+    U, W = rows.in_double().X, scaled_rows(columns.in_double(), len(rows.X))
+    gaps = Gaps.of(table.observed[1], U, W)
+    for _ in range(SWEEPS):
+        bursts = table.seen_bursts(channel, rows, columns, len(U))
+        given = *bursts.observed[0].margins(), U, W, columns.bias, 1
+        r_u, r_v, _ = biases_of_margins(*given, gaps=gaps)
+        rows, columns = replace(rows, bias=r_u), replace(columns, bias=r_v)
+    return r_u, r_v
 
 
 def _biases(table, U, W, best, sampler):

@@ -29,10 +29,12 @@ from ._validation import (
 )
 from .bias import drop_empty, margins, same_pairs, with_values, without_gaps
 from .biases import Fitting, Gaps, fit_margins
+from .channels import Channel
 from .sums import exact, log_partition, products_of_pairs
 
 AT_LEAST = 10  # iterations that AMP gets before it may be stopped
 FEW_PAIRS = 400  # of which a tenth is too few to judge by
+LARGEST_RATIO = 2.0  # nats: what more it may be says nothing of whether there is a gain
 SURPRISING = 0.1  # counts expected of a pair, from which on no zero stands for it
 
 
@@ -241,6 +243,25 @@ def hold_out(Z, fraction: float, rng, split=split_pairs) -> tuple:
     return kept, held_out[rows][:, columns], rows, columns
 
 
+class Judged(NamedTuple):
+    """What pairs say that have not chosen.
+
+    Attributes
+    ----------
+    gain, error : float
+        In nats per held-out count, and its two-way standard error.
+    errors : float
+        By how many standard errors the pairs are predicted better than by independence,
+        if a log-ratio above `LARGEST_RATIO` counts as that much. Of a strong embedding,
+        few pairs would make the error large; without one, the mean is expected below
+        zero with the cut as it is without.
+    """
+
+    gain: float
+    error: float
+    errors: float
+
+
 @dataclass(frozen=True)
 class HeldOut:
     """Held-out counts, pair by pair, and the margins of the counts that were kept.
@@ -259,6 +280,9 @@ class HeldOut:
         (`amptutorial.bias.margins`).
     gaps : csr_array (m, n), or None
         One where a pair was not observed, or is hidden and no zero stands for it.
+    law : Channel, or None
+        If the law is not Poisson: one that saturates. The margins are those of its
+        bursts then.
     """
 
     i: np.ndarray
@@ -267,6 +291,7 @@ class HeldOut:
     rows: np.ndarray
     columns: np.ndarray
     gaps: sp.csr_array | None = None
+    law: Channel | None = None
 
     @classmethod
     def of(cls, rows, columns, held_out, gaps=None):
@@ -309,7 +334,8 @@ class HeldOut:
         """Return log(rate / rate under independence) of each pair.
 
         The rates are r_u_i r_v_j exp(u_i . v_j / sqrt(m)), those under independence
-        row_i col_j / Z_tot.
+        row_i col_j / Z_tot. Under a law that saturates, expected counts take their
+        place.
 
         Raises
         ------
@@ -326,7 +352,11 @@ class HeldOut:
             raise FloatingPointError(
                 "the rates overflow: scale the bias factors or the embedding down"
             )
-        return log_ratios
+        if self.law is None:
+            return log_ratios
+        rates = self.rows[self.i] * self.columns[self.j] / self.rows.sum()
+        means = (self.law.mean(rate) for rate in (rates * np.exp(log_ratios), rates))
+        return np.subtract(*map(np.log, means))
 
     def excess(self, U, W, r_u, r_v):
         """Return by which fraction rates exceed the counts kept, over the pairs seen.
@@ -348,7 +378,7 @@ class HeldOut:
         return total / self.observed[0].sum() - 1
 
     def judged(self, halves):
-        """Return the gain of what was chosen, and its error, by other pairs.
+        """Return the gain of what was chosen by other pairs: `Judged`.
 
         Parameters
         ----------
@@ -359,7 +389,9 @@ class HeldOut:
         best = [max(each, key=attrgetter("gain")) for each in zip(*halves, strict=True)]
         judging = zip(reversed(self.halves), best, strict=True)
         log_ratios = sum(z * half.log_ratios for z, half in judging) / self.z
-        return self.mean(log_ratios), self.standard_error(log_ratios)
+        sure = np.minimum(log_ratios, LARGEST_RATIO)
+        errors = self.mean(sure) / (self.standard_error(sure) or np.inf)
+        return Judged(self.mean(log_ratios), self.standard_error(log_ratios), errors)
 
     def mean(self, values, z=None):
         """Return the mean over the held-out counts of `values`, one for each pair.
@@ -604,11 +636,12 @@ class Chosen:
         """Return the `Fitting` of the margins by which the next iterate is judged."""
         return Fitting(*held_out.observed, self.r_v, held_out.gaps)
 
-    def judge(self, rows, columns, held_out, sampler=exact, fitted=None):
+    def judge(self, rows, columns, held_out, sampler=exact, fitted=None, observed=None):
         """Judge one more iterate, two `Side`; return whether it is the last.
 
         The biases are refitted to the counts seen, whatever the embedding is fitted to;
-        they may be given as `fitted`.
+        they may be given as `fitted`. Under a law that saturates they are refitted to
+        sums of bursts, `observed`.
 
         Raises
         ------
@@ -618,7 +651,8 @@ class Chosen:
         if fitted is None:
             U, W = rows.X, columns.X / sqrt(len(rows.X))
             gaps = Gaps.of(held_out.gaps, U, W)
-            fitted = fit_margins(*held_out.observed, U, W, self.r_v, sampler, gaps)
+            sums = observed or held_out.observed
+            fitted = fit_margins(*sums, U, W, self.r_v, sampler, gaps)
         r_u, self.r_v = fitted
         log_ratios = held_out.log_ratios(rows.X, columns.X, r_u, self.r_v)
         gain = held_out.mean(log_ratios)

@@ -366,7 +366,7 @@ def _row_covariances(table, this, other, m):
     return np.linalg.inv(found).astype(this.X.dtype)
 
 
-def posterior_covariances(this, other, m, gaps=None):
+def posterior_covariances(this, other, m, gaps=None, channel=COUNTS):
     """Return the covariance of every row of `this`, given the other side.
 
     It is (C^-1 + I_i)^-1, where C is the covariance of the Gaussian prior and I_i the
@@ -380,18 +380,23 @@ def posterior_covariances(this, other, m, gaps=None):
         Number of rows that M = U V^T / sqrt(m) refers to.
     gaps : csr_array (N, n), optional
         One where a pair was not observed, and tells nothing.
+    channel : Channel
+        How much of the information of bursts the counts show, if it saturates.
 
     Returns
     -------
     array (N, d, d)
     """
     W = scaled_rows(other, m)
-    if gaps is None:
+    if gaps is None and not channel.saturates:
         sums, covariances = tilted_covariances(this.X, W, other.bias)
         information = (this.bias * sums)[:, None, None] * covariances
     else:
         rates = this.bias[:, None] * np.exp(this.X @ W.T) * other.bias
-        rates[gaps.nonzero()] = 0
+        if channel.saturates:
+            rates = channel.information(rates)
+        if gaps is not None:
+            rates[gaps.nonzero()] = 0
         sums, means = rates.sum(axis=1), rates @ W
         information = np.einsum("ij,jk,jl->ikl", rates, W, W, optimize=True)
         information -= means[:, :, None] * (means / sums[:, None])[:, None]

@@ -13,12 +13,15 @@ import numpy as np
 
 from .bias import drop_empty, estimate_bias, margins, same_pairs, without_gaps
 from .biases import observed_biases
+from .channels import channel_of
 from .heldout import FEW_PAIRS, HeldOut, split_counts, split_pairs
-from .reexpansion import directions_of_score, scaled_rows, settle_rows
+from .reexpansion import directions_of_score, new_side, scaled_rows, settle_rows
 from .score import FisherScore
 from .sums import products_of_pairs
 
 VALIDATION = 0.1  # the fraction of the pairs that decides when to stop
+SWEEPS = 30  # in which biases are refitted, at most
+REFITS = 4  # of the biases of rows to bursts, which depend on these biases
 LARGEST_LOG_RATE = 50.0  # log-rates are clipped here while iterating
 
 
@@ -76,9 +79,30 @@ class Table:
         """Return the sums of the rows (m,) and of the columns (n,), gaps filled."""
         return margins(self.Z)
 
-    def dispersed(self, channel):
-        """Return the channel with its dispersion estimated from the counts."""
-        return channel.refit(self.observed[0].Z)
+    def margins_under(self, channel):
+        """Return the margins of the bursts expected without an embedding."""
+        rows, columns = self.rare(channel).margins()
+        for _ in range(SWEEPS * channel.saturates):
+            sides = independent_sides(rows, columns)
+            rows, columns = self.bursts(channel, *sides, len(rows)).margins()
+        return rows, columns
+
+    def information(self, channel):
+        """Return the margins of the information on the pairs observed.
+
+        It is what a channel shows of the bursts where they are independent.
+        """
+        if not channel.saturates:
+            return self.rare(channel).observed[0].margins()
+        Z, sides = self.observed[0].Z, independent_sides(*self.margins_under(channel))
+        rates = _rates(Z, slice(None), *sides, self.shape[0])
+        # the mean of a count is the rate; only those that occurred are stored
+        shares = channel.information(rates) / channel.mean(rates)
+        return margins(same_pairs(Z, Z.data * shares))
+
+    def channel(self, name):
+        """Return the channel of a name: see `amptutorial.channels.channel_of`."""
+        return channel_of(name, self.observed[0].Z)
 
     def hide(self, rng):
         """Hide a tenth of the pairs, and return what is seen and what is held out.
@@ -137,16 +161,20 @@ class Table:
     def fitted_bursts(self, channel, rows, columns, m):
         """Return `bursts` at biases of the rows that are refitted to what they have.
 
-        With those before a step, a gap that the step makes likely would add to the
+        With those before a step, a pair that the step makes likely would add to the
         total that makes it likely.
         """
-        bursts = self.bursts(channel, rows, columns, m)
-        if not self.gaps:
-            return bursts
-        values = np.where(np.isnan(self.Z.data), np.nan, bursts.Z.data)
-        seen = same_pairs(self.Z, values)
-        bias = observed_biases(seen, rows.X, scaled_rows(columns, m), columns.bias)
-        return self.bursts(channel, replace(rows, bias=bias), columns, m)
+        for _ in range(REFITS if channel.saturates else self.gaps):
+            seen = self.seen_bursts(channel, rows, columns, m).Z
+            bias = observed_biases(seen, rows.X, scaled_rows(columns, m), columns.bias)
+            rows = replace(rows, bias=bias)
+        return self.bursts(channel, rows, columns, m)
+
+    def seen_bursts(self, channel, rows, columns, m):
+        """Return `bursts`, with NaN in the gaps."""
+        bursts = self.bursts(channel, rows, columns, m).Z
+        values = np.where(np.isnan(self.Z.data), np.nan, bursts.data)
+        return Table(same_pairs(bursts, values))
 
     def sums(self, U, sums):
         """Return what a half-step on rows `U` asks for.
@@ -260,7 +288,6 @@ def with_rates(N, rows, columns, m):
     Examples
     --------
     >>> import scipy.sparse as sp
-    >>> from amptutorial.reexpansion import new_side
     >>> N = sp.csr_array([[np.nan, 3.0]])
     >>> rows, columns = (new_side(np.zeros((k, 1)), np.ones(k), None) for k in (1, 2))
     >>> with_rates(N, rows, columns, m=1).toarray()
@@ -269,6 +296,12 @@ def with_rates(N, rows, columns, m):
     gaps, values = np.isnan(N.data), N.data.copy()
     values[gaps] = _rates(N, gaps, rows, columns, m)
     return same_pairs(N, values)
+
+
+def independent_sides(rows, columns):
+    """Return both sides without an embedding, whose rates have these margins."""
+    biases = rows, columns / rows.sum()
+    return [new_side(np.zeros((len(r), 1)), r, None) for r in biases]
 
 
 def _rates(Z, some, rows, columns, m):

@@ -18,6 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..bias import bias_of_margins, fill_margins, margins, without_gaps
+from ..channels import CHANNELS
 from ..estimator import AMPEmbedding
 from ..heldout import hide_pairs, surprising_pairs, with_gaps
 from ..reexpansion import settle_rows
@@ -89,10 +90,10 @@ def sharded_embedding(counts, model, *, client, checkpoints=None):
         parameters = pickle.dumps(model.get_params(deep=False), protocol=4)
         parts = table.fingerprint, parameters
         table.keep(Checkpoint(checkpoints, parts, "other counts or another model"))
-    best = model._fit(table, *map(np.arange, table.shape), table.shape)
+    decided = model._fit(table, *map(np.arange, table.shape), table.shape)
     model.n_features_in_ = table.shape[1]
     model.row_names_ = model.column_names_ = None
-    model._warn_of_doubts(best)
+    model._warn_of_doubts(*decided)
     return model
 
 
@@ -101,7 +102,7 @@ class ShardedTable(Blocks):
 
     store: Checkpoint | None = None
     saved: list = []
-    stage, _bursts, gaps = 0, (None, None), False
+    stage, _bursts, unseen = 0, (None, None), None
 
     def of(self, parts, slices=None, n=None):
         """Return a table with other parts, and perhaps with other rows and columns."""
@@ -138,9 +139,9 @@ class ShardedTable(Blocks):
         """Return the sum of all counts."""
         return self.margins()[1].sum()
 
-    def dispersed(self, channel):
+    def channel(self, name):
         """Return the channel: none that is taken here has a dispersion to estimate."""
-        return channel
+        return CHANNELS[name]
 
     def hide(self, rng):
         """Hide the pairs that one process would hide: every block has its numbers."""
@@ -158,10 +159,20 @@ class ShardedTable(Blocks):
         seen, hidden = (self.tasks.map(itemgetter(k), found) for k in range(2))
         held_out, gaps = zip(*self.tasks.gather(hidden), strict=True)
         gaps, seen = sp.vstack(gaps, format="csr"), self.of(seen)
-        seen.gaps = bool(gaps.nnz)
-        gaps = gaps if seen.gaps else None
-        kept = fill_margins(*sums, gaps)
-        return seen, checked_held_out(*kept, sp.vstack(held_out), gaps)
+        seen.unseen = gaps if gaps.nnz else None
+        kept = fill_margins(*sums, seen.unseen)
+        return seen, checked_held_out(*kept, sp.vstack(held_out), seen.unseen)
+
+    @property
+    def gaps(self):
+        """Whether some pairs are hidden."""
+        return self.unseen is not None
+
+    def margins_under(self, channel):
+        """Return the margins of the bursts expected without an embedding."""
+        parts = self.tasks.map(without_gaps, self.rare(channel).parts)
+        observed = self.of(self.tasks.map(itemgetter(0), parts))
+        return fill_margins(*observed.margins(), self.unseen)
 
     def rare(self, channel):
         """Return the table of the bursts expected where they are rare."""
@@ -224,6 +235,7 @@ class ShardedTable(Blocks):
         return ShardedScore(self.of(parts, slices, len(columns))), columns
 
     leading_directions = Table.leading_directions
+    information = Table.information
 
     def settled(self, rows, columns, m, channel, sample):
         """Return the rows settled, those of each block where it is."""

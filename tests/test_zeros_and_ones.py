@@ -1,0 +1,81 @@
+"""Tables of zeros and ones: whether a pair occurs, and not how often."""
+
+import numpy as np
+import pytest
+
+from amptutorial import AMPEmbedding
+
+
+def drawn(seed, m=500, n=200, d=2, deviation=0.8):
+    """Return whether there are events, which are frequent in popular columns, and M."""
+    rng = np.random.default_rng(seed)
+    U, V = rng.standard_normal((m, d)), rng.standard_normal((n, d))
+    M = deviation * U @ V.T / np.sqrt(d)
+    rates = np.outer(rng.gamma(2, 0.5, m), 1 / np.arange(1, n + 1)) * np.exp(M)
+    Z = (rng.random((m, n)) < -np.expm1(-rates * 25 * m / rates.sum())).astype(float)
+    rows, columns = Z.any(axis=1), Z.any(axis=0)
+    return Z[rows][:, columns], M[rows][:, columns]
+
+
+def centred(M, rows, columns):
+    rows, columns = rows / rows.sum(), columns / columns.sum()
+    return M - (M @ columns)[:, None] - rows @ M + rows @ M @ columns
+
+
+@pytest.fixture(scope="module")
+def fits():
+    """Return tables, their M, and fits by the law and as Poisson counts."""
+    found = []
+    for seed in range(3):
+        Z, M = drawn(seed)
+        law = AMPEmbedding(2, random_state=seed).fit(Z)
+        with pytest.warns(match="take"):
+            poisson = AMPEmbedding(2, channel="counts", random_state=seed).fit(Z)
+        found.append((Z, M, law, poisson))
+    return found
+
+
+def test_the_law_is_chosen_by_itself_and_predicts_probabilities(fits):
+    for Z, _, law, _ in fits:
+        rates = law.predict_rates()
+        assert law.channel_ == "presence" and 0 <= rates.min() and rates.max() <= 1
+        assert rates.sum() == pytest.approx(Z.sum(), rel=0.02)
+        assert np.corrcoef(rates.sum(axis=0), Z.sum(axis=0))[0, 1] > 0.99
+
+
+def test_associations_of_popular_columns_are_no_longer_understated(fits):
+    """Squared error of M against that of the fit to Poisson counts, and the share within two standard errors."""
+    for _, M, law, poisson in fits:
+        errors, slopes = [], []
+        for fit in (law, poisson):
+            sides = fit.row_bias_, fit.column_bias_
+            estimate = centred(fit.embedding_ @ fit.components_ / np.sqrt(len(M)), *sides)
+            truth, popular = centred(M, *sides), np.argsort(-fit.column_bias_)[:20]
+            gap = (estimate - truth)[:, popular]
+            slopes.append(np.vdot(estimate[:, popular], truth[:, popular]) / (truth[:, popular] ** 2).sum())
+            errors.append((gap**2).mean())
+            near = np.abs(gap) < 2 * fit.standard_errors()[:, popular]
+            assert near.mean() > 0.88 if fit is law else near.mean() < 0.85
+        assert errors[0] < 0.7 * errors[1] and slopes[0] > slopes[1] + 0.2
+
+
+def test_new_rows_have_probabilities_a_gain_and_bars(fits):
+    Z, _, law, _ = fits[0]
+    again = law.predict_rates(Z[:40])
+    assert np.allclose(again, law.predict_rates(slice(40)), atol=0.02)
+    gain, error = law.gain(Z[:100])
+    assert 0 < error and gain > 2 * error and gain == law.score(Z[:100])
+    assert np.allclose(law.standard_errors(Z[:40]), law.standard_errors(slice(40)), rtol=0.05)
+
+
+def test_independent_zeros_and_ones_gain_nothing(fits):
+    """Even where Poisson independence would expect more than one: the law of independence has the popular pairs too."""
+    rng = np.random.default_rng(0)
+    rates = np.outer(rng.gamma(2, 0.5, 500), 25 / np.arange(1, 201) / 6)
+    gains = []
+    for _ in range(5):
+        Z = (rng.random(rates.shape) < -np.expm1(-rates)).astype(float)
+        Z = Z[Z.any(axis=1)][:, Z.any(axis=0)]
+        with pytest.warns(match="within three standard errors"):
+            gains.append(AMPEmbedding(1, random_state=0).fit(Z).heldout_gain_)
+    assert max(gains) < 0.01
