@@ -27,7 +27,6 @@ from amptutorial import AMPEmbedding, cooccurrence, load_docstrings, load_movie_
 from amptutorial._validation import AMPWarning
 from amptutorial.bias import drop_empty, margins
 from amptutorial.corpus import docstring_texts
-from amptutorial.heldout import HeldOut
 
 STORED = Path(__file__).parents[1] / "amptutorial/paper/results/judging.json"
 OUTER = 0.1
@@ -120,7 +119,7 @@ def contingency(rng, structure, m=60, n=40):
 
 
 def once(rng, structure):
-    """Zeros and ones: does a user take an item at all?"""
+    """Zeros and ones: whether a user takes an item at all."""
     M = taste(800, 300, 0.8 * structure, rng)
     return Drawn(np.minimum(rng.poisson(popular(M, rng)), 1), M)
 
@@ -195,6 +194,14 @@ def fitted(Z, d, channel, seed):
     return model, bool(said)
 
 
+def independent_once(Z, rates):
+    """Return probabilities 1 - exp(-r_i c_j) that are most likely given zeros and ones, NaN where none was observed."""
+    for _ in range(50):  # bursts expected behind each one, and rates with their margins, in turn
+        bursts = np.where(np.isnan(Z), rates, Z * rates / -np.expm1(-rates))
+        rates = np.outer(bursts.sum(axis=1), bursts.sum(axis=0)) / bursts.sum()
+    return -np.expm1(-rates)
+
+
 class Outside:
     """A table whose outer pairs are hidden from everything that is fitted."""
 
@@ -205,7 +212,8 @@ class Outside:
         self.judging, self.Z = hidden[some] & ~np.isnan(Z[some]), np.nan_to_num(Z[some])
         rows, columns = margins(shown)
         self.independent = np.outer(rows, columns) / rows.sum()
-        self.pairs = HeldOut.of(rows, columns, np.where(self.judging, self.Z, 0))
+        if np.nanmax(Z) <= 1:
+            self.independent = independent_once(shown, self.independent)
 
     def gain(self, model):
         """Return the outer gain of a fit in nats per count, and its two-way standard error."""
@@ -254,7 +262,7 @@ def judged(kind, seed):
 
 
 def by_chance(kind, seed):
-    """Return the record of a table without structure: does it pass without a word?"""
+    """Return the record of a table without structure: whether it passes without a word."""
     Z, record = table(kind, seed, structure=False).Z, {"kind": kind, "seed": seed}
     for d in ("auto", 1, 10):
         model, told = fitted(Z, d, "auto", seed)
