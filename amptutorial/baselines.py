@@ -282,7 +282,7 @@ class Fit:
     converged: bool
 
 
-def minimise(loss, *, B0, A0=None, method="lbfgs", n_iter=1000, tol=1e-10):
+def minimise(loss, *, B0, A0=None, method="gradient_descent", n_iter=1000, tol=1e-10):
     """Minimise a loss over A and B.
 
     Parameters
@@ -291,10 +291,10 @@ def minimise(loss, *, B0, A0=None, method="lbfgs", n_iter=1000, tol=1e-10):
     B0 : array (n, d)
     A0 : array (m, d)
         Least squares begin with the best A for B0, and do without.
-    method : {"lbfgs", "gradient_descent", "least_squares"}
-        SciPy's L-BFGS; gradient descent with a backtracking step, the paper's
-        reference; or the minimiser over A, then over B, in turn: for a `QuadraticLoss`,
-        AMP without its Onsager terms.
+    method : {"gradient_descent", "least_squares"}
+        Gradient descent with a backtracking step, the paper's reference; or the
+        minimiser over A, then over B, in turn: for a `QuadraticLoss`, AMP without its
+        Onsager terms.
     n_iter : int
     tol : float
         Stop when an iteration lowers the loss by less than `tol` times the loss.
@@ -325,7 +325,7 @@ def minimise(loss, *, B0, A0=None, method="lbfgs", n_iter=1000, tol=1e-10):
     >>> fit.converged, fit.losses[-1] == loss(fit.A, fit.B)
     (True, True)
     """
-    check_methods(loss, "loss", "gradient", "value_and_gradient")
+    check_methods(loss, "loss", "gradient")
     iterate = _ITERATIONS[check_choice(method, "method", _ITERATIONS)]
     B0 = check_start(B0, loss.m, loss.n)
     if method != "least_squares":
@@ -388,32 +388,7 @@ def _gradient_descent(loss, A, B, n_iter, tol):
     return A, B, losses, converged
 
 
-def _lbfgs(loss, A, B, n_iter, tol):
-    """Return `(A, B, losses, converged)`; where the loss is infinite it steps back."""
-    from scipy.optimize import minimize  # a sixth of what the package would load
-
-    losses = []
-
-    def record(intermediate_result):
-        losses.append(float(intermediate_result.fun))
-
-    def unflatten(x):
-        return x[: A.size].reshape(A.shape), x[A.size :].reshape(B.shape)
-
-    def objective(x):
-        check_finite(step=x)
-        value, by_A, by_B = loss.value_and_gradient(*unflatten(x))
-        return value, np.concatenate([by_A.ravel(), by_B.ravel()])
-
-    start = np.concatenate([A.ravel(), B.ravel()])
-    limits = {"maxiter": n_iter, "maxfun": 10 * n_iter, "ftol": tol, "gtol": 1e-12}
-    given = {"jac": True, "callback": record, "options": limits}
-    result = minimize(objective, start, method="L-BFGS-B", **given)
-    return *unflatten(result.x), losses or [float(result.fun)], result.success
-
-
 _ITERATIONS = {
-    "lbfgs": _lbfgs,
     "gradient_descent": _gradient_descent,
     "least_squares": _least_squares,
 }

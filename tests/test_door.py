@@ -205,8 +205,7 @@ def loss(A, B, **arguments):
 def minimised(Y, r_u, r_v, strength, A0, B0, **options):
     loss, start = metrics.QuadraticLoss(Y, r_u, r_v, amp.Ridge(strength)), {"A0": A0, "B0": B0}
     return [
-        baselines.minimise(loss, **start, method=method, **options)
-        for method in ("lbfgs", "gradient_descent", "least_squares")
+        baselines.minimise(loss, **start, method=method, **options) for method in ("gradient_descent", "least_squares")
     ]
 
 
@@ -588,6 +587,7 @@ NONE_IS_FINE = {
 }
 ONE_IS_FEW = {(case, size) for case in ("singular_values", "spectral_start", "svd") for size in "mn"}
 ONE_IS_FEW |= {("GaussianRows", "d")}  # which draws rows of two entries above
+ONE_IS_FEW |= {("rows_needed", "n"), ("rows_needed", "n_iter")}  # one column, one iteration: no number of rows will do
 
 
 def sizes_of(case):
