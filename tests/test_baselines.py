@@ -9,20 +9,13 @@ from scipy import stats
 from scipy.sparse.linalg import aslinearoperator
 
 from amptutorial.amp import biased_low_rank_amp
-from amptutorial.baselines import (
-    BelowThresholdWarning,
-    NotConvergedWarning,
-    PoissonLoss,
-    minimise,
-    singular_values,
-    spectral_start,
-    svd,
-)
+from amptutorial.baselines import BelowThresholdWarning, singular_values, spectral_start, svd
 from amptutorial.bias import estimate_bias
 from amptutorial.denoisers import GaussianPosterior, Ridge
 from amptutorial.laws import DiscreteBias, GaussianRows, ShiftedExponential
 from amptutorial.metrics import QuadraticLoss, normalised_mse
 from amptutorial.model import draw_embedding
+from amptutorial.paper.descent import NotConvergedWarning, PoissonLoss, minimise
 from amptutorial.score import FisherScore
 from amptutorial.spectrum import detection_ratio, detection_weights, shrink
 
@@ -109,7 +102,7 @@ def test_poisson_loss_in_slices(monkeypatch):
     Z, r_u, r_v, U, V, _ = poisson_problem(3)
     loss = PoissonLoss(Z, r_u, r_v)
     whole = loss.value_and_gradient(U, V)
-    monkeypatch.setattr("amptutorial.baselines.LOSS_ROWS", 4)
+    monkeypatch.setattr("amptutorial.paper.descent.LOSS_ROWS", 4)
     for a, b in zip(whole, loss.value_and_gradient(U, V), strict=True):
         assert np.allclose(a, b)
 

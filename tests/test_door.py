@@ -27,8 +27,10 @@ import amptutorial as amp
 from amptutorial import amp as loop
 from amptutorial import baselines, laws, metrics, neighbours, planning
 from amptutorial.bayes_optimal import GaussianMixture, MatchedEvolution, SeenRows
+from amptutorial.paper import descent
 
-DOORS = {f"amptutorial.{name}" for name in ("estimator", "spectrum", "planning", "bayes_optimal")}
+DOORS = {f"amptutorial.{name}" for name in ("estimator", "spectrum", "planning", "bayes_optimal", "paper.descent")}
+DOORS |= {"amptutorial.baselines"}
 CORE = sorted(name for name in closure(DOORS) - {PACKAGE} if "._" not in name)  # they, and all that they import
 WITH_GAPS = {"drop_empty", "hold_out", "split_pairs", "split_counts"}  # NaN is a pair that is not observed, or hidden
 EXAMPLES = 25  # of each function
@@ -205,13 +207,13 @@ def loss(A, B, **arguments):
 def minimised(Y, r_u, r_v, strength, A0, B0, **options):
     loss, start = metrics.QuadraticLoss(Y, r_u, r_v, amp.Ridge(strength)), {"A0": A0, "B0": B0}
     return [
-        baselines.minimise(loss, **start, method=method, **options) for method in ("gradient_descent", "least_squares")
+        descent.minimise(loss, **start, method=method, **options) for method in ("gradient_descent", "least_squares")
     ]
 
 
 def poisson_minimised(U, V, **arguments):
-    loss = baselines.PoissonLoss(**arguments)
-    return loss.value_and_gradient(U, V), baselines.minimise(loss, A0=U, B0=V, n_iter=40, tol=0.25)
+    loss = descent.PoissonLoss(**arguments)
+    return loss.value_and_gradient(U, V), descent.minimise(loss, A0=U, B0=V, n_iter=40, tol=0.25)
 
 
 def product(factors):
