@@ -260,11 +260,6 @@ class LogNormal(BiasLaw):
         """Return the quantile of the normal distribution; minus infinity at 1."""
         return self.mean - self.spread * ndtri(_check_rank(q))
 
-    def moment(self, p):
-        """Return exp(p mean + p^2 spread^2 / 2)."""
-        p = check_number(p, "p")
-        return float(np.exp(p * self.mean + (p * self.spread) ** 2 / 2))
-
 
 @dataclass(frozen=True)
 class GaussianRows:

@@ -378,19 +378,16 @@ def _solve(error, predicted, more):
             return predicted(np.exp(shift)) - error
 
         is_reached = reached(0.0) <= 0
-        step, before = -_STEP if is_reached else _STEP, 0.0
-        for k in range(1, _STEPS + 1):
-            after = k * step
-            if (reached(after) <= 0) != is_reached:
-                break
-            before = after
-        else:
+        step = -_STEP if is_reached else _STEP
+        shifts = step * np.arange(1, _STEPS + 1)
+        after = next((x for x in shifts if (reached(x) <= 0) != is_reached), None)
+        if after is None:
             raise ValueError(
                 f"the error {error:g} is not reached: with a millionth to a million "
                 f"times the {more} of these laws it stays "
                 f"{'below' if is_reached else 'above'}"
             )
-        ends, width = sorted((before, after)), 1e-6  # of the logarithm
+        ends, width = sorted((after - step, after)), 1e-6  # of the logarithm
         root = brentq(reached, *ends, xtol=width)
     # where the error jumps the root may lie on the wrong side of it
     return float(np.exp(min(root + 2 * width, ends[1])))
