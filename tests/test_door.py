@@ -29,8 +29,8 @@ from amptutorial import baselines, laws, metrics, neighbours, planning
 from amptutorial.bayes_optimal import GaussianMixture, MatchedEvolution, SeenRows
 from amptutorial.paper import descent
 
-DOORS = {f"amptutorial.{name}" for name in ("estimator", "spectrum", "planning", "bayes_optimal", "paper.descent")}
-DOORS |= {"amptutorial.baselines"}
+DOORS = {f"amptutorial.{name}" for name in ("estimator", "spectrum", "planning", "bayes_optimal", "baselines")}
+DOORS |= {"amptutorial.paper.descent", "amptutorial.paper.setting"}
 CORE = sorted(name for name in closure(DOORS) - {PACKAGE} if "._" not in name)  # they, and all that they import
 WITH_GAPS = {"drop_empty", "hold_out", "split_pairs", "split_counts"}  # NaN is a pair that is not observed, or hidden
 EXAMPLES = 25  # of each function

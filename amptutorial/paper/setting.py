@@ -1,9 +1,10 @@
-"""The paper's synthetic instances (Section 6.2), and three ways to observe them."""
+"""The paper's synthetic instances (Section 6.2), how they are observed, and their threshold."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
+from .._validation import check_covariance, check_matrix, check_positive
 from ..bias import estimate_bias
 from ..laws import BiasLaw, GaussianRows, RowLaw, ShiftedExponential, scaled_rows
 from ..model import draw_embedding
@@ -82,3 +83,40 @@ def observe_score(embedding, channel, *, rng):
     Z = e.sample(rng)
     r_u, r_v = estimate_bias(Z) if channel == "counted" else (e.r_u, e.r_v)
     return FisherScore(Z, r_u, r_v), r_u, r_v
+
+
+def critical_delta(covariance_u, covariance_v, beta):
+    """Return the Delta above which nothing is seen (`eq:delta-critical`, corrected).
+
+    No direction leaves an outlier there. For equal biases 1 / Delta = r_u r_v, and the
+    signal singular values are sqrt(n chi / Delta), chi the eigenvalues of Sigma_u
+    Sigma_v. They exceed (m n)^(1/4) as long as Delta < chi / sqrt(beta).
+
+    Parameters
+    ----------
+    covariance_u, covariance_v : arrays (d, d)
+    beta : float
+        m / n.
+
+    Returns
+    -------
+    float
+        chi_max / sqrt(beta): below it the strongest direction is visible. All d
+        directions are visible below chi_min / sqrt(beta).
+
+    Raises
+    ------
+    ValueError
+        If a covariance is not positive semidefinite, or beta not positive.
+
+    Examples
+    --------
+    >>> C = 0.1 * np.eye(10)
+    >>> round(critical_delta(C, C, 0.5), 5)
+    0.01414
+    """
+    C_u = check_covariance(covariance_u, "covariance_u")
+    check_matrix(covariance_v, "covariance_v", shape=C_u.shape)
+    C_v = check_covariance(covariance_v, "covariance_v")
+    largest = np.linalg.eigvals(C_u @ C_v).real.max()
+    return float(largest / np.sqrt(check_positive(beta, "beta")))
