@@ -1,4 +1,4 @@
-"""The paper's synthetic instances (Section 6.2), how they are observed, and their threshold."""
+"""The paper's synthetic instances (Section 6.2), their observation, their threshold."""
 
 from dataclasses import dataclass
 
