@@ -300,13 +300,13 @@ def _plan(more, error, law_u, law_v, denoiser, m, n, rarest, n_iter, n_samples, 
     if error >= 1:
         raise ValueError(f"error must be below 1, that of estimating zero, got {error}")
     m, n = check_integer(m, "m", minimum=1), check_integer(n, "n", minimum=1)
-    if len(rarest) != 2 or not all(0 < share <= 1 for share in rarest):
+    if np.shape(rarest) != (2,) or not all(0 < share <= 1 for share in rarest):
         raise ValueError(f"rarest must be two fractions, at most 1, got {rarest}")
     laws: tuple = law_u, law_v
     for law, name in zip(laws, ("law_u", "law_v"), strict=True):
         check_methods(law, name, "draw")
     pair, evolve = as_pair(denoiser), gaussian_state_evolution
-    if rarest != (1, 1) or not has_closed_form(*laws, denoiser):
+    if tuple(rarest) != (1, 1) or not has_closed_form(*laws, denoiser):
         check_rng(rng)
         n_samples = check_integer(n_samples, "n_samples", minimum=1)
         laws = tuple(EmpiricalRows(*law.draw(n_samples, rng=rng)) for law in laws)
@@ -348,7 +348,7 @@ def _error_of_rarest(rows_u, rows_v, rarest):
 
 
 def _without_jacobian(denoiser):
-    """Return a copy of a posterior mean without its Jacobian, which F = Q lacks."""
+    """Return a copy of a posterior mean without a Jacobian: with F = Q none is used."""
     denoiser = copy(denoiser)
     keep(denoiser, mean_jacobian=lambda P, r, F: np.zeros_like(F))
     return denoiser

@@ -190,7 +190,7 @@ def test_what_cannot_be_had_is_refused():
         counts_needed(1e-8, *laws, POSTERIOR, **SIZE)
     with pytest.raises(ValueError, match="it stays below"):
         _solve(0.5, lambda factor: 0.1, "counts")
-    for rarest in ((0.5,), (0.0, 1.0), (0.5, 1.5)):
+    for rarest in (0.5, (0.5,), (0.0, 1.0), (0.5, 1.5)):
         with pytest.raises(ValueError, match="rarest must be two fractions"):
             counts_needed(0.5, *laws, POSTERIOR, **SIZE, rarest=rarest)
     with pytest.raises(ValueError, match="n_tables must be at least 2"):
