@@ -16,6 +16,7 @@ from .laws import (
     ConstantBias,
     DiscreteBias,
     GaussianRows,
+    LogNormal,
     ShiftedExponential,
     Zipf,
     scaled_rows,
@@ -39,12 +40,12 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AMPEmbedding", "AMPWarning", "ConstantBias", "Denoiser", "DiscreteBias",
-    "FisherScore", "GaussianPosterior", "GaussianRows", "Lasso", "PoissonEmbedding",
-    "Ridge", "ShiftedExponential", "Zipf", "biased_low_rank_amp", "check_denoiser",
-    "cooccurrence", "corpus_from_texts", "draw_embedding", "draw_example", "drop_empty",
-    "estimate_bias", "gaussian_state_evolution", "load_docstrings",
-    "load_movie_reviews", "normalised_mse", "random_start", "scaled_rows",
-    "spectral_start", "start_overlap", "state_evolution",
+    "FisherScore", "GaussianPosterior", "GaussianRows", "Lasso", "LogNormal",
+    "PoissonEmbedding", "Ridge", "ShiftedExponential", "Zipf", "biased_low_rank_amp",
+    "check_denoiser", "cooccurrence", "corpus_from_texts", "draw_embedding",
+    "draw_example", "drop_empty", "estimate_bias", "gaussian_state_evolution",
+    "load_docstrings", "load_movie_reviews", "normalised_mse", "random_start",
+    "scaled_rows", "spectral_start", "start_overlap", "state_evolution",
 ]  # fmt: skip
 
 _ON_DEMAND = {"AMPEmbedding": "estimator", "check_denoiser": "checks"}

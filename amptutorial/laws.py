@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from scipy.special import ndtri
 
 from ._validation import (
     check_factors,
@@ -230,6 +231,34 @@ class Zipf(BiasLaw):
         if check_number(p, "p") * self.alpha >= 1:
             return np.inf
         return float(np.power(self.C0, p) / (1 - p * self.alpha))
+
+
+@dataclass(frozen=True)
+class LogNormal(BiasLaw):
+    """Normal biases: frequencies r = exp(s) that are lognormal.
+
+    Parameters
+    ----------
+    spread, mean : float
+        Standard deviation and mean of the bias s. All moments of r exist.
+
+    Examples
+    --------
+    >>> law = LogNormal(spread=0.5)
+    >>> law.isf(0.5), round(law.moment(2), 3)
+    (np.float64(0.0), 1.649)
+    """
+
+    spread: float = 1.0
+    mean: float = 0.0
+
+    def __post_init__(self):
+        spread = check_positive(self.spread, "spread")
+        keep(self, spread=spread, mean=check_number(self.mean, "mean"))
+
+    def isf(self, q):
+        """Return the quantile of the normal distribution; minus infinity at 1."""
+        return self.mean - self.spread * ndtri(_check_rank(q))
 
 
 @dataclass(frozen=True)

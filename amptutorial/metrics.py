@@ -95,10 +95,6 @@ class QuadraticLoss:
         by_B += self.denoiser_v.penalty_gradient(B, self.r_v)
         return by_A, by_B
 
-    def value_and_gradient(self, A, B):
-        """Return L(A, B), and its derivatives by A and by B."""
-        return self(A, B), *self.gradient(A, B)
-
 
 def normalised_mse(A, B, A_hat, B_hat) -> float:
     """Return |A_hat B_hat^T - A B^T|^2 / |A B^T|^2, the paper's MSE (after `eq:mmhat`).

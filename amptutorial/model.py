@@ -1,7 +1,5 @@
 """The Poisson embedding model (Section 2 of the paper): rates, pmf and samples."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import scipy.sparse as sp
 
@@ -14,17 +12,14 @@ from ._validation import (
     check_rng,
     check_values,
 )
-from .bias import estimate_bias
-from .laws import BiasLaw, GaussianRows, RowLaw, ShiftedExponential, scaled_rows
-from .score import FisherScore, blocks
+from .laws import GaussianRows, ShiftedExponential
+from .score import blocks
 
 # sparse sampling holds two (PROPOSALS_AT_ONCE, d) arrays, whatever m and n
 PROPOSALS_AT_ONCE = 2**20
 # rows and columns whose bound on M_ij exceeds this are drawn densely: thinning would
 # propose exp(LONG) times too many pairs
 LONG = 3.0
-# counts with counted biases, counts with the true ones, Gaussian noise
-OBSERVATIONS = ("counted", "true", "gaussian")
 
 
 class PoissonEmbedding:
@@ -218,77 +213,6 @@ def draw_example(
     bias_u, bias_v = (ShiftedExponential(spread, shift) for shift in (0.0, level))
     laws = {"rows_u": rows, "rows_v": rows, "bias_u": bias_u, "bias_v": bias_v}
     return draw_embedding(m, n, d, **laws, rng=rng)
-
-
-@dataclass(frozen=True)
-class Setting:
-    """The laws and sizes of a synthetic instance; the defaults are the paper's first.
-
-    Attributes
-    ----------
-    rows : RowLaw
-        Of U and V.
-    bias : BiasLaw
-        Of both sides; the paper's "exponential with parameter 0.25", shifted by 5, is
-        read as one of mean 0.25 (Section 6.2).
-    m, n, d : int
-
-    Examples
-    --------
-    >>> Setting(m=20, n=30, d=2).draw(rng=np.random.default_rng(0))
-    PoissonEmbedding(m=20, n=30, d=2)
-    """
-
-    rows: RowLaw = GaussianRows(0.1)
-    bias: BiasLaw = ShiftedExponential(0.25, 5.0)
-    m: int = 2000
-    n: int = 3000
-    d: int = 10
-
-    def draw(self, *, rng):
-        """Return a `PoissonEmbedding` of this setting."""
-        return draw_embedding(self.m, self.n, self.d, **self._laws(), rng=rng)
-
-    def scaled_rows(self):
-        """Return the laws of the rows of A and of B."""
-        return scaled_rows(self.d, **self._laws())
-
-    def _laws(self):
-        rows, bias = self.rows, self.bias
-        return {"rows_u": rows, "rows_v": rows, "bias_u": bias, "bias_v": bias}
-
-
-def observe_score(embedding, channel, *, rng):
-    """Return `(Y, r_u, r_v)`: the score through one of the `OBSERVATIONS`.
-
-    Parameters
-    ----------
-    embedding : PoissonEmbedding
-    channel : {"counted", "true", "gaussian"}
-        The score of counts with the biases counted, or with the true ones; or A B^T /
-        sqrt(m) and independent N(0, 1) noise, in place of counts.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    Y : FisherScore, or array (m, n)
-    r_u, r_v : arrays (m,), (n,)
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> e = Setting(m=20, n=30, d=2).draw(rng=rng)
-    >>> Y, r_u, r_v = observe_score(e, "gaussian", rng=rng)
-    >>> Y.shape, r_u.shape
-    ((20, 30), (20,))
-    """
-    e = embedding
-    if channel == "gaussian":
-        W = rng.standard_normal((e.m, e.n))
-        return e.A @ e.B.T / np.sqrt(e.m) + W, e.r_u, e.r_v
-    Z = e.sample(rng)
-    r_u, r_v = estimate_bias(Z) if channel == "counted" else (e.r_u, e.r_v)
-    return FisherScore(Z, r_u, r_v), r_u, r_v
 
 
 def _thinning_bounds(U, V, root_m):

@@ -9,7 +9,6 @@ are at finite m and n.
 import numpy as np
 
 from ._validation import (
-    check_covariance,
     check_integer,
     check_matrix,
     check_positive,
@@ -142,43 +141,6 @@ def shrink(sigma, m, n):
     s = np.where(seen, sigma, 1.0)
     shrunken = np.sqrt(np.maximum((s**2 - m - n) ** 2 - 4 * m * n, 0)) / s
     return np.where(seen, shrunken, 0.0)[()]
-
-
-def critical_delta(covariance_u, covariance_v, beta):
-    """Return the Delta above which nothing is seen (`eq:delta-critical`, corrected).
-
-    No direction leaves an outlier there. For equal biases 1 / Delta = r_u r_v, and the
-    signal singular values are sqrt(n chi / Delta), chi the eigenvalues of Sigma_u
-    Sigma_v. They exceed (m n)^(1/4) as long as Delta < chi / sqrt(beta).
-
-    Parameters
-    ----------
-    covariance_u, covariance_v : arrays (d, d)
-    beta : float
-        m / n.
-
-    Returns
-    -------
-    float
-        chi_max / sqrt(beta): below it the strongest direction is visible. All d
-        directions are visible below chi_min / sqrt(beta).
-
-    Raises
-    ------
-    ValueError
-        If a covariance is not positive semidefinite, or beta not positive.
-
-    Examples
-    --------
-    >>> C = 0.1 * np.eye(10)
-    >>> round(critical_delta(C, C, 0.5), 5)
-    0.01414
-    """
-    C_u = check_covariance(covariance_u, "covariance_u")
-    check_matrix(covariance_v, "covariance_v", shape=C_u.shape)
-    C_v = check_covariance(covariance_v, "covariance_v")
-    largest = np.linalg.eigvals(C_u @ C_v).real.max()
-    return float(largest / np.sqrt(check_positive(beta, "beta")))
 
 
 def detection_ratio(rates_u, rates_v, variance_u, variance_v, beta):

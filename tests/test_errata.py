@@ -13,13 +13,14 @@ from scipy import stats
 from synthetic import BETA, constant_laws
 
 from amptutorial.amp import IndefinitePrecisionWarning, biased_low_rank_amp, floor_precision, random_start
-from amptutorial.baselines import NotConvergedWarning, minimise, spectral_start, svd
+from amptutorial.baselines import spectral_start, svd
 from amptutorial.bias import estimate_bias
 from amptutorial.biases import refit_biases
 from amptutorial.denoisers import Denoiser, GaussianPosterior, Lasso, Ridge
 from amptutorial.laws import ConstantBias, DiscreteBias, GaussianRows, ShiftedExponential, Zipf, scaled_rows
 from amptutorial.metrics import QuadraticLoss, align, normalised_mse, overlap, row_errors
 from amptutorial.model import PoissonEmbedding, draw_embedding
+from amptutorial.paper.descent import NotConvergedWarning, minimise
 from amptutorial.score import FisherScore
 from amptutorial.state_evolution import gaussian_state_evolution, start_overlap, state_evolution
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from amptutorial.laws import EmpiricalRows
-from amptutorial.model import OBSERVATIONS, observe_score
 from amptutorial.paper.experiments import (
     L2,
     amp_curves,
@@ -15,6 +14,7 @@ from amptutorial.paper.experiments import (
     predict,
 )
 from amptutorial.paper.reproduce import load_results
+from amptutorial.paper.setting import OBSERVATIONS, observe_score
 
 SETTLED = slice(2, None)  # from the third iteration on; the first two are dominated by nearly singular starts
 

@@ -10,6 +10,7 @@ from amptutorial.laws import (
     DiscreteBias,
     EmpiricalRows,
     GaussianRows,
+    LogNormal,
     ScaledRows,
     ShiftedExponential,
     SparseGaussianRows,
@@ -18,6 +19,7 @@ from amptutorial.laws import (
 )
 
 BIASES = [ConstantBias(1.5), DiscreteBias([4.5, 5.5], [0.25, 0.75]), ShiftedExponential(0.25, 5), Zipf(0.4, 2.0)]
+BIASES += [LogNormal(0.7, 0.3)]
 
 
 @pytest.mark.parametrize("law", BIASES, ids=repr)

@@ -14,12 +14,12 @@ from scipy import stats
 from scipy.integrate import quad
 
 from amptutorial.amp import IndefinitePrecisionWarning, biased_low_rank_amp
-from amptutorial.baselines import PoissonLoss
 from amptutorial.bias import estimate_bias
 from amptutorial.biases import refit_biases
 from amptutorial.denoisers import GaussianPosterior, Lasso, Ridge
 from amptutorial.laws import ConstantBias, DiscreteBias, GaussianRows, ShiftedExponential, Zipf, scaled_rows
 from amptutorial.model import PoissonEmbedding, draw_embedding
+from amptutorial.paper.descent import PoissonLoss
 from amptutorial.state_evolution import state_evolution
 
 SIZES = np.array([50, 100, 200, 400])

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from amptutorial.paper.setting import critical_delta
 from amptutorial.spectrum import (
     bulk_edge,
-    critical_delta,
     detection_ratio,
     detection_weights,
     outlier,

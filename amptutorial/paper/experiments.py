@@ -13,13 +13,13 @@ from functools import cache
 import numpy as np
 
 from ..amp import biased_low_rank_amp, random_start
-from ..baselines import minimise, singular_values, svd
+from ..baselines import singular_values, svd
 from ..bias import drop_empty, estimate_bias
 from ..corpus import load_movie_reviews
 from ..denoisers import Denoiser, Lasso, Ridge
 from ..laws import ConstantBias, EmpiricalRows, SparseGaussianRows
 from ..metrics import QuadraticLoss, normalised_mse
-from ..model import OBSERVATIONS, PoissonEmbedding, Setting, observe_score
+from ..model import PoissonEmbedding
 from ..score import FisherScore
 from ..spectrum import signal_singular_values
 from ..state_evolution import (
@@ -28,6 +28,8 @@ from ..state_evolution import (
     start_overlap,
     state_evolution,
 )
+from .descent import minimise
+from .setting import OBSERVATIONS, Setting, observe_score
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class Experiment(Setting):
     Attributes
     ----------
     rows, bias, m, n, d
-        As for `amptutorial.model.Setting`.
+        As for `amptutorial.paper.setting.Setting`.
     denoiser : Denoiser
         Of both sides.
     n_iter : int
@@ -61,7 +63,7 @@ def amp_curves(embedding, score, denoiser, B0, n_iter):
     embedding : PoissonEmbedding
         The truth.
     score : tuple (Y, r_u, r_v)
-        As from `amptutorial.model.observe_score`.
+        As from `amptutorial.paper.setting.observe_score`.
     denoiser, B0, n_iter
         As for `amptutorial.biased_low_rank_amp`.
 

@@ -27,7 +27,7 @@ from amptutorial.checks.trials import SHORT
 from amptutorial.denoisers import check_is_denoiser
 from amptutorial.laws import BiasLaw, DiscreteBias, RowLaw
 from amptutorial.metrics import normalised_mse
-from amptutorial.model import Setting, observe_score
+from amptutorial.paper.setting import Setting, observe_score
 from amptutorial.state_evolution import state_evolution
 
 from ..grading.worker.by_hand import ready_made
