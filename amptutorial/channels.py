@@ -22,6 +22,7 @@ from scipy.optimize import brentq
 from scipy.special import digamma, exprel
 
 from .bias import margins
+from .sampling import ALL_UP_TO
 
 LEAST_DISPERSION = 1e-6  # of counts that vary no more than Poisson counts
 
@@ -221,7 +222,8 @@ def channel_of(name, Z):
     """Return the channel of a name for a table, its dispersion estimated from counts.
 
     The law of zeros and ones is `Presence`. Where there are other counts the rates are
-    theirs, and `Indicator` stands for it.
+    theirs, and `Indicator` stands for it; so it does in tables of more than 2^26 pairs,
+    of which nearly all are rare.
 
     Parameters
     ----------
@@ -236,5 +238,7 @@ def channel_of(name, Z):
     >>> type(channel_of("presence", sp.csr_array(np.eye(2)))).__name__
     'Presence'
     """
-    once = name == "presence" and Z.max() <= 1
-    return Presence() if once else CHANNELS[name].refit(Z)
+    small = Z.shape[0] * Z.shape[1] <= ALL_UP_TO
+    if name == "presence" and small and Z.max() <= 1:
+        return Presence()
+    return CHANNELS[name].refit(Z)

@@ -14,15 +14,15 @@ FEWEST, MOST = 20, 500  # columns of which some may force each other
 RATES_ADD_UP_TO = 1000  # at least, where rates are scaled to the same total
 
 
-def doubts(Z, channel="auto"):
+def doubts(Z, law=False):
     """Yield what is doubtful about a table of counts, each as a sentence.
 
     Parameters
     ----------
     Z : csr_array (m, n)
         Without empty rows or columns; NaN where a pair was not observed.
-    channel : str
-        As for `AMPEmbedding`.
+    law : bool
+        Whether zeros and ones are fitted by their law.
 
     Examples
     --------
@@ -51,10 +51,11 @@ def doubts(Z, channel="auto"):
         )
     most = rows.max() * columns.max() / rows.sum()
     once = observed.max() <= 1
-    if once and channel not in ("auto", "presence") and most > FREQUENT:
+    if once and not law and most > FREQUENT:
         yield (
-            f"X holds zeros and ones: as Poisson counts, of up to {most:.2g}, they are "
-            "understated. channel='auto' takes their law"
+            f"X holds zeros and ones, taken for Poisson counts of up to {most:.2g}: "
+            "associations of frequent pairs are understated. Up to 67 million pairs "
+            "channel='auto' takes their law"
         )
     if gaps is None and not once:
         yield from _forced("columns", observed)

@@ -222,7 +222,7 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         shape = Z.shape
         Z, row_index, column_index = drop_empty(Z)
         decided = self._fit(Table(Z), row_index, column_index, shape)
-        for doubt in doubts(Z, self.channel):
+        for doubt in doubts(Z, self._channel.saturates):
             _warn(doubt)
         if (Z.data % 1 > 0).any():
             _warn(
@@ -465,7 +465,7 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         totals = totals * (rows.sum() / totals.sum())
         pairs = HeldOut.of(rows, totals, hidden, without_gaps(kept)[1])
         if self._channel.saturates:
-            pairs = replace(pairs, law=self._channel)
+            pairs = replace(pairs, law=self._channel, total=np.nansum(kept.data))
         if not len(pairs.z):
             raise ValueError("X has too few counts: none of the hidden pairs has one")
         (U, *_), (V, r_v) = self._embedded(kept), self._known_columns()

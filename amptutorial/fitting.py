@@ -213,7 +213,8 @@ def search(table, model, rng, report):
     law = table.channel(names[0])
     if law.saturates:
         rows, columns = seen.margins_under(law)
-        held_out = replace(held_out, rows=rows, columns=columns, law=law)
+        given = {"rows": rows, "columns": columns, "total": seen.total()}
+        held_out = replace(held_out, law=law, **given)
     given = table, seen, held_out, model, int(rng.integers(2**31)), report
     auto, best, path, halves = model.n_components == "auto", None, [], []
     sizes = takewhile(lambda d: d <= min(table.shape), SIZES)

@@ -30,7 +30,8 @@ from ._validation import (
 from .bias import drop_empty, margins, same_pairs, with_values, without_gaps
 from .biases import Fitting, Gaps, fit_margins
 from .channels import Channel
-from .sums import exact, log_partition, products_of_pairs
+from .score import blocks
+from .sums import BLOCK_ENTRIES, exact, log_partition, products_of_pairs
 
 AT_LEAST = 10  # iterations that AMP gets before it may be stopped
 FEW_PAIRS = 400  # of which a tenth is too few to judge by
@@ -283,6 +284,8 @@ class HeldOut:
     law : Channel, or None
         If the law is not Poisson: one that saturates. The margins are those of its
         bursts then.
+    total : float
+        Of the counts kept, under such a law.
     """
 
     i: np.ndarray
@@ -292,6 +295,7 @@ class HeldOut:
     columns: np.ndarray
     gaps: sp.csr_array | None = None
     law: Channel | None = None
+    total: float = 0.0
 
     @classmethod
     def of(cls, rows, columns, held_out, gaps=None):
@@ -335,7 +339,7 @@ class HeldOut:
 
         The rates are r_u_i r_v_j exp(u_i . v_j / sqrt(m)), those under independence
         row_i col_j / Z_tot. Under a law that saturates, expected counts take their
-        place.
+        place, and their excess over those of independence is subtracted.
 
         Raises
         ------
@@ -356,7 +360,24 @@ class HeldOut:
             return log_ratios
         rates = self.rows[self.i] * self.columns[self.j] / self.rows.sum()
         means = (self.law.mean(rate) for rate in (rates * np.exp(log_ratios), rates))
-        return np.subtract(*map(np.log, means))
+        more = self._expected(U, V / np.sqrt(len(U)), r_u, r_v) - self._independent
+        return np.subtract(*map(np.log, means)) - more / self.total
+
+    def _expected(self, U, W, r_u, r_v):
+        """Return how many counts a law that saturates expects in the pairs seen."""
+        total = 0.0
+        for some in blocks(len(U), max(1, BLOCK_ENTRIES // len(W))):
+            rates = r_u[some, None] * np.exp(U[some] @ W.T) * r_v
+            total += self.law.mean(rates).sum()
+        if self.gaps is not None:
+            i, j, M = Gaps.of(self.gaps, U, W)
+            total -= self.law.mean(r_u[i] * r_v[j] * np.exp(M)).sum()
+        return total
+
+    @cached_property
+    def _independent(self):
+        U, W = (np.zeros((len(sums), 1)) for sums in (self.rows, self.columns))
+        return self._expected(U, W, self.rows, self.columns / self.rows.sum())
 
     def excess(self, U, W, r_u, r_v):
         """Return by which fraction rates exceed the counts kept, over the pairs seen.

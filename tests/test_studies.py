@@ -1,10 +1,14 @@
 """The studies: chapters can be read in the time that they state, and the power of checks is found where it is known."""
 
 import re
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from execute_book import BOOK
 
+from amptutorial.biases import refit_biases
+from studies import judging
 from studies.power import Chapter
 from studies.readability import measure, open_text, sentences
 
@@ -71,3 +75,28 @@ def test_e_does_not_depend_on_where_chance_put_the_measurement():
 def test_random_numbers_are_not_drawn_again():
     cell = "gap = rng.standard_normal(400) + 2 - 2.0\nassert abs(gap.mean()) < 4 * bar_of(gap)"
     assert power_of(cell).kind == "zero"
+
+
+def test_a_gain_from_outside_is_that_of_the_likelihoods(rng):
+    """Of the pairs that nothing has seen, zeros included: most of the truth, none of independence."""
+    drawn = judging.table("users, strong", 99)
+    outside, rank = judging.Outside(drawn.Z, 99), 3
+    own = judging.fitted(outside.shown, rank, "counts", 99)[0]
+    truth, independent = SimpleNamespace(), SimpleNamespace()
+    M = drawn.M[np.ix_(outside.rows, outside.columns)]
+    biases = refit_biases(outside.shown, M * np.sqrt(len(M)), np.eye(len(M[0])))
+    truth.predict_rates = lambda: np.outer(*biases) * np.exp(M)
+    independent.predict_rates = lambda: outside.independent
+    gains = [outside.gain(model)[0] for model in (independent, own, truth)]
+    assert gains[0] == 0 < gains[1] < gains[2]
+    assert abs(own.heldout_gain_ - gains[1]) < 2 * np.hypot(own.heldout_error_, outside.gain(own)[1])
+
+
+@pytest.mark.parametrize("kind", judging.KINDS)
+def test_tables_of_every_kind_are_drawn_with_structure_and_without(kind):
+    for structure in (True, False):
+        drawn = judging.table(kind, 3, structure)
+        observed = ~np.isnan(drawn.Z)
+        assert np.nanmin(drawn.Z) == 0 and np.nansum(drawn.Z) > 5000
+        assert observed.all() == (not kind.startswith("NaN"))
+        assert drawn.M is None or drawn.M.any() == structure
