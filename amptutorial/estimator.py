@@ -82,6 +82,7 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         first; whether there is a count; or bursts whose sizes are estimated. "auto"
         fits "counts" and "damped", and keeps what predicts hidden pairs better; one
         that is three standard errors behind after three iterations goes no further.
+        Where all counts are zeros and ones it takes "presence", whose law is theirs.
     n_iter : int
         The largest number of iterations.
     tol : float
@@ -104,7 +105,7 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         `transform` ignores them.
     row_bias_, column_bias_ : arrays (m,), (n,)
         Bias factors r_u, r_v, refitted to the counts given the embedding; zero where
-        there are no counts.
+        there are no counts. Of zeros and ones, to the events behind them.
     channel_ : str
         The channel used.
     n_iter_ : int
@@ -136,9 +137,10 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     Warns
     -----
     AMPWarning
-        If rows or columns have no counts, if counts are fractions, if the gain on
-        hidden pairs is not three standard errors above that of independence, or if
-        `n_iter` was too small to tell.
+        If rows or columns have no counts, if counts are fractions or look like no
+        counts of events (`amptutorial.doubts`), if the gain on hidden pairs is not
+        three standard errors above that of independence, or if `n_iter` was too small
+        to tell.
 
     Notes
     -----
