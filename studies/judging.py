@@ -6,8 +6,8 @@
 A tenth of the pairs of each table is not shown to anything: the *outer* pairs. `AMPEmbedding("auto")` is fitted to the
 rest and says its *own* gain. The outer gain is that of the same fit on the outer pairs, from the likelihood written out
 here: log-ratios of what was counted, minus what the rates exceed those of independence by, zeros included. The same is
-done for each channel and some sizes, to see what the choice loses. Where the law is known, the standard errors of M are
-compared with how far M is off. Tables without structure are fitted whole: which pass without a warning?
+done for each channel and some sizes, to see what the choice loses. Where the law is known and the fit has no doubt,
+the standard errors of M are compared with how far M is off. Tables without structure are fitted whole: which pass without a warning?
 
 The sums are printed by kind, and stored in amptutorial/paper/results/judging.json with --store.
 """
@@ -252,8 +252,9 @@ def judged(kind, seed):
     record = {"kind": kind, "seed": seed, "d": model.components_.shape[0], "channel": model.channel_, "told": told}
     record |= {"own": [model.heldout_gain_, model.heldout_error_], "outer": outside.gain(model)}
     if kind in POISSON:
-        right, _ = fitted(outside.shown, POISSON[kind], "counts", seed)
-        record["covered"] = covered(right, outside, drawn.M)
+        right, doubted = fitted(outside.shown, POISSON[kind], "counts", seed)
+        if not doubted:
+            record["covered"] = covered(right, outside, drawn.M)
     tried = [(channel, d) for channel in CHANNELS for d in SIZES if d <= min(outside.shown.shape)]
     record["tried"] = {
         f"{channel} {d}": outside.gain(fitted(outside.shown, d, channel, seed)[0])[0] for channel, d in tried
