@@ -6,8 +6,9 @@
 A tenth of the pairs of each table is not shown to anything: the *outer* pairs. `AMPEmbedding("auto")` is fitted to the
 rest and says its *own* gain. The outer gain is that of the same fit on the outer pairs, from the likelihood written out
 here: log-ratios of what was counted, minus what the rates exceed those of independence by, zeros included. The same is
-done for each channel and some sizes, to see what the choice loses. Where the law is known and the fit has no doubt,
-the standard errors of M are compared with how far M is off. Tables without structure are fitted whole: which pass without a warning?
+done for each channel and some sizes, to see what the choice loses. Where the law is known and the fit has no doubt, the
+standard errors of M are compared with how far M is off. Tables without structure are fitted whole: which pass without a
+warning?
 
 The sums are printed by kind, and stored in amptutorial/paper/results/judging.json with --store.
 """
