@@ -295,6 +295,13 @@ def summary(records, nulls):
     return lines
 
 
+def stored(records, nulls):
+    """Return the records as JSON, a line each, to five digits."""
+    rounded = json.loads(json.dumps([records, nulls]), parse_float=lambda number: round(float(number), 5))
+    parts = (",\n  ".join(map(json.dumps, part)) for part in rounded)
+    return '{{\n "tables": [\n  {}\n ],\n "by chance": [\n  {}\n ]\n}}\n'.format(*parts)
+
+
 def main(arguments=None):
     """Judge the tables asked for, and print the sums."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -308,7 +315,7 @@ def main(arguments=None):
     nulls = [by_chance(*one) for one in tqdm(each, desc="by chance", disable=None)]
     print(*summary(records, nulls), sep="\n")
     if asked.store:
-        STORED.write_text(json.dumps({"tables": records, "by chance": nulls}, indent=1) + "\n")
+        STORED.write_text(stored(records, nulls))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ of labels, how long does it take? And what does it report where there is no embe
 
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,6 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.preprocessing import scale
 
+from .._validation import AMPWarning
 from ..bias import estimate_bias
 from ..corpus import (
     Corpus,
@@ -26,14 +28,15 @@ from ..corpus import (
 )
 from ..corpus.docstrings import source
 from ..estimator import AMPEmbedding
-from ..heldout import held_out_pairs, heldout_gain, hold_out, split_counts, split_pairs
+from ..heldout import held_out_pairs, heldout_gain, hold_out, split_counts
 from ..model import PoissonEmbedding
 from ..neighbours import nearest_words
+from .rates import hidden_as_zeros
 from .rivals import ABLATIONS, METHODS
 
 HELD_OUT = 0.2  # the fraction that judges the methods
 N_REVIEWS = 2000  # few, for the sake of the slow methods
-SPLITS = {"pairs": split_pairs, "counts": split_counts}
+SPLITS = {"pairs": hidden_as_zeros, "counts": split_counts}
 WORDS = ("awful", "horror", "detective", "song", "soldier", "cartoon")
 DOC_WORDS = ("matrix", "plot", "sparse", "kernel", "random", "gradient")
 LIBRARY_WORDS = ("thread", "socket", "string", "exception", "window", "test")
@@ -90,7 +93,7 @@ def _in_bursts(Z, shape, *, rng):
 
 
 def _compare_methods(
-    corpus, *, rng, methods=METHODS, dimensions=(10,), words=(), split=split_pairs
+    corpus, *, rng, methods=METHODS, dimensions=(10,), words=(), split=hidden_as_zeros
 ):
     """Fit every method to four fifths of the counts of a corpus.
 
@@ -105,7 +108,7 @@ def _compare_methods(
     words : sequence of str
         Whose nearest words are listed.
     split : callable
-        What is hidden: `split_pairs`, or `split_counts`.
+        What is hidden: `hidden_as_zeros`, or `split_counts`.
 
     Returns
     -------
@@ -140,10 +143,18 @@ def _compare_methods(
                     "lead_error": pairs.standard_error(first - log_ratios),
                     "chosen": ", ".join(f"{k} {v}" for k, v in rates.chosen.items()),
                     "probe": _probe(rates.U, labels, np.random.default_rng(seed)),
-                    "words": [nearest_words(rates.V, vocabulary, w) for w in words],
+                    "words": [_nearest(rates.V, vocabulary, word) for word in words],
                 }
             )
     return records
+
+
+def _nearest(V, vocabulary, word, k=5):
+    """Return the words nearest to a word; empty ones where it has no embedding."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AMPWarning)
+        near = nearest_words(V, vocabulary, word, k)
+    return near + [""] * (k - len(near))
 
 
 def _probe(U, labels, rng):

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import numpy as np
+import scipy.sparse as sp
 
 from ..bias import estimate_bias, fill_gaps, margins, same_pairs
 from ..biases import biases_of_margins
 from ..channels import Damped
-from ..heldout import held_out_pairs, hold_out
+from ..heldout import HeldOut, held_out_pairs, hide_pairs, hold_out
 from ..sums import products_of_pairs
 
 TUNING_SHARE = 0.1  # of the kept pairs, held out to choose settings
@@ -77,18 +78,10 @@ class _Mixture(_Rates):
 
     def log_ratios(self, pairs):
         """See `Rates.log_ratios`; minus infinity for a pair that is ruled out."""
-        excess = 0.0
-        if pairs.gaps is not None:  # with what is expected there, they are as many
-            i, j = pairs.gaps.nonzero()
-            expected = pairs.rows[i] * pairs.columns[j] / pairs.rows.sum()
-            excess = expected @ (1 - self._ratios(i, j)) / pairs.observed[0].sum()
+        U = self.U / self.weights
+        ratios = products_of_pairs(U, self.V, pairs.i, pairs.j)
         with np.errstate(divide="ignore"):
-            return np.log(self._ratios(pairs.i, pairs.j)) - excess
-
-    def _ratios(self, i, j):
-        """Return the rates of pairs over those of independence."""
-        products = products_of_pairs(self.U / self.weights, self.V, i, j)
-        return (1 - self.share) * products + self.share
+            return np.log((1 - self.share) * ratios + self.share)
 
 
 def choose(fit, settings, kept, rng, tables=TABLES):
@@ -107,7 +100,6 @@ def choose(fit, settings, kept, rng, tables=TABLES):
     settings : dict of str to sequence
         The values of each setting.
     kept : sparse array (m, n)
-        What is expected is filled in where it is NaN: most methods know no gaps.
     rng : numpy.random.Generator
     tables : dict of str to callable
         What the method may be fitted to.
@@ -118,12 +110,11 @@ def choose(fit, settings, kept, rng, tables=TABLES):
         Its ``chosen`` says which ``table`` and which settings, with a star at those
         that stand at an end of their grid, where a longer search might gain more.
     """
-    few = kept
+    few = kept = fill_gaps(kept)
     if kept.shape[0] > TUNING_ROWS:
         few = kept[rng.choice(kept.shape[0], TUNING_ROWS, replace=False)]
-    training, validation, _, _ = hold_out(few, TUNING_SHARE, rng)
-    pairs, found = held_out_pairs(training, validation), {}
-    kept, training = fill_gaps(kept), fill_gaps(training)
+    training, validation, _, _ = hold_out(few, TUNING_SHARE, rng, hidden_as_zeros)
+    pairs, found = HeldOut.of(*margins(training), validation), {}
     for name, of in tables.items():
         rates = fit(training, of(training), 2)
         found[name] = climb(_gain_of(rates, pairs), settings)
@@ -131,6 +122,15 @@ def choose(fit, settings, kept, rng, tables=TABLES):
     best, _ = found[name]
     rates = fit(kept, tables[name](kept), 20)(**best)
     return replace(rates, chosen={"table": name} | starred(best, settings))
+
+
+def hidden_as_zeros(Z, fraction, rng):
+    """Hide pairs for methods that know no gaps: hidden pairs look empty to all of them.
+
+    In text most pairs are. What a zero in the place of a count costs, it costs each of
+    the methods that are compared.
+    """
+    return hide_pairs(sp.csr_array(Z, dtype=np.float64), fraction, rng)
 
 
 def starred(chosen, settings):

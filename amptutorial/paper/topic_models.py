@@ -13,25 +13,7 @@ from ..sums import products_of_pairs
 from .rates import choose, mixture_of_topics
 
 # of independence in a mixture
-SHARES = (
-    0.0,
-    0.002,
-    0.005,
-    0.01,
-    0.02,
-    0.05,
-    0.1,
-    0.15,
-    0.2,
-    0.3,
-    0.4,
-    0.5,
-    0.6,
-    0.7,
-    0.8,
-    0.9,
-    0.99,
-)
+SHARES = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.99)
 NMF_STEPS = (10, 20, 40, 80, 160, 320, 640, 1280, 2560)
 # of topics in a document and of words in a topic; passes over the documents
 LDA_PRIORS, LDA_PASSES = (0.0005, 0.002, 0.01, 0.05, 0.2, 1.0), (10, 30)
