@@ -76,13 +76,10 @@ def test_a_comparison_is_told_by_dimension_and_method_and_repeats_itself():
         assert one | {"seconds": 0} == other | {"seconds": 0}
 
 
-def test_docstrings_are_labelled_by_their_packages():
+def test_docstrings_are_labelled_by_their_packages_and_what_has_no_labels_is_compared_without_a_probe(rng):
     corpus = docstrings()
     assert set(corpus.labels) == {"numpy", "scipy", "sklearn", "matplotlib"}
     assert all(name.startswith(label) for name, label in zip(corpus.names, corpus.labels, strict=True))
-
-
-def test_what_has_no_labels_is_compared_without_a_probe(rng):
     corpus, _, _ = topics(rng)
     (only,) = _compare_methods(replace(corpus, labels=None), rng=rng, methods={"svd_pmi": METHODS["svd_pmi"]})
     assert np.isnan(only["probe"]) and only["gain"] > 0
@@ -106,12 +103,8 @@ needs_reviews = pytest.mark.skipif(
 def test_every_case_is_stored():
     records = load_results("text")["instances"]
     found = zip(*(records[key].tolist() for key in ("corpus", "split", "hidden", "d", "method")), strict=True)
-    assert list(found) == [
-        (case.corpus, case.index, case.hidden, d, name)
-        for case in CASES
-        for d in case.dimensions
-        for name in case.methods
-    ]
+    wanted = ((case, d, name) for case in CASES for d in case.dimensions for name in case.methods)
+    assert list(found) == [(case.corpus, case.index, case.hidden, d, name) for case, d, name in wanted]
 
 
 @pytest.mark.parametrize("corpus", ["docstrings", "standard library"])

@@ -14,10 +14,11 @@ from types import SimpleNamespace
 import live_cells
 import pytest
 from chromium import ENDED, FOUND, PRESS, run_page, stored_prints
-from contrast import CONTRAST, TEXTS
+from contrast import CONTRAST
 from fetch_wheels import URL
 from live_cells import MEGABYTES, ON_DEMAND
 from playwright.sync_api import expect
+from questions import js
 from test_browser import BRIEF, DESK, address, browser, dress, site  # noqa: F401
 
 SMALL = "book/more/spectrum"
@@ -154,7 +155,7 @@ def test_what_a_run_adds_stands_out_from_its_ground(opened):
     still = page.add_style_tag(content="* { animation: none !important; transition: none !important }")
     for theme in ("dark", "light"):
         dress(page, theme, DESK)
-        assert not page.evaluate(TEXTS, CONTRAST)[1], theme
+        assert not page.evaluate(js("faintTexts"), CONTRAST)[1], theme
     still.evaluate("style => style.remove()")
     press(tools, "Reset")
 
