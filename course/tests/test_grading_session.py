@@ -117,9 +117,7 @@ def test_too_many_crashes_end_the_session(monkeypatch):
 
 def test_the_time_for_a_submission_is_limited_as_a_whole():
     """One second of the processor, in calls of 0.2: that is what the worker says, and here it is right."""
-    slow = (
-        "\n            import time; end = time.process_time() + 0.2\n            while time.process_time() < end: pass"
-    )
+    slow = "import time; end = time.process_time() + 0.2\n            while time.process_time() < end: pass"
     with probing(f"\n            {slow}", seconds=1.0) as (session, probe):
         with pytest.raises(remote.NotRun, match="1 s for one submission are used up"):
             for _ in range(6):
