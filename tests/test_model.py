@@ -192,13 +192,6 @@ def test_thinning_needs_indices_of_32_bits_alone(rng, monkeypatch, densely_drawn
     assert Z.nnz and not any(densely_drawn) and Z.indices.dtype == np.int32
 
 
-def test_the_model_keeps_its_own_arrays():
-    U = np.ones((3, 1))
-    model = PoissonEmbedding(U, U, np.zeros(3), np.zeros(3))
-    U[:] = 7
-    assert np.allclose(model.rates(), np.exp(1 / np.sqrt(3)))
-
-
 def test_the_example_has_the_laws_that_it_names():
     truth = draw_example(4000, 2, variance=0.5, rate=3.0, spread=0.1, rng=np.random.default_rng(0))
     assert truth.U.shape == (4000, 2) and truth.V.shape == (6000, 2)
