@@ -10,17 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from synthetic import Linear
 
-from amptutorial.amp import (
-    FLOOR,
-    IndefinitePrecisionWarning,
-    amp_iterates,
-    biased_low_rank_amp,
-    denoiser_input,
-    floor_precision,
-    form_precision,
-    iterate_zero,
-    random_start,
-)
+from amptutorial import amp as loop
+from amptutorial.amp import FLOOR, IndefinitePrecisionWarning, biased_low_rank_amp, floor_precision, random_start
 from amptutorial.denoisers import Denoiser, GaussianPosterior, Lasso, Ridge
 from amptutorial.laws import GaussianRows, ShiftedExponential
 from amptutorial.metrics import QuadraticLoss, normalised_mse
@@ -278,7 +269,7 @@ def test_an_operator_that_returns_its_argument_or_its_own_buffer_keeps_its_numbe
     plain = sp.linalg.LinearOperator((6, 6), matvec=lambda x: x, matmat=lambda X: X, dtype=np.float64)
     before, ones = B0.copy(), np.ones(6)
     runs = [biased_low_rank_amp(Y, ones, ones, GaussianPosterior(1.0), B0=B0, n_iter=3) for Y in (np.eye(6), same)]
-    P = denoiser_input(plain, B0, np.zeros((6, 2)), np.zeros((2, 2)), 6)
+    P = loop.denoiser_input(plain, B0, np.zeros((6, 2)), np.zeros((2, 2)), 6)
     assert np.allclose(runs[0].B, runs[1].B) and np.array_equal(B0, before) and not np.shares_memory(P, B0)
 
 
@@ -307,14 +298,14 @@ def test_bad_input_is_named(d, damping, message):
 def test_a_precision_is_symmetric_also_where_round_off_is_not(denoiser):
     """A quadratic form sees the symmetric part only."""
     Q, lopsided = np.array([[4.0, 1.0], [1.0, 3.0]]), np.array([[0.0, 0.5], [-0.5, 0.0]])
-    F, floored = form_precision(Q + lopsided, np.zeros((2, 2)), np.ones(1), denoiser)
+    F, floored = loop.form_precision(Q + lopsided, np.zeros((2, 2)), np.ones(1), denoiser)
     assert np.array_equal(F, Q) and not floored
 
 
 def test_the_floor_is_relative_to_the_second_moment_with_the_penalty():
     """F + 1 = diag(-4, 3) against Q + 1 = diag(2, 5): the first is raised to a tenth of 2, the second stays."""
     r = np.array([1.0, 2.0])  # the penalty 2 / r is least, 1, in the row of the largest r
-    F, floored = form_precision(np.diag([1.0, 4.0]), np.diag([6.0, 2.0]), r, Ridge(2.0))
+    F, floored = loop.form_precision(np.diag([1.0, 4.0]), np.diag([6.0, 2.0]), r, Ridge(2.0))
     assert floored and np.allclose(F, np.diag([2 * FLOOR - 1, 2.0]), atol=1e-3)  # what is added to Q at most
 
 
@@ -332,8 +323,8 @@ def test_without_a_number_there_are_ten_undamped_iterations(rng):
     assert [it.k for it in run.iterates] == list(range(10))
     for name in ("A", "B", "denoiser_a", "denoiser_b"):
         assert getattr(run, name) is getattr(run.iterates[9], name)
-    start = iterate_zero(B0, model.m, (ridge, ridge))
-    *_, tenth = islice(amp_iterates(Y, model.r_u, model.r_v, start), 10)
+    start = loop.iterate_zero(B0, model.m, (ridge, ridge))
+    *_, tenth = islice(loop.amp_iterates(Y, model.r_u, model.r_v, start), 10)
     assert np.array_equal(tenth.B, run.B)
 
 
@@ -341,9 +332,9 @@ def test_without_a_number_there_are_ten_undamped_iterations(rng):
 def test_a_run_goes_on_from_any_of_its_iterates(damping, rng):
     model, Y = instance(30, 40, 2, rng)
     pair = GaussianPosterior(1.0, learn=True), Ridge(1.0)
-    start = iterate_zero(informed_start(model, rng), model.m, pair)
-    whole = list(islice(amp_iterates(Y, model.r_u, model.r_v, start, damping), 6))
-    rest = list(islice(amp_iterates(Y, model.r_u, model.r_v, whole[2], damping), 3))
+    start = loop.iterate_zero(informed_start(model, rng), model.m, pair)
+    whole = list(islice(loop.amp_iterates(Y, model.r_u, model.r_v, start, damping), 6))
+    rest = list(islice(loop.amp_iterates(Y, model.r_u, model.r_v, whole[2], damping), 3))
     for found, expected in zip(rest, whole[3:], strict=True):
         assert found.k == expected.k
         for name in ("A", "B", "F_a", "F_b", "Gamma_a", "Gamma_b", "Gamma_a_next"):

@@ -11,20 +11,8 @@ from pathlib import Path
 import numpy as np
 import pooch
 import pytest
-from samples import (
-    OFFICIAL,
-    SMALL,
-    as_counters,
-    cached_files,
-    loaded_word,
-    make_archive,
-    member,
-    one_review,
-    review_texts,
-    same,
-    small_archive,
-    split,
-)
+import samples
+from samples import OFFICIAL, SMALL, as_counters, cached_files, loaded_word, one_review, same, split
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 from amptutorial.corpus import archive, load_movie_reviews, loaders
@@ -36,12 +24,12 @@ pytestmark = pytest.mark.usefixtures("offline")
 
 @pytest.fixture
 def small(tmp_path):
-    return small_archive(tmp_path / "small.tar.gz")
+    return samples.small_archive(tmp_path / "small.tar.gz")
 
 
 def test_reviews_are_counted_with_their_labels(small):
     result = load_movie_reviews(small, **SMALL)
-    texts = review_texts()
+    texts = samples.review_texts()
     assert result.counts.shape == (5, 6)
     assert np.issubdtype(result.counts.dtype, np.integer)
     assert as_counters(result) == [Counter(split(texts[name])) for name in result.names.tolist()]
@@ -49,7 +37,8 @@ def test_reviews_are_counted_with_their_labels(small):
 
 
 def test_choice_depends_on_the_seed_alone(small, tmp_path):
-    shuffled = make_archive(tmp_path / "b.tar.gz", [member(n, t) for n, t in reversed(review_texts().items())])
+    backwards = [samples.member(*item) for item in reversed(samples.review_texts().items())]
+    shuffled = samples.make_archive(tmp_path / "b.tar.gz", backwards)
     first = load_movie_reviews(small, **SMALL)
     assert same(first, load_movie_reviews(shuffled, **SMALL))
     assert first.names.tolist() != load_movie_reviews(small, **SMALL, random_state=1).names.tolist()
@@ -66,7 +55,7 @@ def test_every_review_is_equally_likely(small):
 
 
 def test_names_may_begin_with_the_folder(tmp_path):
-    path = make_archive(tmp_path / "a.tar.gz", [member("./aclImdb/train/pos/7_9.txt", "shared dotted")])
+    path = samples.make_archive(tmp_path / "a.tar.gz", [samples.member("./aclImdb/train/pos/7_9.txt", "shared dotted")])
     result = load_movie_reviews(path, **{**SMALL, "n_documents": 1})
     assert result.names.tolist() == ["aclImdb/train/pos/7_9.txt"]
 
@@ -74,8 +63,8 @@ def test_names_may_begin_with_the_folder(tmp_path):
 def test_more_reviews_than_there_are(small, tmp_path):
     with pytest.raises(ValueError, match="n_documents=13 is more than there are: the archive holds 12 reviews"):
         load_movie_reviews(small, **{**SMALL, "n_documents": 13})
-    twins = [member(f"aclImdb/train/pos/{k}_9.txt", "Shared words!" if k else "other") for k in range(6)]
-    path = make_archive(tmp_path / "twins.tar.gz", twins)
+    twins = [samples.member(f"aclImdb/train/pos/{k}_9.txt", "Shared words!" if k else "other") for k in range(6)]
+    path = samples.make_archive(tmp_path / "twins.tar.gz", twins)
     with pytest.raises(ValueError, match="the archive holds 2 distinct reviews"):
         load_movie_reviews(path, **SMALL)
     result = load_movie_reviews(path, **{**SMALL, "n_documents": 2})
@@ -109,10 +98,11 @@ KINDS = [LINK, HARD, *({"type": kind} for kind in (tarfile.FIFOTYPE, tarfile.CHR
     + [(f"aclImdb/train/pos/{number}_9.txt", fields) for number, fields in enumerate(KINDS, start=11)],
 )
 def test_other_members_are_passed_over_and_nothing_is_unpacked(tmp_path, name, fields):
-    good = [member(n, t) for n, t in review_texts().items()]
-    path = make_archive(tmp_path / "evil.tar.gz", [*good, member(name, "" if fields else "evil", **fields)])
+    members = [samples.member(*item) for item in samples.review_texts().items()]
+    members.append(samples.member(name, "" if fields else "evil", **fields))
+    path = samples.make_archive(tmp_path / "evil.tar.gz", members)
     result = load_movie_reviews(path, **{**SMALL, "n_documents": 12})
-    assert sorted(result.names.tolist()) == sorted(review_texts())
+    assert sorted(result.names.tolist()) == sorted(samples.review_texts())
     assert "evil" not in result.vocabulary
     assert not [*tmp_path.parent.rglob("evil.txt"), *tmp_path.rglob("*_9.txt"), *tmp_path.rglob("aclImdb")]
     with pytest.raises(ValueError, match="holds 12 reviews"):
@@ -159,7 +149,7 @@ def test_what_holds_no_review_says_why(tmp_path):
         ("aclImdb/test/neg/0_1.txt", b"caf\xe9", "'aclImdb/test/neg/0_1.txt' is not UTF-8 text"),
     ):
         with pytest.raises(ValueError, match=told):
-            load_movie_reviews(make_archive(path, [member(name, text)]), **SMALL)
+            load_movie_reviews(samples.make_archive(path, [samples.member(name, text)]), **SMALL)
 
 
 @pytest.mark.parametrize(

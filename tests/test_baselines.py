@@ -8,16 +8,9 @@ import scipy.sparse as sp
 from scipy import stats
 from scipy.sparse.linalg import aslinearoperator
 
+from amptutorial import baselines
 from amptutorial.amp import biased_low_rank_amp
-from amptutorial.baselines import (
-    BelowThresholdWarning,
-    NotConvergedWarning,
-    PoissonLoss,
-    minimise,
-    singular_values,
-    spectral_start,
-    svd,
-)
+from amptutorial.baselines import NotConvergedWarning, PoissonLoss, minimise, spectral_start, svd
 from amptutorial.bias import estimate_bias
 from amptutorial.denoisers import GaussianPosterior, Ridge
 from amptutorial.laws import DiscreteBias, GaussianRows, ShiftedExponential
@@ -138,7 +131,7 @@ def test_a_start_has_d_directions_where_the_score_has_fewer(rng):
     assert abs(B0[0, 0]) == pytest.approx(np.sqrt(first)) and abs(B0[0, 1]) < 1e-12
 
 
-@pytest.mark.parametrize("function", [svd, singular_values, spectral_start])
+@pytest.mark.parametrize("function", [svd, baselines.singular_values, spectral_start])
 def test_what_has_no_singular_vectors_is_refused(function, rng):
     zero = FisherScore(np.ones((4, 5)), np.ones(4), np.ones(5))
     for Y in (np.zeros((4, 5)), zero):
@@ -148,7 +141,7 @@ def test_what_has_no_singular_vectors_is_refused(function, rng):
 
 @pytest.mark.parametrize("scale", [1e-30, 1e30])
 def test_singular_values_have_the_scale_of_the_matrix(scale, rng):
-    assert np.allclose(singular_values(scale * np.diag([3.0, 2.0, 1.0]), 2, rng=rng) / scale, [3, 2])
+    assert np.allclose(baselines.singular_values(scale * np.diag([3.0, 2.0, 1.0]), 2, rng=rng) / scale, [3, 2])
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -244,7 +237,7 @@ def test_the_weighted_start_sees_what_frequencies_hide_and_saves_iterations():
         biases = truth.r_u, truth.r_v
         Y = FisherScore(truth.sample(rng), *biases)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", BelowThresholdWarning)
+            warnings.simplefilter("ignore", baselines.BelowThresholdWarning)
             starts = spectral_start(Y, 2, rng=rng), spectral_start(Y, 2, *biases, rng=rng)
         for B0 in starts:
             run = biased_low_rank_amp(Y, *biases, GaussianPosterior(1.0), B0=B0, n_iter=20)
@@ -262,7 +255,7 @@ def test_the_weighted_start_does_not_warn_where_frequencies_hide_the_signal(rng)
     strength = (8 / detection_ratio(r_u, r_v, 1.0, 1.0, 300 / 450)) ** 0.25  # kappa = 8
     A, B = (np.sqrt(r)[:, None] * rng.standard_normal((r.size, 1)) for r in (r_u, r_v))
     Y = strength * A @ B.T / np.sqrt(300) + rng.standard_normal((300, 450))
-    with pytest.warns(BelowThresholdWarning, match="inside the noise, which ends at 38.53"):
+    with pytest.warns(baselines.BelowThresholdWarning, match="inside the noise, which ends at 38.53"):
         spectral_start(Y, 1, rng=rng)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

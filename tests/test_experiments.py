@@ -7,13 +7,7 @@ import pytest
 
 from amptutorial.laws import EmpiricalRows
 from amptutorial.model import OBSERVATIONS, observe_score
-from amptutorial.paper.experiments import (
-    L2,
-    amp_curves,
-    fisher_instance,
-    new_channel,
-    predict,
-)
+from amptutorial.paper.experiments import L2, amp_curves, fisher_instance, new_channel, predict
 from amptutorial.paper.reproduce import load_results
 
 SETTLED = slice(2, None)  # from the third iteration on; the first two are dominated by nearly singular starts

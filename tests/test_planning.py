@@ -3,18 +3,11 @@
 import numpy as np
 import pytest
 
-from amptutorial import (
-    ConstantBias,
-    GaussianPosterior,
-    GaussianRows,
-    Lasso,
-    Ridge,
-    gaussian_state_evolution,
-    scaled_rows,
-)
+from amptutorial import ConstantBias, GaussianPosterior, GaussianRows, Lasso, Ridge, scaled_rows
 from amptutorial.bayes_optimal import GaussianMixture, MatchedEvolution, SeenRows
 from amptutorial.laws import EmpiricalRows
 from amptutorial.planning import counts_needed
+from amptutorial.state_evolution import gaussian_state_evolution
 
 BETA = 2 / 3
 GAUSSIAN, POSTERIOR = GaussianMixture([1.0], [0.0], [1.0]), GaussianPosterior(1.0)

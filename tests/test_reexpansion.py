@@ -14,14 +14,7 @@ from amptutorial.channels import Presence
 from amptutorial.denoisers import GaussianPosterior, Lasso, Ridge
 from amptutorial.laws import ConstantBias, GaussianRows
 from amptutorial.model import draw_embedding
-from amptutorial.reexpansion import (
-    balanced_sides,
-    new_side,
-    next_sides,
-    reexpanded_half_step,
-    settle_rows,
-    starting_sides,
-)
+from amptutorial.reexpansion import balanced_sides, new_side, reexpanded_half_step, settle_rows
 from amptutorial.sampling import Sampler
 from amptutorial.score import FisherScore
 from amptutorial.spectrum import shrink
@@ -42,7 +35,7 @@ def iterated(Z, rows, columns, m, number, channel=reexpansion.COUNTS, sampler=ex
     table, ahead, found = Table(Z), None, []
     for _ in range(number):
         bursts = table.bursts(channel, rows, columns, m)
-        rows, columns, ahead = next_sides(bursts, rows, columns, ahead, m, sampler)
+        rows, columns, ahead = reexpansion.next_sides(bursts, rows, columns, ahead, m, sampler)
         found.append((rows, columns))
     return found
 
@@ -60,7 +53,7 @@ def score(Z, U, V, r_u, r_v):
 @pytest.fixture
 def columns(counts, rng):
     directions = Table(counts).leading_directions(2, rng)[0]
-    return in_double(starting_sides(*estimate_bias(counts), Ridge(1.0), directions, np.sqrt(30))[1])
+    return in_double(reexpansion.starting_sides(*estimate_bias(counts), Ridge(1.0), directions, np.sqrt(30))[1])
 
 
 def test_a_half_step_is_that_of_the_score_less_its_excess_at_the_estimate(counts, columns, rng, monkeypatch):
@@ -213,7 +206,7 @@ def test_iterations_stay_in_the_precision_of_their_start(largest, counts, rng, m
     seen, tilted = set(), sums.tilted_means
     monkeypatch.setattr(sums, "tilted_means", lambda U, W, r_v: seen.add((U.dtype, W.dtype)) or tilted(U, W, r_v))
     directions = Table(counts).leading_directions(2, rng)[0]
-    sides = starting_sides(*estimate_bias(counts), GaussianPosterior(1.0, learn=True), directions, 5.0)
+    sides = reexpansion.starting_sides(*estimate_bias(counts), GaussianPosterior(1.0, learn=True), directions, 5.0)
     m, single = counts.shape[0], np.dtype(np.float32)
     for rows, columns in iterated(counts, *sides, m, 3, sampler=Sampler(rng)):
         for side in (rows, columns):
@@ -223,8 +216,8 @@ def test_iterations_stay_in_the_precision_of_their_start(largest, counts, rng, m
 
 def test_balancing_changes_coordinates_only(counts, rng):
     m = counts.shape[0]
-    learned = GaussianPosterior(1.0, learn=True)
-    sides = starting_sides(*estimate_bias(counts), learned, Table(counts).leading_directions(2, rng)[0], 5.0)
+    learned, directions = GaussianPosterior(1.0, learn=True), Table(counts).leading_directions(2, rng)[0]
+    sides = reexpansion.starting_sides(*estimate_bias(counts), learned, directions, 5.0)
     rows, columns = iterated(counts, *(in_double(side) for side in sides), m, 5)[-1]
     new_rows, new_columns = balanced_sides(rows, columns)
     assert np.allclose(new_rows.X @ new_columns.X.T, rows.X @ columns.X.T, atol=1e-9)
@@ -272,7 +265,7 @@ def test_a_direction_that_was_lost_keeps_a_little_of_the_prior_by_its_scale(coun
 def test_the_prior_of_unequal_sides_stays_symmetric(counts, rng):
     """A change of coordinates by 1e9 leaves round-off that a covariance must not have."""
     m, learned = counts.shape[0], GaussianPosterior(np.array([[1.0, 0.3], [0.3, 2.0]]))
-    sides = starting_sides(*estimate_bias(counts), learned, rng.standard_normal((40, 2)) * [1.0, 1e9], 5.0)
+    sides = reexpansion.starting_sides(*estimate_bias(counts), learned, rng.standard_normal((40, 2)) * [1.0, 1e9], 5.0)
     ((rows, columns),) = iterated(counts, *(in_double(side) for side in sides), m, 1)
     rows = replace(rows, X=rows.X * [1e9, 1e-9])
     covariance = balanced_sides(rows, columns)[0].denoiser.covariance
@@ -281,7 +274,7 @@ def test_the_prior_of_unequal_sides_stays_symmetric(counts, rng):
 
 def test_starting_rows_have_the_length_of_the_prior(counts, rng):
     V = rng.standard_normal((counts.shape[1], 2))
-    rows, columns = starting_sides(*estimate_bias(counts), (Ridge(1.0), Lasso(2.0)), V, 3.0)
+    rows, columns = reexpansion.starting_sides(*estimate_bias(counts), (Ridge(1.0), Lasso(2.0)), V, 3.0)
     assert (rows.X == 0).all() and isinstance(rows.denoiser, Ridge) and isinstance(columns.denoiser, Lasso)
     assert np.allclose((columns.X**2).sum(axis=1), 2 * 3.0, rtol=1e-5)
     cosines = np.einsum("jk,jk->j", columns.X, V) / np.linalg.norm(columns.X, axis=1) / np.linalg.norm(V, axis=1)

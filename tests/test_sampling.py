@@ -10,14 +10,7 @@ import scipy.sparse as sp
 from amptutorial import AMPEmbedding, sampling
 from amptutorial.biases import margin_biases
 from amptutorial.heldout import heldout_gain, hold_out
-from amptutorial.sampling import (
-    ColumnSample,
-    Sampler,
-    _sample_sizes,
-    calibrated_weights,
-    inclusion_probabilities,
-    systematic_sample,
-)
+from amptutorial.sampling import ColumnSample, Sampler, _sample_sizes, inclusion_probabilities, systematic_sample
 from amptutorial.sums import AllColumns, exact, log_partition, tilted_means
 
 N, D = 3000, 3
@@ -79,7 +72,7 @@ def test_calibrated_weights_have_the_sums_of_all_columns(table, rng):
     _, W, r_v = table
     pi = inclusion_probabilities(r_v, 600)
     drawn = systematic_sample(pi, rng)
-    weights = calibrated_weights(W, r_v, pi, drawn)
+    weights = sampling.calibrated_weights(W, r_v, pi, drawn)
     assert weights.sum() == pytest.approx(r_v.sum())
     assert np.allclose(weights @ W[drawn], r_v @ W)
     assert np.allclose((W[drawn].T * weights) @ W[drawn], (W.T * r_v) @ W)
@@ -94,7 +87,7 @@ def test_few_drawn_columns_calibrate_fewer_sums(table, rng, monkeypatch):
     monkeypatch.setattr(sampling, "DRAWN_PER_SUM", 50)
     pi = np.full(N, 0.1)
     drawn = systematic_sample(pi, rng)
-    weights = calibrated_weights(W, r_v, pi, drawn)
+    weights = sampling.calibrated_weights(W, r_v, pi, drawn)
     assert np.allclose(weights @ W[drawn], r_v @ W) and weights.sum() == pytest.approx(r_v.sum())
     gaps = np.abs((W[drawn].T * weights) @ W[drawn] - (W.T * r_v) @ W)
     assert gaps[0, 0] < 1e-9 * r_v.sum() < np.delete(gaps, 0).min()
