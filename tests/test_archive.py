@@ -71,17 +71,14 @@ def test_more_reviews_than_there_are(small, tmp_path):
     assert result.counts.shape[0] == 2 and result.n_twins <= 4
 
 
-@pytest.mark.parametrize(
-    ("option", "value", "message"),
-    [
+def test_bad_choices_are_refused(small):
+    for option, value, message in (
         ("n_documents", 0, "n_documents must be at least 1"),
         ("random_state", np.random.default_rng(0), "random_state must be an integer"),
         ("lemmatize", str.lower, r"lemmatize must be True or False.*movie_review_texts\(\)"),
-    ],
-)
-def test_bad_choices_are_refused(small, option, value, message):
-    with pytest.raises((ValueError, TypeError), match=message):
-        load_movie_reviews(small, **{**SMALL, option: value})
+    ):
+        with pytest.raises((ValueError, TypeError), match=message):
+            load_movie_reviews(small, **{**SMALL, option: value})
 
 
 LINK = {"type": tarfile.SYMTYPE, "linkname": "/etc/passwd"}

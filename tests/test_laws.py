@@ -176,9 +176,8 @@ class Never(ConstantBias):
         return 0.0
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
+def test_bad_input_is_named():
+    for make, message in (
         (lambda: SparseGaussianRows(density=1.5), "density must be between 0 and 1"),
         (lambda: DiscreteBias([1.0, 2.0], [0.5, 0.6]), "sum to 1"),
         (lambda: DiscreteBias([1.0, 2.0], [1.5, -0.5]), "must be non-negative"),
@@ -186,11 +185,9 @@ class Never(ConstantBias):
         (lambda: scaled_rows(2, **LAWS | {"bias_v": Never()}), "bias_v = .* has no finite mean rate above zero"),
         (lambda: Zipf().isf([0.5, 1.5]), "q must be above 0 and at most 1"),
         (lambda: ConstantBias().draw((2, -1), rng=np.random.default_rng(0)), "size must be at least 0"),
-    ],
-)
-def test_bad_input_is_named(make, message):
-    with pytest.raises(ValueError, match=message):
-        make()
+    ):
+        with pytest.raises(ValueError, match=message):
+            make()
 
 
 def test_without_parameters_laws_are_the_papers_and_the_standard_ones(rng):

@@ -1,6 +1,5 @@
 """Sums over columns from samples: unbiased, with the noise that is stated, and exact to second order in M."""
 
-import pickle
 import warnings
 
 import numpy as np
@@ -288,26 +287,6 @@ def test_without_rows_there_is_nothing_to_sum(table, few, rng):
     logs, means = sample.for_rows(U[:0], np.zeros(0)).tilted_means(U[:0])
     assert logs.shape == (0,) and means.shape == (0, D)
     assert margin_biases(np.zeros(0), U[:0], sample).shape == (0,)
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::amptutorial._validation.AMPWarning")
-def test_what_is_transformed_first_changes_neither_the_model_nor_what_comes_next(rng, monkeypatch):
-    """33,000 columns with two counts each, of two topics, and rows that need larger samples than the fit drew."""
-    monkeypatch.setattr(sampling, "ALL_UP_TO", 10**7)
-    m, n = 400, 33_000
-    i, j = rng.integers(m, size=2 * n), np.tile(np.arange(n), 2)
-    i = np.where(rng.random(2 * n) < 0.8, i // 2 * 2 + j % 2, i)
-    Z = sp.csr_array((np.ones(2 * n), (i, j)), shape=(m, n))
-    model = AMPEmbedding(1, channel="counts", n_iter=3, random_state=0).fit(Z)
-    fitted = pickle.dumps(model)
-    some, more = (sp.csr_array(rng.multinomial(total, np.full(n, 1 / n), size=2)) for total in (600, 1400))
-    one, other = pickle.loads(fitted), pickle.loads(fitted)
-    first = one.transform(some), one.transform(more)
-    second = other.transform(more), other.transform(some)
-    assert first[0].any() and first[1].any()
-    assert np.array_equal(first[0], second[1]) and np.array_equal(first[1], second[0])
-    assert pickle.dumps(one) == pickle.dumps(pickle.loads(fitted))
 
 
 @pytest.fixture(scope="module")

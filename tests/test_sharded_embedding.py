@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from distributed import Client
-from sharded_denoisers import KillsOnce, ScalesOfRows
+from sharded_denoisers import ScalesOfRows
 from sharded_samples import cluster, table
 
 from amptutorial import AMPEmbedding, Ridge, fitting, reexpansion, sampling
@@ -146,37 +146,6 @@ def test_an_array_of_dask_gives_the_fit_of_one_process(form, client, monkeypatch
     array = da.from_array(counts.toarray(), chunks=(50, 40)).map_blocks(form)
     found = sharded_embedding(array, AMPEmbedding(**parameters), client=client)
     assert_same(found, AMPEmbedding(**parameters).fit(counts), counts, 1e-9)
-
-
-def test_an_iteration_takes_at_most_ten_tasks_a_shard(client, tmp_path, monkeypatch):
-    """Where pairs are marked, the expected counts too are formed in each iteration, and here exponentials as well."""
-    monkeypatch.setattr(module, "HERE", 0)
-    shards, numbers = write_shards(table(0.3), tmp_path, rows=30), []
-    for name in ("submit", "map"):
-        function = getattr(client, name)
-
-        def counted(task, *arguments, name=name, function=function, **where):
-            numbers[-1] += len(arguments[0]) if name == "map" else 1
-            return function(task, *arguments, **where)
-
-        monkeypatch.setattr(client, name, counted)
-    for n_iter in (2, 3):
-        numbers.append(0)
-        model = AMPEmbedding(2, channel="counts", n_iter=n_iter, random_state=0)
-        assert sharded_embedding(shards, model, client=client).n_iter_ > 0
-    assert numbers[1] - numbers[0] <= 10 * len(shards.files)
-
-
-def test_a_worker_that_is_lost_loses_nothing(tmp_path):
-    """It is killed in the third half-step on the rows; Dask starts another one."""
-    counts, parameters = table(0.3), {"n_components": 2, "channel": "counts", "n_iter": 3, "random_state": 0}
-    shards = write_shards(counts, tmp_path / "shards", rows=50)
-    with cluster(n_workers=2, processes=True) as workers, Client(workers) as client:
-        lost = workers.workers[0].pid
-        model = AMPEmbedding(denoiser=(KillsOnce(lost), Ridge(1.0)), **parameters)
-        found = sharded_embedding(shards, model, client=client)
-        assert lost not in [worker.pid for worker in workers.workers.values()]
-    assert_same(found, AMPEmbedding(denoiser=Ridge(1.0), **parameters).fit(counts), counts, 1e-6)
 
 
 def test_what_cannot_be_fitted_on_shards_is_refused(client, tmp_path):

@@ -194,9 +194,8 @@ def test_a_word_of_twins_alone_is_not_in_the_vocabulary():
     assert (result.counts.shape, result.n_twins) == ((1, 30), 1)
 
 
-@pytest.mark.parametrize(
-    ("given", "error", "message"),
-    [
+def test_bad_texts_and_options_are_refused():
+    for wrong, error, message in (
         ("one text", TypeError, "texts must be a list of strings, got str"),
         (["a", None], TypeError, r"texts\[1\] is of type NoneType"),
         ([b"bytes"], TypeError, r"texts\[0\] is of type bytes, b'bytes'. Decode it, or open its file as text"),
@@ -226,12 +225,10 @@ def test_a_word_of_twins_alone_is_not_in_the_vocabulary():
         ({"ngram_range": 2}, ValueError, r"ngram_range must be a pair of integers \(low, high\), got 2"),
         ({"ngram_range": (0, 1)}, ValueError, r"ngram_range\[0\] must be at least 1"),
         ({"ngram_range": (2, 1)}, ValueError, r"ngram_range\[1\] must be at least 2"),
-    ],
-)
-def test_bad_texts_and_options_are_refused(given, error, message):
-    texts, options = (["alpha", "alpha beta"], given) if isinstance(given, dict) else (given, {})
-    with pytest.raises(error, match=message):
-        corpus_from_texts(texts, **options)
+    ):
+        texts, options = (["alpha", "alpha beta"], wrong) if isinstance(given, dict) else (given, {})
+        with pytest.raises(error, match=message):
+            corpus_from_texts(texts, **options)
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,7 @@ def test_the_time_for_a_submission_is_limited_as_a_whole():
     ("code", "patience", "told"),
     [
         ("\n            while True: pass", 99, "within 0.5 s of the processor: an endless loop"),
-        ("import time; time.sleep(99)", 2, "within 1 s on the wall: does it wait"),
+        ("import time; time.sleep(99)", 4, "within 2 s on the wall: does it wait"),
     ],
 )
 def test_a_call_has_its_seconds_of_the_processor_and_more_on_the_wall(monkeypatch, code, patience, told):
