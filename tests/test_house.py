@@ -171,13 +171,20 @@ def test_the_package_has_no_assert_and_no_line_that_begins_with_a_matrix_product
 
 REPORTS = """
 from amptutorial import Ridge, check_denoiser
+from amptutorial.checks import CHECKS
 class Sevenfold(Ridge):
     def denoise(self, P, r, F):
         P *= 7
         return P, 0 * F
     def mean_jacobian(self, P, r, F):
         return 0 * F
-print(check_denoiser(Sevenfold(1.0)), check_denoiser(Ridge(1.0)), sep="\\n")
+for denoiser in (Sevenfold(1.0), Ridge(1.0)):
+    print(check_denoiser(denoiser))
+for name in ("no_mutation", "jacobian"):
+    try:
+        CHECKS[name](Sevenfold(1.0))
+    except AssertionError as failure:
+        print(failure)
 """
 
 

@@ -226,7 +226,7 @@ def test_bad_texts_and_options_are_refused():
         ({"ngram_range": (0, 1)}, ValueError, r"ngram_range\[0\] must be at least 1"),
         ({"ngram_range": (2, 1)}, ValueError, r"ngram_range\[1\] must be at least 2"),
     ):
-        texts, options = (["alpha", "alpha beta"], wrong) if isinstance(given, dict) else (given, {})
+        texts, options = (["alpha", "alpha beta"], wrong) if isinstance(wrong, dict) else (wrong, {})
         with pytest.raises(error, match=message):
             corpus_from_texts(texts, **options)
 
