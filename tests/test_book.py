@@ -360,6 +360,7 @@ def test_a_notebook_runs_again_only_where_its_code_has_changed(notebook, tmp_pat
     assert set(changed([notebook], folder)) == {notebook}
 
 
+@pytest.mark.slow
 def test_a_failing_cell_is_named_and_nothing_is_stored(tmp_path, capsys):
     path = tmp_path / "broken.ipynb"
     nbformat.write(new_notebook(cells=[new_code_cell("1", id="a"), new_code_cell("1 / 0", id="b")]), path)

@@ -382,6 +382,7 @@ def open_chapter(opened):
     return partial(opened, f"{FIRST}.html")
 
 
+@pytest.mark.slow
 def test_first_answers_count_and_are_kept(open_chapter):
     page = open_chapter()
     quizzes = page.locator(".quiz").all()
@@ -440,6 +441,7 @@ def test_the_first_picture_opens_on_a_line_that_falls_and_is_the_same_at_every_v
     expect(caption).not_to_have_text(said)
 
 
+@pytest.mark.slow
 def test_a_deck_shows_one_slide_at_a_time(opened):
     page = opened("book/slides/part_1.html")
     slides = page.locator(".slide")
@@ -518,6 +520,7 @@ def test_the_search_answers_as_one_types_and_its_glass_stands_beside_its_words(o
     expect(page.locator(".search-results a, ul.search a").first).to_be_visible()
 
 
+@pytest.mark.slow
 def test_the_first_picture_has_words_of_the_size_of_its_text_on_a_phone(opened):
     page = opened("book/intro.html", viewport=PHONE)
     expect(page.locator("#hero svg text").first).to_be_visible()
@@ -528,6 +531,7 @@ def test_the_first_picture_has_words_of_the_size_of_its_text_on_a_phone(opened):
     assert len(widths) == 3 and min(widths) > 200
 
 
+@pytest.mark.slow
 def test_no_line_begins_with_the_sign_behind_a_formula(open_chapter):
     page = open_chapter(viewport=PHONE)
     page.evaluate("document.fonts.ready")
@@ -535,6 +539,7 @@ def test_no_line_begins_with_the_sign_behind_a_formula(open_chapter):
     assert page.locator("article .formula").count() > 20 and not broken
 
 
+@pytest.mark.slow
 def test_without_scripts_quizzes_say_what_is_right_and_experiments_show_a_picture_and_no_slider(open_chapter):
     page = open_chapter(java_script_enabled=False)
     for kind, word in (("right", "Right. "), ("wrong", "Not so. ")):

@@ -305,6 +305,7 @@ for statement in {}:
 """
 
 
+@pytest.mark.slow
 def test_what_an_extra_brings_is_asked_for_with_a_command_that_installs_it():
     found = run(ALONE + ASK.format(list(NEEDS))).splitlines()
     place = "git+https://github.com/amptutorial/amptutorial"

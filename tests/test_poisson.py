@@ -50,12 +50,6 @@ def test_the_size_of_the_blocks_does_not_matter(instance, monkeypatch):
         assert np.allclose(a, b, rtol=1e-13)
 
 
-def test_large_products_do_not_overflow():
-    U, W = np.array([[1000.0]]), np.array([[1.0], [2.0]])
-    log_sums, means = tilted_means(U, W, np.ones(2))
-    assert log_sums[0] == 2000 and means[0, 0] == 2
-
-
 def test_columns_without_bias_do_not_count(instance):
     U, W, r_v, _ = instance
     without = np.where(np.arange(len(r_v)) < 10, 0, r_v)
@@ -77,12 +71,6 @@ def test_largest_changes_are_exact_where_it_matters():
     assert np.allclose(largest_changes(step, W, beyond=1.0), [0.2, 1.0, 0.24, 4.0, 6.0, 0.0])
     assert np.allclose(largest_changes(step, W), np.abs(step @ W.T).max(axis=1))
     assert np.allclose(AllColumns(W, np.ones(3)).reach(step, 1.0), largest_changes(step, W, 1.0), rtol=1e-15)
-
-
-def test_margin_biases_reproduce_the_row_sums(instance):
-    U, W, r_v, rates = instance
-    totals = np.arange(1.0, len(U) + 1)
-    assert np.allclose(margin_biases(totals, U, AllColumns(W, r_v)) * rates.sum(axis=1), totals)
 
 
 def test_the_margins_are_right_at_convergence(rng):

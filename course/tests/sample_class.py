@@ -14,6 +14,7 @@ from amptutorial_course.assignments import assignment
 
 ROOT = Path(__file__).parents[1]
 SIZE = 30
+BANK = yaml.safe_load(Path(__file__).with_name("attacks.yml").read_text(encoding="utf-8"))
 # Appended to a solution: every denoiser of the file gets this estimate.
 ATTACK = """
 
@@ -29,9 +30,8 @@ for _class in [value for value in list(globals().values()) if isinstance(value, 
 
 def hostile(solution):
     """Return the hostile submissions, text by name: each is `solution` with an attack on the grader."""
-    bank = yaml.safe_load(Path(__file__).with_name("attacks.yml").read_text(encoding="utf-8"))
-    first = {name: f"{code}\n{solution}" for name, code in bank["at_import"].items()}
-    bodies = {name: indent(body, "    ") for name, body in bank["in_estimate"].items()}
+    first = {name: f"{code}\n{solution}" for name, code in BANK["at_import"].items()}
+    bodies = {name: indent(body, "    ") for name, body in BANK["in_estimate"].items()}
     inside = {f"{name} in estimate": solution + ATTACK.format(body=body) for name, body in bodies.items()}
     return {**first, **inside, "no denoiser": "PREDICTION = 0.5\n", "a file of a megabyte": solution + "#" * 2**20}
 
