@@ -494,23 +494,14 @@ def test_the_search_shows_the_page_that_answers_first_in_a_page_no_wider_than_a_
 
 
 @pytest.mark.slow
-def test_the_search_shows_chapters_before_appendices_and_appendices_before_modules(opened):
+def test_the_search_shows_chapters_first_answers_as_one_types_and_its_glass_stands_beside_its_words(opened):
     page = opened("search.html?q=onsager")
     expect(page.locator("#search-results .search-summary")).to_contain_text("found")
     found = page.locator("#search-results li > a").evaluate_all("links => links.map(link => link.pathname)")
     kinds = "book/06_", "book/more/", "book/api/"
     chapter, appendix, module = (next(k for k, path in enumerate(found) if kind in path) for kind in kinds)
     assert chapter < appendix < module
-    chapter, appendix, module = page.evaluate(
-        "kinds => kinds.map(kind => Scorer.score([`${kind}word`, 'Word', '', null, 20]))", kinds
-    )
-    assert chapter > appendix > module
     assert page.evaluate("typeof names") == "undefined"  # the book's other scripts are beside it
-
-
-@pytest.mark.slow
-def test_the_search_answers_as_one_types_and_its_glass_stands_beside_its_words(opened):
-    page = opened("search.html?q=onsager")
     glass, words = page.locator("form.bd-search :is(i, input):visible").all()
     inner = words.evaluate("field => field.getBoundingClientRect().x + parseFloat(getComputedStyle(field).paddingLeft)")
     box = glass.bounding_box()

@@ -51,8 +51,7 @@ def test_marginals_and_pmi_up_to_their_orders(rng):
 
 def test_marginal_error_is_of_order_one_over_sqrt_m_for_rows_with_a_mean(rng):
     def error(m):
-        U, V = 1 + rng.standard_normal((m, 1)), 1 + rng.standard_normal((m, 1))
-        model = PoissonEmbedding(U, V, np.zeros(m), np.zeros(m))
+        model = PoissonEmbedding(*(1 + rng.standard_normal((2, m, 1))), np.zeros(m), np.zeros(m))
         return np.log(model.joint_pmf().sum(axis=1)).std()
 
     order = np.log(error(100) / error(1600)) / np.log(16)
@@ -75,8 +74,7 @@ def densely_drawn(monkeypatch):
 def spread_model(rng, *, longer=1.0):
     """Return a 6 x 8 model whose rates differ 100-fold by their embeddings and biases; one row and column `longer`."""
     U, V = 1.2 * rng.standard_normal((6, 2)), 1.2 * rng.standard_normal((8, 2))
-    U[0] *= longer
-    V[2] *= longer
+    U[0], V[2] = longer * U[0], longer * V[2]
     return PoissonEmbedding(U, V, rng.normal(0, 0.5, 6), rng.normal(-2, 0.7, 8))
 
 

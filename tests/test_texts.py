@@ -135,6 +135,8 @@ def test_lemmas_are_counted_together():
     counts = dict(zip(result.vocabulary.tolist(), result.counts.sum(axis=0).tolist(), strict=True))
     assert counts == {"film": 3, "movie": 2, "child": 1, "see": 1, "the": 1}
     assert [lemma(w) for w in ("etc", "zzyzx")] == ["etc", "zzyzx"]  # always a word
+    result = corpus_from_texts(["films and xyzzy"], min_df=1, stop_words=None, lemmatize={"films": "film"}.get)
+    assert result.vocabulary.tolist() == ["and", "film", "xyzzy"]  # which a lemmatiser may leave as it is
 
 
 def test_stop_words_are_left_out_as_words_and_as_lemmas():
@@ -145,7 +147,9 @@ def test_stop_words_are_left_out_as_words_and_as_lemmas():
     assert result.vocabulary.tolist() == ["film"]
 
 
-def test_labels_follow_their_texts():
+def test_labels_follow_their_texts_and_a_word_of_twins_alone_is_not_in_the_vocabulary():
+    result = corpus_from_texts([letters(0, 30), letters(0, 20) + " twinned"], min_df=0.0, **PLAIN)
+    assert (result.counts.shape, result.n_twins) == ((1, 30), 1)
     texts = ["alpha beta", "omega", "Alpha, beta!", "beta alpha"]
     result = corpus_from_texts(texts, labels=["a", "b", "c", "d"], stop_words=None)
     assert (result.labels.tolist(), result.names.tolist()) == (["a", "d"], [0, 3])
@@ -187,11 +191,6 @@ def test_twins_are_found_by_their_definition():
 def test_more_texts_are_read_where_most_are_twins(limit):
     texts = [letters(30 * (k // 5), 30 * (k // 5) + 30) for k in range(100)]  # each five times
     assert kept_and_twins(texts, limit) == (list(range(0, 5 * limit, 5)), 4 * (limit - 1))  # limit: of those kept
-
-
-def test_a_word_of_twins_alone_is_not_in_the_vocabulary():
-    result = corpus_from_texts([letters(0, 30), letters(0, 20) + " twinned"], min_df=0.0, **PLAIN)
-    assert (result.counts.shape, result.n_twins) == ((1, 30), 1)
 
 
 def test_bad_texts_and_options_are_refused():
@@ -237,12 +236,6 @@ def test_bad_texts_and_options_are_refused():
 def test_what_holds_one_text_after_another_is_taken(form):
     result = corpus_from_texts(form(["red wine", "red car"]), min_df=1)
     assert result.vocabulary.tolist() == ["car", "red", "wine"]
-
-
-def test_a_lemmatiser_may_leave_a_word():
-    known = {"films": "film"}
-    result = corpus_from_texts(["films and xyzzy"], min_df=1, stop_words=None, lemmatize=known.get)
-    assert result.vocabulary.tolist() == ["and", "film", "xyzzy"]
 
 
 def test_words_of_ones_own_count_as_they_come():
