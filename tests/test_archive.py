@@ -144,15 +144,15 @@ def test_what_holds_no_review_says_why(tmp_path):
             load_movie_reviews(samples.make_archive(path, [samples.member(name, text)]), **SMALL)
 
 
-@pytest.mark.parametrize(
-    ("kind", "found"),
-    [
-        ("zip", "a zip archive"),
-        ("xztar", "a tar archive that is not compressed by gzip"),
-        (b"review,sentiment\ngood,1", "text that begins with 'review,sentiment"),
-        (b"\x89PNG\0\0", "no archive"),
-    ],
-)
+OTHER_FILES = [
+    ("zip", "a zip archive"),
+    ("xztar", "a tar archive that is not compressed by gzip"),
+    (b"review,sentiment\ngood,1", "text that begins with 'review,sentiment"),
+    (b"\x89PNG\0\0", "no archive"),
+]
+
+
+@pytest.mark.parametrize(("kind", "found"), OTHER_FILES)
 def test_another_kind_of_file_is_named(tmp_path, kind, found):
     (tmp_path / "aclImdb").mkdir()
     (tmp_path / "aclImdb/0_9.txt").write_text("text")

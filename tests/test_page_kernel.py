@@ -129,18 +129,18 @@ def test_a_cell_that_cannot_run_or_exits_is_an_error_like_others_also_after_outp
         assert not fine and outputs[-1]["error"].splitlines()[-1] == last
 
 
-@pytest.mark.parametrize(
-    ("source", "kind"),
-    [
-        ("list(range(10**6))", "plain"),
-        ("for k in range(10**5):\n    print(k)", "stdout"),
-        ("print('x' * 10**7)", "stdout"),
-        ("import sys\nprint('x' * 10**6, file=sys.stderr)", "stderr"),
-        ("for k in range(10**4):\n    display('x' * 100)", "plain"),
-        ("raise ValueError('x' * 10**6)", "error"),
-        ("class Long:\n    def _repr_html_(self):\n        return 'x' * 2 * 10**7\nLong()", "plain"),
-    ],
-)
+TOO_LONG = [
+    ("list(range(10**6))", "plain"),
+    ("for k in range(10**5):\n    print(k)", "stdout"),
+    ("print('x' * 10**7)", "stdout"),
+    ("import sys\nprint('x' * 10**6, file=sys.stderr)", "stderr"),
+    ("for k in range(10**4):\n    display('x' * 100)", "plain"),
+    ("raise ValueError('x' * 10**6)", "error"),
+    ("class Long:\n    def _repr_html_(self):\n        return 'x' * 2 * 10**7\nLong()", "plain"),
+]
+
+
+@pytest.mark.parametrize(("source", "kind"), TOO_LONG)
 def test_output_that_is_too_long_for_a_page_is_cut_and_says_so(source, kind):
     _, outputs = outputs_of(source)
     assert {key for output in outputs for key in output} == {kind}

@@ -125,13 +125,13 @@ def test_the_time_for_a_submission_is_limited_as_a_whole():
         assert session.timed_out and session.generation == 1
 
 
-@pytest.mark.parametrize(
-    ("code", "patience", "told"),
-    [
-        ("\n            while True: pass", 99, "within 0.5 s of the processor: an endless loop"),
-        ("import time; time.sleep(99)", 4, "within 2 s on the wall: does it wait"),
-    ],
-)
+WAITING = [
+    ("\n            while True: pass", 99, "within 0.5 s of the processor: an endless loop"),
+    ("import time; time.sleep(99)", 4, "within 2 s on the wall: does it wait"),
+]
+
+
+@pytest.mark.parametrize(("code", "patience", "told"), WAITING)
 def test_a_call_has_its_seconds_of_the_processor_and_more_on_the_wall(monkeypatch, code, patience, told):
     monkeypatch.setattr(remote, "PATIENCE", patience)
     with probing(code, seconds_per_call=0.5) as (session, probe):

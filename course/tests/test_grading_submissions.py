@@ -100,18 +100,18 @@ def test_files_of_any_name_are_found(tmp_path):
     assert found["other"].note == ""  # there was no choice
 
 
-@pytest.mark.parametrize(
-    ("files", "source", "helpers"),
-    [
-        ({"denoiser.py": "a", "helper.py": "h", "tools/b.py": "t"}, b"a", {"helper.py": b"h", "tools/b.py": b"t"}),
-        ({"work/denoiser.py": "a", "work/h.py": "h", "z.py": "z"}, b"a", {"h.py": b"h"}),
-        ({"work\\denoiser.py": "a", "work\\h.py": "h"}, b"a", {"h.py": b"h"}),
-        ({"__MACOSX/denoiser.py": "m", "._mine.py": CLASS, "mine.py": CLASS}, CLASS.encode(), {}),
-        ({"brief.ipynb": notebook(CLASS), "h.py": "t", "other.ipynb": notebook("x")}, CLASS.encode(), {"h.py": b"t"}),
-        ({"brief.ipynb": notebook("check(1)"), "mine.py": CLASS}, CLASS.encode(), {}),
-        ({"p/__init__.py": "", "mine.py": CLASS}, CLASS.encode(), {"p/__init__.py": b""}),
-    ],
-)
+HANDED_IN = [
+    ({"denoiser.py": "a", "helper.py": "h", "tools/b.py": "t"}, b"a", {"helper.py": b"h", "tools/b.py": b"t"}),
+    ({"work/denoiser.py": "a", "work/h.py": "h", "z.py": "z"}, b"a", {"h.py": b"h"}),
+    ({"work\\denoiser.py": "a", "work\\h.py": "h"}, b"a", {"h.py": b"h"}),
+    ({"__MACOSX/denoiser.py": "m", "._mine.py": CLASS, "mine.py": CLASS}, CLASS.encode(), {}),
+    ({"brief.ipynb": notebook(CLASS), "h.py": "t", "other.ipynb": notebook("x")}, CLASS.encode(), {"h.py": b"t"}),
+    ({"brief.ipynb": notebook("check(1)"), "mine.py": CLASS}, CLASS.encode(), {}),
+    ({"p/__init__.py": "", "mine.py": CLASS}, CLASS.encode(), {"p/__init__.py": b""}),
+]
+
+
+@pytest.mark.parametrize(("files", "source", "helpers"), HANDED_IN)
 def test_an_archive_and_a_folder_have_one_denoiser_and_its_helpers(tmp_path, files, source, helpers):
     put(tmp_path / "ada.zip", archive(files))
     for name, text in files.items():
