@@ -296,10 +296,7 @@ def test_the_floor_is_relative_to_the_second_moment_with_the_penalty():
     r = np.array([1.0, 2.0])  # the penalty 2 / r is least, 1, in the row of the largest r
     F, floored = loop.form_precision(np.diag([1.0, 4.0]), np.diag([6.0, 2.0]), r, Ridge(2.0))
     assert floored and np.allclose(F, np.diag([2 * FLOOR - 1, 2.0]), atol=1e-3)  # what is added to Q at most
-
-
-def test_without_estimate_and_penalty_a_floor_is_left():
-    F, floored = floor_precision(np.zeros((2, 2)), np.zeros((2, 2)))
+    F, floored = floor_precision(np.zeros((2, 2)), np.zeros((2, 2)))  # some is left without estimate and penalty
     assert floored and np.linalg.eigvalsh(F)[0] > 0
 
 

@@ -141,12 +141,6 @@ def test_rows_and_columns_without_rates_say_nothing(model):
     assert np.allclose(np.delete(X, 4, axis=0), expected, rtol=1e-10, atol=1e-12)
 
 
-def test_columns_with_the_log_rates_of_the_mean_have_no_direction(model):
-    U, V, r_u, r_v = model
-    X = rate_coordinates(U, 0 * V, r_u, r_v)
-    assert X.shape == (30, 3) and not X.any()
-
-
 def test_neighbours_in_a_fit_depend_little_on_its_balanced_coordinates_and_not_at_all_on_others(rng):
     corpus, _, _ = topics(rng, per_pair=3.0)
     fit = AMPEmbedding(2, random_state=0).fit(corpus.counts)
@@ -158,6 +152,9 @@ def test_neighbours_in_a_fit_depend_little_on_its_balanced_coordinates_and_not_a
     assert np.mean(shared) > 2.5  # of five; by chance, one of thirty
 
 
-def test_bias_factors_that_are_all_zero_are_refused(model):
+def test_columns_with_the_log_rates_of_the_mean_have_no_direction_and_factors_that_are_all_zero_are_refused(model):
+    U, V, r_u, r_v = model
+    X = rate_coordinates(U, 0 * V, r_u, r_v)
+    assert X.shape == (30, 3) and not X.any()
     with pytest.raises(ValueError, match="r_v is zero everywhere"):
-        rate_coordinates(*model[:3], 0 * model[3])
+        rate_coordinates(U, V, r_u, 0 * r_v)

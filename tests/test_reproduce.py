@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import subprocess
 import sys
 from functools import partial
@@ -113,11 +112,3 @@ def test_the_command_line_runs_one_or_all_and_leaves_what_is_installed(counting,
             plans["count"] = module._Reproduction(lambda k: {**count(k), "square": k}, 3, "", ("fig:none",))
     assert os.listdir("installed") == os.listdir("reproduced") == ["count.json"]
     assert Path("installed/count.json").read_bytes() == installed
-
-
-def test_the_help_tells_of_every_experiment_what_it_shows_and_its_time(capsys):
-    with pytest.raises(SystemExit):
-        main(["reproduce", "--help"])
-    told = capsys.readouterr().out
-    for name in (*REPRODUCTIONS, "all"):
-        assert re.search(rf"^  {name} +\d+ (s|min)  \w+.*", told, re.MULTILINE), name

@@ -99,20 +99,6 @@ def test_in_the_page_all_sliders_ask_for_what_they_choose(draw, drawn, monkeypat
     assert figure.find("figcaption").text == "At 1 < 4, red, seed 2."
 
 
-def test_the_page_says_what_a_kernel_adds():
-    def draw(figure, height=1, seed=0, line_width=1):
-        """Draw nothing."""
-        return ""
-
-    for live, more in (
-        ({}, ""),
-        ({"seed": [0]}, "it has a slider for seed too, and "),
-        ({"seed": [0], "line_width": [1]}, "it has sliders for seed and line width too, and "),
-    ):
-        page = explore(draw, stored={"height": [1, 2]}, live=live).page()
-        assert f"2 stored pictures. Live, {more}its code can be changed." in page
-
-
 def test_a_field_for_words_keeps_all_neighbours():
     field = WordField(np.array(["a<b", "c", "d"]), np.array([[1, 2], [2, 0], [1, 0]]), "c")
     (box,) = parse(field.page())
