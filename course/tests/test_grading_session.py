@@ -116,25 +116,25 @@ def test_too_many_crashes_end_the_session(monkeypatch):
 
 
 def test_the_time_for_a_submission_is_limited_as_a_whole():
-    """One second of the processor, in calls of 0.2: that is what the worker says, and here it is right."""
-    slow = "import time; end = time.process_time() + 0.2\n            while time.process_time() < end: pass"
-    with probing(f"\n            {slow}", seconds=1.0) as (session, probe):
-        with pytest.raises(remote.NotRun, match="1 s for one submission are used up"):
+    """Three seconds of the processor, in calls of 0.6: that is what the worker says, and here it is right."""
+    slow = "import time; end = time.process_time() + 0.6\n            while time.process_time() < end: pass"
+    with probing(f"\n            {slow}", seconds=3.0) as (session, probe):
+        with pytest.raises(remote.NotRun, match="3 s for one submission are used up"):
             for _ in range(6):
                 samples.ask_probe(probe, 7)
         assert session.timed_out and session.generation == 1
 
 
 WAITING = [
-    ("\n            while True: pass", 99, "within 0.5 s of the processor: an endless loop"),
-    ("import time; time.sleep(99)", 4, "within 2 s on the wall: does it wait"),
+    ("\n            while True: pass", 99, "within 1 s of the processor: an endless loop"),
+    ("import time; time.sleep(99)", 2, "within 2 s on the wall: does it wait"),
 ]
 
 
 @pytest.mark.parametrize(("code", "patience", "told"), WAITING)
 def test_a_call_has_its_seconds_of_the_processor_and_more_on_the_wall(monkeypatch, code, patience, told):
     monkeypatch.setattr(remote, "PATIENCE", patience)
-    with probing(code, seconds_per_call=0.5) as (session, probe):
+    with probing(code, seconds_per_call=1) as (session, probe):
         with pytest.raises(remote.TimeLimit, match=told):
             samples.ask_probe(probe, 7)
         assert session.timed_out
