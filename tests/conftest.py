@@ -1,5 +1,6 @@
 """Settings of the whole suite."""
 
+import gc
 import os
 import socket
 import sys
@@ -15,6 +16,12 @@ os.environ.setdefault("AMPTUTORIAL_CACHE", str(Path(__file__).parents[1] / ".pyt
 # Derandomised: the suite says the same thing twice. No deadline: no test times anything.
 settings.register_profile("amptutorial", deadline=None, derandomize=True)
 settings.load_profile("amptutorial")
+gc.disable()  # while tests are collected, nearly all that is made stays
+
+
+def pytest_collection_finish():
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture

@@ -1,6 +1,15 @@
 """Many questions of one thing, asked in one visit: a page is opened once, and all that is wrong with it is said."""
 
+from pathlib import Path
+
 import pytest
+
+PAGES_JS = Path(__file__).with_name("pages.js").read_text()
+
+
+def js(name):
+    """Return a function of `pages.js`, as a page can call it."""
+    return f"(...given) => {{\n{PAGES_JS}\nreturn {name}(...given); }}"
 
 
 def ask(questions, *subject):

@@ -10,17 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from synthetic import Linear
 
-from amptutorial.amp import (
-    FLOOR,
-    IndefinitePrecisionWarning,
-    amp_iterates,
-    biased_low_rank_amp,
-    denoiser_input,
-    floor_precision,
-    form_precision,
-    iterate_zero,
-    random_start,
-)
+from amptutorial import amp as loop
+from amptutorial.amp import FLOOR, IndefinitePrecisionWarning, biased_low_rank_amp, floor_precision, random_start
 from amptutorial.denoisers import Denoiser, GaussianPosterior, Lasso, Ridge
 from amptutorial.laws import GaussianRows, ShiftedExponential
 from amptutorial.metrics import QuadraticLoss, normalised_mse
@@ -78,17 +69,11 @@ def algorithm_1(Y, r_u, r_v, B, n_iter, *, denoise=ridge_row_by_row, damping=0.0
 
 
 @pytest.mark.parametrize("damping", [0.0, 0.4])
-@pytest.mark.parametrize(
-    ("denoiser", "denoise"),
-    [
-        (Ridge(0.3), ridge_row_by_row),
-        (GaussianPosterior(1.0, learn=True), posterior_row_by_row),
-        (Linear(), linear_row_by_row),
-    ],
-    ids=["ridge", "learned posterior", "linear"],
-)
-def test_loop_equals_algorithm_1_written_out(denoiser, denoise, damping, rng):
+@pytest.mark.parametrize("denoise", [ridge_row_by_row, posterior_row_by_row, linear_row_by_row])
+def test_loop_equals_algorithm_1_written_out(denoise, damping, rng):
     """Far from any fixed point, at m != n and unequal rates."""
+    learned = GaussianPosterior(1.0, learn=True)
+    denoiser = {ridge_row_by_row: Ridge(0.3), posterior_row_by_row: learned, linear_row_by_row: Linear()}[denoise]
     model, Y = instance(60, 90, 2, rng)
     B0, r = informed_start(model, rng), (model.r_u, model.r_v)
     with warnings.catch_warnings():
@@ -123,13 +108,10 @@ def test_fixed_points_are_critical_points(denoiser, rng):
     A, B = run.A, run.B
     assert np.allclose(B, run.iterates[-2].B, rtol=0, atol=1e-9)
     smooth = QuadraticLoss(Y, model.r_u, model.r_v, Ridge(1.0))
-    for X, r, gradient in zip((A, B), (model.r_u, model.r_v), smooth.gradient(A, B), strict=True):
-        residual = gradient - X / r[:, None]  # of the fit alone
-        if isinstance(denoiser, Ridge):
-            violation = residual + 3 * X / r[:, None]
-        else:
-            t = (2.0 / np.sqrt(r))[:, None]
-            violation = np.where(X == 0, np.maximum(np.abs(residual) - t, 0), residual + t * np.sign(X))
+    for X, r, gradient in zip((A, B), (model.r_u[:, None], model.r_v[:, None]), smooth.gradient(A, B), strict=True):
+        residual, t = gradient - X / r, 2.0 / np.sqrt(r)  # of the fit alone; the threshold of the lasso
+        lasso = np.where(X == 0, np.maximum(np.abs(residual) - t, 0), residual + t * np.sign(X))
+        violation = residual + 3 * X / r if isinstance(denoiser, Ridge) else lasso
         assert np.abs(violation).max() < 1e-6 * np.abs(Y @ B).max()
 
 
@@ -147,17 +129,6 @@ def test_the_origin_is_a_fixed_point_and_a_saddle(rng):
     assert loss(step_A, step_B) < zero < loss(step_A, -step_B)
 
 
-def test_transposing_the_problem_swaps_the_sides(rng):
-    """At the fixed point AMP on Y^T is AMP on Y up to the factors sqrt(m/n) between the two scalings."""
-    model, Y = instance(120, 180, 2, rng)
-    ridge = Ridge(0.3)
-    run = biased_low_rank_amp(Y, model.r_u, model.r_v, ridge, B0=informed_start(model, rng), n_iter=200)
-    # scaled so that the transposed model A' B'^T / sqrt(n) has the same product: B' = A c, A' = B c, c^2 = sqrt(n/m)
-    c = (180 / 120) ** 0.25
-    swapped = biased_low_rank_amp(Y.T, model.r_v, model.r_u, Ridge(0.3 / c**2), B0=c * run.A, n_iter=200)
-    assert np.allclose(swapped.A @ swapped.B.T / np.sqrt(180), (run.A @ run.B.T / np.sqrt(120)).T, atol=1e-6)
-
-
 @settings(max_examples=15)
 @given(st.integers(0, 1000))
 def test_permuting_and_rotating(seed):
@@ -168,14 +139,12 @@ def test_permuting_and_rotating(seed):
     rows, columns = rng.permutation(40), rng.permutation(50)
     R = np.linalg.qr(rng.standard_normal((2, 2)))[0]
 
-    def amp(Y, r_u, r_v, B0):
-        ridge = Ridge(0.3)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", IndefinitePrecisionWarning)  # a small table, four iterations
-            return biased_low_rank_amp(Y, r_u, r_v, ridge, B0=B0, n_iter=4)
-
-    plain = amp(Y, model.r_u, model.r_v, B0)
-    moved = amp(Y[rows][:, columns], model.r_u[rows], model.r_v[columns], B0[columns] @ R)
+    ridge, r_u, r_v = Ridge(0.3), model.r_u, model.r_v
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", IndefinitePrecisionWarning)  # a small table, four iterations
+        plain = biased_low_rank_amp(Y, r_u, r_v, ridge, B0=B0, n_iter=4)
+        moved = Y[rows][:, columns], r_u[rows], r_v[columns]
+        moved = biased_low_rank_amp(*moved, ridge, B0=B0[columns] @ R, n_iter=4)
     assert np.allclose(moved.A, plain.A[rows] @ R, atol=1e-6) and np.allclose(moved.B, plain.B[columns] @ R, atol=1e-6)
 
 
@@ -237,14 +206,9 @@ def test_the_floor_leaves_a_share_of_the_penalty_where_one_side_has_collapsed(rn
 
 def test_callback_sees_every_iterate_and_can_stop(rng):
     model, Y = instance(40, 50, 1, rng)
-    seen = []
-
-    def stop_at_two(iterate):
-        seen.append(iterate.k)
-        return iterate.k == 2
-
-    posterior = GaussianPosterior(1.0)
-    run = biased_low_rank_amp(Y, model.r_u, model.r_v, posterior, B0=model.B, on_iteration=stop_at_two)
+    seen, posterior = [], GaussianPosterior(1.0)
+    stop_at_two = {"on_iteration": lambda iterate: seen.append(iterate.k) or iterate.k == 2}
+    run = biased_low_rank_amp(Y, model.r_u, model.r_v, posterior, B0=model.B, **stop_at_two)
     assert seen == [0, 1, 2] and len(run.iterates) == 3
 
 
@@ -283,25 +247,18 @@ def test_an_operator_that_returns_its_argument_or_its_own_buffer_keeps_its_numbe
     """The identity hands back B_0 itself; an operator with a buffer of its own hands out that."""
     B0, buffer = rng.standard_normal((6, 2)), np.zeros((6, 2))
 
-    class Buffered(sp.linalg.LinearOperator):
-        def _matmat(self, X):
-            buffer.flags.writeable = True
-            buffer[:] = X
-            buffer.flags.writeable = False
-            return buffer
+    def buffered(X):
+        buffer.flags.writeable = True
+        buffer[:] = X
+        buffer.flags.writeable = False
+        return buffer
 
-        _rmatmat = _matmat
-
-        def _adjoint(self):
-            return self
-
-        _transpose = _adjoint
-
-    same = Buffered(np.float64, (6, 6))
+    products = dict.fromkeys(("matvec", "matmat", "rmatvec", "rmatmat"), buffered)
+    same = sp.linalg.LinearOperator((6, 6), **products, dtype=np.float64)
     plain = sp.linalg.LinearOperator((6, 6), matvec=lambda x: x, matmat=lambda X: X, dtype=np.float64)
     before, ones = B0.copy(), np.ones(6)
     runs = [biased_low_rank_amp(Y, ones, ones, GaussianPosterior(1.0), B0=B0, n_iter=3) for Y in (np.eye(6), same)]
-    P = denoiser_input(plain, B0, np.zeros((6, 2)), np.zeros((2, 2)), 6)
+    P = loop.denoiser_input(plain, B0, np.zeros((6, 2)), np.zeros((2, 2)), 6)
     assert np.allclose(runs[0].B, runs[1].B) and np.array_equal(B0, before) and not np.shares_memory(P, B0)
 
 
@@ -317,54 +274,29 @@ def test_a_wrong_shape_of_a_students_estimate_is_named(rng):
         biased_low_rank_amp(Y, model.r_u, model.r_v, Narrow(), B0=model.B)
 
 
-def run_small(denoiser, **options):
-    start = {"B0": np.ones((5, 1))}
-    return biased_low_rank_amp(np.ones((4, 5)), np.ones(4), np.ones(5), denoiser, **start | options)
-
-
 @pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"B0": np.ones((5, 5))}, r"d = 5 columns; the embedding dimension must be between 1 and min\(m, n\) = 4"),
-        ({"damping": 1.0}, "damping must be at least 0 and below 1"),
-        ({"damping": -0.1}, "damping must be non-negative"),
-    ],
+    ("d", "damping", "message"),
+    [(5, 0.0, r"d = 5 columns; .* between 1 and min\(m, n\) = 4"), (1, 1.0, "damping must be at least 0 and below 1")],
 )
-def test_bad_input_is_named(change, message):
+def test_bad_input_is_named(d, damping, message):
     with pytest.raises(ValueError, match=message):
-        run_small(Ridge(1.0), **change)
-
-
-@pytest.mark.parametrize("wrong", ["ridge", Ridge, None, (), 3 * [Ridge(1.0)]])
-def test_what_is_not_a_denoiser_is_refused(wrong):
-    with pytest.raises(TypeError, match=r"denoiser must be an instance of Denoiser, such as Ridge\(1.0\)"):
-        run_small(wrong)
-    with pytest.raises(TypeError, match=r"denoiser\[1\] must be an instance of Denoiser"):
-        run_small((Ridge(1.0), wrong))
-
-
-def test_a_callback_must_be_callable():
-    with pytest.raises(TypeError, match="on_iteration must be callable, got 3"):
-        run_small(Ridge(1.0), on_iteration=3)
+        biased_low_rank_amp(np.eye(4, 5), np.ones(4), np.ones(5), Ridge(1.0), B0=np.ones((5, d)), damping=damping)
 
 
 @pytest.mark.parametrize("denoiser", [Ridge(1.0), GaussianPosterior(1.0)])
 def test_a_precision_is_symmetric_also_where_round_off_is_not(denoiser):
     """A quadratic form sees the symmetric part only."""
     Q, lopsided = np.array([[4.0, 1.0], [1.0, 3.0]]), np.array([[0.0, 0.5], [-0.5, 0.0]])
-    F, floored = form_precision(Q + lopsided, np.zeros((2, 2)), np.ones(1), denoiser)
+    F, floored = loop.form_precision(Q + lopsided, np.zeros((2, 2)), np.ones(1), denoiser)
     assert np.array_equal(F, Q) and not floored
 
 
 def test_the_floor_is_relative_to_the_second_moment_with_the_penalty():
     """F + 1 = diag(-4, 3) against Q + 1 = diag(2, 5): the first is raised to a tenth of 2, the second stays."""
     r = np.array([1.0, 2.0])  # the penalty 2 / r is least, 1, in the row of the largest r
-    F, floored = form_precision(np.diag([1.0, 4.0]), np.diag([6.0, 2.0]), r, Ridge(2.0))
+    F, floored = loop.form_precision(np.diag([1.0, 4.0]), np.diag([6.0, 2.0]), r, Ridge(2.0))
     assert floored and np.allclose(F, np.diag([2 * FLOOR - 1, 2.0]), atol=1e-3)  # what is added to Q at most
-
-
-def test_without_estimate_and_penalty_a_floor_is_left():
-    F, floored = floor_precision(np.zeros((2, 2)), np.zeros((2, 2)))
+    F, floored = floor_precision(np.zeros((2, 2)), np.zeros((2, 2)))  # some is left without estimate and penalty
     assert floored and np.linalg.eigvalsh(F)[0] > 0
 
 
@@ -377,8 +309,8 @@ def test_without_a_number_there_are_ten_undamped_iterations(rng):
     assert [it.k for it in run.iterates] == list(range(10))
     for name in ("A", "B", "denoiser_a", "denoiser_b"):
         assert getattr(run, name) is getattr(run.iterates[9], name)
-    start = iterate_zero(B0, model.m, (ridge, ridge))
-    *_, tenth = islice(amp_iterates(Y, model.r_u, model.r_v, start), 10)
+    start = loop.iterate_zero(B0, model.m, (ridge, ridge))
+    *_, tenth = islice(loop.amp_iterates(Y, model.r_u, model.r_v, start), 10)
     assert np.array_equal(tenth.B, run.B)
 
 
@@ -386,9 +318,9 @@ def test_without_a_number_there_are_ten_undamped_iterations(rng):
 def test_a_run_goes_on_from_any_of_its_iterates(damping, rng):
     model, Y = instance(30, 40, 2, rng)
     pair = GaussianPosterior(1.0, learn=True), Ridge(1.0)
-    start = iterate_zero(informed_start(model, rng), model.m, pair)
-    whole = list(islice(amp_iterates(Y, model.r_u, model.r_v, start, damping), 6))
-    rest = list(islice(amp_iterates(Y, model.r_u, model.r_v, whole[2], damping), 3))
+    start = loop.iterate_zero(informed_start(model, rng), model.m, pair)
+    whole = list(islice(loop.amp_iterates(Y, model.r_u, model.r_v, start, damping), 6))
+    rest = list(islice(loop.amp_iterates(Y, model.r_u, model.r_v, whole[2], damping), 3))
     for found, expected in zip(rest, whole[3:], strict=True):
         assert found.k == expected.k
         for name in ("A", "B", "F_a", "F_b", "Gamma_a", "Gamma_b", "Gamma_a_next"):

@@ -8,12 +8,13 @@ import scipy.sparse as sp
 from scipy import stats
 from scipy.sparse.linalg import aslinearoperator
 
+from amptutorial import baselines
 from amptutorial.amp import biased_low_rank_amp
-from amptutorial.baselines import BelowThresholdWarning, singular_values, spectral_start, svd
+from amptutorial.baselines import spectral_start, svd
 from amptutorial.bias import estimate_bias
-from amptutorial.denoisers import GaussianPosterior, Ridge
+from amptutorial.denoisers import Ridge
 from amptutorial.laws import DiscreteBias, GaussianRows, ShiftedExponential
-from amptutorial.metrics import QuadraticLoss, normalised_mse
+from amptutorial.metrics import QuadraticLoss
 from amptutorial.model import draw_embedding
 from amptutorial.paper.descent import NotConvergedWarning, PoissonLoss, minimise
 from amptutorial.score import FisherScore
@@ -81,7 +82,10 @@ def poisson_problem(seed, m=6, n=8, d=2):
 
 
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
-def test_poisson_loss_equals_scipys_log_likelihood(make):
+@pytest.mark.parametrize("rows", [4, 2**20])
+def test_poisson_loss_equals_scipys_log_likelihood(rows, make, monkeypatch):
+    """In one slice, and in two."""
+    monkeypatch.setattr("amptutorial.paper.descent.LOSS_ROWS", rows)
     for seed in range(20):
         Z, r_u, r_v, U, V, _ = poisson_problem(seed)
         rates = np.outer(r_u, r_v) * np.exp(U @ V.T / np.sqrt(6))
@@ -89,22 +93,15 @@ def test_poisson_loss_equals_scipys_log_likelihood(make):
         assert PoissonLoss(make(Z), r_u, r_v, 0.3)(U, V) == pytest.approx(expected)
 
 
-def test_poisson_gradient_is_a_finite_difference():
+@pytest.mark.parametrize("rows", [4, 2**20])
+def test_poisson_gradient_is_a_finite_difference(rows, monkeypatch):
+    monkeypatch.setattr("amptutorial.paper.descent.LOSS_ROWS", rows)
     Z, r_u, r_v, U, V, rng = poisson_problem(2)
     loss, h = PoissonLoss(Z, r_u, r_v, 0.3), 1e-5
     step_U, step_V = rng.standard_normal(U.shape), rng.standard_normal(V.shape)
     slope = (loss(U + h * step_U, V + h * step_V) - loss(U - h * step_U, V - h * step_V)) / (2 * h)
     by_U, by_V = loss.gradient(U, V)
     assert slope == pytest.approx(np.vdot(by_U, step_U) + np.vdot(by_V, step_V), rel=1e-6)
-
-
-def test_poisson_loss_in_slices(monkeypatch):
-    Z, r_u, r_v, U, V, _ = poisson_problem(3)
-    loss = PoissonLoss(Z, r_u, r_v)
-    whole = loss.value_and_gradient(U, V)
-    monkeypatch.setattr("amptutorial.paper.descent.LOSS_ROWS", 4)
-    for a, b in zip(whole, loss.value_and_gradient(U, V), strict=True):
-        assert np.allclose(a, b)
 
 
 def test_descent_reaches_a_stationary_point_of_the_poisson_loss(rng):
@@ -135,25 +132,17 @@ def test_a_start_has_d_directions_where_the_score_has_fewer(rng):
     assert abs(B0[0, 0]) == pytest.approx(np.sqrt(first)) and abs(B0[0, 1]) < 1e-12
 
 
-@pytest.mark.parametrize("function", [svd, singular_values, spectral_start])
-@pytest.mark.parametrize(
-    ("Y", "message"),
-    [
-        (np.zeros((4, 5)), "singular vectors of Y cannot be computed: Y is zero"),
-        (FisherScore(np.ones((4, 5)), np.ones(4), np.ones(5)), "Y is zero"),
-        (sp.csr_array(np.diag([1.0, np.nan, 2.0])), "Y holds NaN"),
-        (np.ones((1, 9)), r"must be below min\(m, n\) = 1, got 1"),
-    ],
-    ids=["zero", "zero score", "sparse NaN", "one row"],
-)
-def test_what_has_no_singular_vectors_is_refused(function, Y, message, rng):
-    with pytest.raises(ValueError, match=message):
-        function(Y, 1, rng=rng)
+@pytest.mark.parametrize("function", [svd, baselines.singular_values, spectral_start])
+def test_what_has_no_singular_vectors_is_refused(function, rng):
+    zero = FisherScore(np.ones((4, 5)), np.ones(4), np.ones(5))
+    for Y in (np.zeros((4, 5)), zero):
+        with pytest.raises(ValueError, match="singular vectors of Y cannot be computed: Y is zero"):
+            function(Y, 1, rng=rng)
 
 
 @pytest.mark.parametrize("scale", [1e-30, 1e30])
 def test_singular_values_have_the_scale_of_the_matrix(scale, rng):
-    assert np.allclose(singular_values(scale * np.diag([3.0, 2.0, 1.0]), 2, rng=rng) / scale, [3, 2])
+    assert np.allclose(baselines.singular_values(scale * np.diag([3.0, 2.0, 1.0]), 2, rng=rng) / scale, [3, 2])
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -169,22 +158,17 @@ def test_a_looser_tolerance_stops_earlier_and_higher(method, rng):
     assert all(a - b > 1e-3 * abs(b) for a, b in zip(loose.losses[:-2], loose.losses[1:-1], strict=True))
 
 
-POISSON = PoissonLoss(np.ones((3, 4)), np.ones(3), np.ones(4))
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        ({"loss": np.sum}, TypeError, "loss must have a method gradient"),
-        ({"method": "newton"}, ValueError, "method must be one of .*got 'newton'"),
-        ({"tol": 1.5}, ValueError, "tol must be at most 1, a fraction of the loss"),
-        ({"loss": POISSON, "method": "least_squares"}, TypeError, "least squares need a QuadraticLoss"),
-    ],
-)
-def test_bad_input_is_named(options, error, message):
+def test_bad_input_is_named():
     given = {"loss": ridge_loss(np.ones((3, 4)), 1.0), "A0": np.ones((3, 1)), "B0": np.ones((4, 1))}
-    with pytest.raises(error, match=message):
-        minimise(**given | options)
+    poisson = PoissonLoss(np.ones((3, 4)), np.ones(3), np.ones(4))
+    for options, message in (
+        ({"loss": np.sum}, "loss must have a method gradient"),
+        ({"method": "newton"}, "method must be one of .*got 'newton'"),
+        ({"tol": 1.5}, "tol must be at most 1, a fraction of the loss"),
+        ({"loss": poisson, "method": "least_squares"}, "least squares need a QuadraticLoss"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=message):
+            minimise(**given | options)
 
 
 def test_a_loss_that_is_infinite_at_the_start_has_no_minimiser():
@@ -202,11 +186,6 @@ def test_a_run_that_does_not_converge_takes_all_its_iterations_and_no_more(metho
         fit = minimise(loss, **start, method=method, n_iter=n_iter, tol=0.0)
     assert len(fit.losses) == n_iter and not fit.converged
     assert fit.losses[-1] == pytest.approx(loss(fit.A, fit.B), rel=1e-12)
-
-
-def test_the_loosest_tolerance_is_the_whole_loss():
-    fit = minimise(ridge_loss(np.eye(2), 1.0), B0=[[1.0], [2.0]], method="least_squares", tol=1.0)
-    assert fit.converged and len(fit.losses) == 2
 
 
 def test_the_spectral_start_has_the_scale_of_the_shrunken_values_and_a_little_of_the_noise(rng):
@@ -244,36 +223,25 @@ def test_a_fit_from_a_critical_point_has_converged_with_its_loss(start, loss):
     assert fit.losses == pytest.approx([loss], rel=1e-14)
 
 
-def test_a_start_inside_the_noise_warns(rng):
-    with pytest.warns(BelowThresholdWarning, match="inside the noise, which ends at 37.32"):
-        spectral_start(0.9 * rng.standard_normal((300, 400)), 2, rng=rng)
-
-
-def test_the_weighted_start_sees_what_frequencies_hide_and_saves_iterations():
+def test_the_weighted_start_sees_what_frequencies_hide():
     """kappa = 8, and a fifth of the rows and of the columns 16 times as frequent as the rest: rho^2 is 0.76."""
     shares, beta = np.array([0.8, 0.2]), 600 / 900
     r = np.array([1.0, 16.0]) / (shares @ [1, 16])  # of mean 1
-    levels = 1.0, np.sqrt(8 * beta) / (shares @ r**2)
-    bias_u, bias_v = (DiscreteBias(np.log(level * r), shares) for level in levels)
+    bias_u, bias_v = (DiscreteBias(np.log(k * r), shares) for k in (1.0, np.sqrt(8 * beta) / (shares @ r**2)))
     laws = {"rows_u": GaussianRows(1.0), "rows_v": GaussianRows(1.0), "bias_u": bias_u, "bias_v": bias_v}
-    found = []
+    cosines = []
     for seed in range(5):
         rng = np.random.default_rng(seed)
         truth = draw_embedding(600, 900, 2, **laws, rng=rng)
         biases = truth.r_u, truth.r_v
         Y = FisherScore(truth.sample(rng), *biases)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", BelowThresholdWarning)
+            warnings.simplefilter("ignore", baselines.BelowThresholdWarning)
             starts = spectral_start(Y, 2, rng=rng), spectral_start(Y, 2, *biases, rng=rng)
-        for B0 in starts:
-            run = biased_low_rank_amp(Y, *biases, GaussianPosterior(1.0), B0=B0, n_iter=20)
-            errors = np.array([normalised_mse(truth.A, truth.B, step.A, step.B) for step in run.iterates])
-            directions = [np.linalg.qr(X)[0] for X in (B0, truth.B)]
-            cosine = np.linalg.norm(directions[0].T @ directions[1]) ** 2 / 2
-            far = np.flatnonzero(np.abs(errors / errors[-1] - 1) > 0.01)
-            found.append((cosine, far.max(initial=-1) + 2))
-    (plain, slow), (weighted, quick) = np.mean(np.reshape(found, (5, 2, 2)), axis=0)
-    assert plain < 0.15 < 0.4 < weighted and quick < slow - 2
+        directions = (np.linalg.qr(X)[0] for X in starts)
+        cosines.append([np.linalg.norm(X.T @ np.linalg.qr(truth.B)[0]) ** 2 / 2 for X in directions])
+    plain, weighted = np.mean(cosines, axis=0)
+    assert plain < 0.15 < 0.4 < weighted
 
 
 def test_the_weighted_start_does_not_warn_where_frequencies_hide_the_signal(rng):
@@ -281,7 +249,7 @@ def test_the_weighted_start_does_not_warn_where_frequencies_hide_the_signal(rng)
     strength = (8 / detection_ratio(r_u, r_v, 1.0, 1.0, 300 / 450)) ** 0.25  # kappa = 8
     A, B = (np.sqrt(r)[:, None] * rng.standard_normal((r.size, 1)) for r in (r_u, r_v))
     Y = strength * A @ B.T / np.sqrt(300) + rng.standard_normal((300, 450))
-    with pytest.warns(BelowThresholdWarning):
+    with pytest.warns(baselines.BelowThresholdWarning, match="inside the noise, which ends at 38.53"):
         spectral_start(Y, 1, rng=rng)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

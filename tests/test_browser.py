@@ -20,14 +20,15 @@ import numpy as np
 import pytest
 import yaml
 from chromium import CHROMIUM, served
-from contrast import CONTRAST, TEXTS
+from contrast import CONTRAST
 from light_pages import pages_of
 from PIL import Image, ImageColor
 from playwright.sync_api import expect, sync_playwright
-from questions import ask
+from questions import ask, js
 from render_pages import data_flow
+from synthetic import constant_laws
 
-from amptutorial import ConstantBias, GaussianPosterior, GaussianRows, gaussian_state_evolution, scaled_rows
+from amptutorial import GaussianPosterior, gaussian_state_evolution
 from amptutorial.book.widgets import explore
 
 ROOT = Path(__file__).parents[1]
@@ -43,68 +44,6 @@ ADDRESS = "/amptutorial/"  # where the site is published: a link to "/" leaves i
 DESK, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 MOST_LANDING, MOST_BYTES, MOST_FILES = 250_000, 1_200_000, 25  # before any click
 AXE = ROOT / ".offline/node_modules/axe-core/axe.min.js"
-# Wait for fonts and pictures; then stop what moves and open what is folded, and show what quizzes have to say of every
-# answer: all of it is to be read, and may be too wide for a phone.
-SETTLE = """async () => {
-    await document.fonts.ready;
-    for (const image of document.images) image.loading = "eager";
-    await Promise.allSettled([...document.images].map(image => image.decode()));
-    const still = document.createElement("style");
-    still.textContent = "* { animation: none !important; transition: none !important }";
-    document.head.append(still);
-    for (const folded of document.querySelectorAll("details")) folded.open = true;
-    for (const folded of document.querySelectorAll(".toggle-hidden")) folded.classList.remove("toggle-hidden");
-    for (const reason of document.querySelectorAll(".quiz-right, .quiz-wrong")) reason.hidden = false;
-}"""
-UNSET = """() => [...document.querySelectorAll(".math")]
-    .filter(formula => !formula.querySelector("mjx-container"))
-    .map(formula => formula.textContent.trim())"""
-# The number of lines that the folds of a text take, the fold at its foot and folds in others aside.
-LINES_OF_FOLDS = """() => {
-    const outer = fold => fold.checkVisibility() && !fold.parentElement.closest("details, .chapter-foot");
-    const folds = [...document.querySelectorAll("article details")].filter(outer);
-    return folds.filter(fold => !fold.matches(".solution, .tag_hide-input > details.hide")).length;
-}"""
-BAD_PICTURES = """() => [...document.images]
-    .filter(image => !image.naturalWidth || (!image.alt.trim() && image.closest("article")))
-    .map(image => image.currentSrc.slice(0, 100))"""
-# The pictures that the experiment of a slider shows, what the slider says, and whether it is at its end.
-SHOWN = """async slider => {
-    const figures = [...slider.closest(".amp-explore").querySelectorAll("figure")];
-    const shown = figures.filter(figure => figure.querySelector("figcaption")?.checkVisibility());
-    const pictures = shown.flatMap(figure => [...figure.querySelectorAll("img")]).filter(one => one.checkVisibility());
-    await Promise.all(pictures.map(picture => picture.decode()));
-    const sources = pictures.map(picture => picture.getAttribute("src"));
-    return [sources, slider.getAttribute("aria-valuetext"), slider.value === slider.max];
-}"""
-ANSWERED = """quiz => {
-    const [buttons, verdict] = [[...quiz.querySelectorAll("button")], quiz.querySelector("[aria-live=polite]")];
-    const reasons = [...quiz.querySelectorAll(".quiz-right, .quiz-wrong")];
-    return {
-        focused: buttons.indexOf(document.activeElement),
-        said: verdict.checkVisibility({ visibilityProperty: true }) ? verdict.innerText : "",
-        reasons: reasons.filter(reason => reason.checkVisibility()).length,
-        marks: buttons.map(button => button.dataset.right),
-    };
-}"""
-# What formulas are made of is most of a page, and takes most of the time: once their size was asked about, a letter
-# stands for each. Quizzes are as at first again.
-SPELLED = """() => {
-    document.querySelectorAll("mjx-assistive-mml").forEach(part => part.remove());
-    document.querySelectorAll("mjx-math").forEach(formula => { formula.textContent = "x"; });
-    document.querySelectorAll(".quiz-right, .quiz-wrong").forEach(reason => { reason.hidden = true; });
-}"""
-# Formulas are MathJax's; contrast, and the names of answers, which hold the source of formulas, are asked elsewhere.
-# The colours of code are in parts that axe need not see.
-THINNED = """() => {
-    document.querySelectorAll("mjx-container").forEach(formula => formula.remove());
-    document.querySelectorAll("pre").forEach(code => { code.textContent = code.textContent; });
-}"""
-VIOLATIONS = """async options => {
-    const part = { exclude: [[".quiz button"]] };
-    const { violations } = await axe.run(part, { resultTypes: ["violations"], ...options });
-    return violations.filter(({ impact }) => impact !== "minor").map(({ id, nodes }) => `${id}: ${nodes[0].html}`);
-}"""
 Visit = namedtuple("Visit", "name page site address asked complaints loaded")
 Parsed = namedtuple("Parsed", "names links")
 
@@ -206,16 +145,16 @@ def it_is_light(visit):
 
 def all_of_it_settles(visit):
     """Its fonts and pictures come, nothing moves any more, nothing is folded: so the next questions want it."""
-    visit.page.evaluate(SETTLE)
+    visit.page.evaluate(js("settle"))
 
 
 def mathematics_is_typeset(visit):
-    assert not visit.page.evaluate(UNSET)
+    assert not visit.page.evaluate(js("unset"))
     assert visit.page.locator("mjx-container[tabindex='0']").count() == 0  # no stops of the keyboard
 
 
 def pictures_are_shown_and_described(visit):
-    assert not visit.page.evaluate(BAD_PICTURES)
+    assert not visit.page.evaluate(js("badPictures"))
 
 
 def sliders_turn_pictures_and_links_beside_them_lead_somewhere(visit):
@@ -233,12 +172,12 @@ def sliders_turn_pictures_and_links_beside_them_lead_somewhere(visit):
 def turn(experiment, slider):
     """Move `slider`, which has a name, by a key: another picture and sentence appear, and back again the first."""
     expect(slider).to_have_accessible_name(re.compile(r"\w"))
-    pictures, value, at_the_end = slider.evaluate(SHOWN)
+    pictures, value, at_the_end = slider.evaluate(js("shown"))
     assert len(pictures) == 1
     there, back = ("ArrowLeft", "ArrowRight") if at_the_end else ("ArrowRight", "ArrowLeft")
     slider.press(there)
     expect(experiment.locator("img:visible")).not_to_have_attribute("src", pictures[0])
-    others, other_value, _ = slider.evaluate(SHOWN)
+    others, other_value, _ = slider.evaluate(js("shown"))
     slider.press(back)
     expect(experiment.locator("img:visible")).to_have_attribute("src", pictures[0])
     assert len(others) == 1 and value != other_value
@@ -258,22 +197,22 @@ def quizzes_answer_the_keyboard(visit):
     quizzes = visit.page.locator(".quiz").all()
     assert quizzes or not is_chapter(visit.name), "a chapter without a quiz"
     for quiz in quizzes:
-        assert quiz.evaluate(ANSWERED)["said"] == "", "there is a verdict before the first answer"
+        assert quiz.evaluate(js("answered"))["said"] == "", "there is a verdict before the first answer"
         quiz.locator("button").first.focus()
         said, answers = [], quiz.locator("button").count()
         for answer in range(answers):
             visit.page.keyboard.press("Enter")
-            found = quiz.evaluate(ANSWERED)
+            found = quiz.evaluate(js("answered"))
             assert found["focused"] == answer and not found["reasons"]
             said += re.findall(r"^\s*(Right|Not so)\.\s+\S", found["said"])
             visit.page.keyboard.press("Tab")
         assert sorted(said) == ["Not so"] * (answers - 1) + ["Right"]
-        assert sorted(quiz.evaluate(ANSWERED)["marks"]) == ["false"] * (answers - 1) + ["true"]
+        assert sorted(quiz.evaluate(js("answered"))["marks"]) == ["false"] * (answers - 1) + ["true"]
 
 
 def folds_are_few(visit):
     """A closed solution stands in the line of its hint, and the code of a drawing beside the drawing."""
-    assert not is_chapter(visit.name) or visit.page.evaluate(LINES_OF_FOLDS) <= 15
+    assert not is_chapter(visit.name) or visit.page.evaluate(js("linesOfFolds")) <= 15
 
 
 def pictures_have_their_size(visit):
@@ -317,14 +256,14 @@ def a_phone_scrolls_in_one_direction(visit):
 def text_stands_out_from_its_ground(visit):
     for theme in ("dark", "light"):
         dress(visit.page, theme, DESK)
-        _, faint = visit.page.evaluate(TEXTS, CONTRAST)
+        _, faint = visit.page.evaluate(js("faintTexts"), CONTRAST)
         assert not set(faint), theme
 
 
 def formulas_are_spelled_out(visit):
     """From here on a letter stands for each: where they are wide or high was asked before."""
     dress(visit.page, "dark", DESK)
-    visit.page.evaluate(SPELLED)
+    visit.page.evaluate(js("spell"))
 
 
 def code_is_reached_by_the_keyboard(visit):
@@ -340,7 +279,7 @@ def nothing_fails_and_no_other_host_is_asked(visit):
 
 def axe_finds_nothing_but_trifles(visit):
     """The last question, for it thins the page. In the dark, it is asked again what depends on colours."""
-    visit.page.evaluate(THINNED)
+    visit.page.evaluate(js("thin"))
     visit.page.evaluate(AXE.read_text())
     found = {}
     for theme, options in (
@@ -348,7 +287,7 @@ def axe_finds_nothing_but_trifles(visit):
         ("dark", {"runOnly": {"type": "rule", "values": ["link-in-text-block"]}}),
     ):
         dress(visit.page, theme, DESK)
-        found[theme] = visit.page.evaluate(VIOLATIONS, options)
+        found[theme] = visit.page.evaluate(js("violations"), options)
     assert found == {"light": [], "dark": []}
 
 
@@ -443,6 +382,7 @@ def open_chapter(opened):
     return partial(opened, f"{FIRST}.html")
 
 
+@pytest.mark.slow
 def test_first_answers_count_and_are_kept(open_chapter):
     page = open_chapter()
     quizzes = page.locator(".quiz").all()
@@ -471,24 +411,16 @@ def test_a_field_names_the_neighbours_of_any_word_and_words_that_begin_so(open_c
 
 
 SETTINGS = {"counts": 2, "known": 0.05}
-HERO = """async settings => {
-    const hero = await import(new URL("../_static/hero.js", document.baseURI));
-    const random = hero.generator(1);
-    const runs = Array.from({ length: 40 }, () => hero.run(hero.draw(200, random), settings));
-    return [hero.forecast(settings), ...["mean", "bar"].map(name => hero.summary(runs).map(step => step[name]))];
-}"""
 
 
 @pytest.mark.slow
 def test_the_first_page_predicts_what_the_package_predicts(opened):
     page = opened("book/intro.html")
-    forecast, mean, bar = map(np.array, page.evaluate(HERO, SETTINGS))
-    beta, counts = 2 / 3, SETTINGS["counts"]
-    rows = {"rows_u": GaussianRows(1.0), "rows_v": GaussianRows(1.0)}
-    law_u, law_v = scaled_rows(1, **rows, bias_u=ConstantBias(), bias_v=ConstantBias(np.log(counts)))
+    forecast, mean, bar = map(np.array, page.evaluate(js("hero"), SETTINGS))
+    beta, counts, posterior = 2 / 3, SETTINGS["counts"], GaussianPosterior(1.0)
     moment = np.array([[SETTINGS["known"] * counts / beta]])
-    posterior = GaussianPosterior(1.0)
-    run = gaussian_state_evolution(law_u, law_v, posterior, beta=beta, n_iter=8, M0=moment, Q0=moment)
+    laws = constant_laws(1, counts / np.sqrt(beta))
+    run = gaussian_state_evolution(*laws, posterior, beta=beta, n_iter=8, M0=moment, Q0=moment)
     assert np.allclose(forecast, [iterate.nmse for iterate in run.iterates], atol=1e-9)
     assert (np.abs(mean - forecast) < 2 * bar).all()
 
@@ -509,6 +441,7 @@ def test_the_first_picture_opens_on_a_line_that_falls_and_is_the_same_at_every_v
     expect(caption).not_to_have_text(said)
 
 
+@pytest.mark.slow
 def test_a_deck_shows_one_slide_at_a_time(opened):
     page = opened("book/slides/part_1.html")
     slides = page.locator(".slide")
@@ -538,14 +471,6 @@ def test_the_menus_open_and_close(open_chapter, width):
         expect(page.locator(".bd-sidebar-secondary")).to_be_visible()
 
 
-@pytest.mark.slow
-def test_the_search_answers_as_one_types(open_chapter):
-    page = open_chapter()
-    page.keyboard.press("Control+k")
-    page.keyboard.type("onsager")
-    expect(page.locator(".search-results a, ul.search a, #search-results a").first).to_be_visible()
-
-
 WANTED = {  # what is asked for, and the page that answers
     "word2vec": "your_counts|14_", "onsager": "06_", "threshold": "04_|11_", "zipf": "07_|02_", "dask": "at_scale",
     "bias": "02_", "pearson residuals": "03_", "choose d": "16_|your_counts", "grade": "instructors",
@@ -569,29 +494,24 @@ def test_the_search_shows_the_page_that_answers_first_in_a_page_no_wider_than_a_
 
 
 @pytest.mark.slow
-def test_the_search_shows_chapters_before_appendices_and_appendices_before_modules(opened):
+def test_the_search_shows_chapters_first_answers_as_one_types_and_its_glass_stands_beside_its_words(opened):
     page = opened("search.html?q=onsager")
     expect(page.locator("#search-results .search-summary")).to_contain_text("found")
     found = page.locator("#search-results li > a").evaluate_all("links => links.map(link => link.pathname)")
     kinds = "book/06_", "book/more/", "book/api/"
     chapter, appendix, module = (next(k for k, path in enumerate(found) if kind in path) for kind in kinds)
     assert chapter < appendix < module
-    chapter, appendix, module = page.evaluate(
-        "kinds => kinds.map(kind => Scorer.score([`${kind}word`, 'Word', '', null, 20]))", kinds
-    )
-    assert chapter > appendix > module
     assert page.evaluate("typeof names") == "undefined"  # the book's other scripts are beside it
-
-
-@pytest.mark.slow
-def test_the_glass_of_the_search_stands_beside_its_words(opened):
-    page = opened("search.html?q=onsager")
     glass, words = page.locator("form.bd-search :is(i, input):visible").all()
     inner = words.evaluate("field => field.getBoundingClientRect().x + parseFloat(getComputedStyle(field).paddingLeft)")
     box = glass.bounding_box()
     assert box["x"] + box["width"] <= inner
+    page.keyboard.press("Control+k")
+    page.keyboard.type("state")
+    expect(page.locator(".search-results a, ul.search a").first).to_be_visible()
 
 
+@pytest.mark.slow
 def test_the_first_picture_has_words_of_the_size_of_its_text_on_a_phone(opened):
     page = opened("book/intro.html", viewport=PHONE)
     expect(page.locator("#hero svg text").first).to_be_visible()
@@ -602,19 +522,15 @@ def test_the_first_picture_has_words_of_the_size_of_its_text_on_a_phone(opened):
     assert len(widths) == 3 and min(widths) > 200
 
 
+@pytest.mark.slow
 def test_no_line_begins_with_the_sign_behind_a_formula(open_chapter):
     page = open_chapter(viewport=PHONE)
     page.evaluate("document.fonts.ready")
-    broken = page.locator("article .formula:visible").evaluate_all(
-        """all => all.filter(one => {
-            const [formula, sign] = [one.querySelector(".math"), document.createRange()];
-            sign.selectNodeContents(one.lastChild);
-            return one.lastChild !== formula && sign.getClientRects()[0].left < formula.getClientRects()[0].left;
-        }).map(one => one.textContent)"""
-    )
+    broken = page.locator("article .formula:visible").evaluate_all(js("brokenSigns"))
     assert page.locator("article .formula").count() > 20 and not broken
 
 
+@pytest.mark.slow
 def test_without_scripts_quizzes_say_what_is_right_and_experiments_show_a_picture_and_no_slider(open_chapter):
     page = open_chapter(java_script_enabled=False)
     for kind, word in (("right", "Right. "), ("wrong", "Not so. ")):
@@ -631,33 +547,9 @@ def test_without_scripts_quizzes_say_what_is_right_and_experiments_show_a_pictur
 @pytest.mark.slow
 def test_without_scripts_formulas_are_set_as_high_as_the_letters_around_them(open_chapter):
     page = open_chapter(java_script_enabled=False)
-    fonts, ratios = page.evaluate("""async () => {
-        const seen = [...document.querySelectorAll("article p mjx-container")].filter(one => one.checkVisibility());
-        const ratios = seen.map(formula => {
-            const probe = document.createElement("span");
-            probe.style = "display: inline-block; width: 10ex";
-            formula.parentElement.append(probe);
-            const ex = probe.getBoundingClientRect().width / 10;
-            probe.remove();
-            return parseFloat(getComputedStyle(formula).fontSize) * 0.43 / ex;
-        });
-        await document.fonts.ready;
-        return [[...document.fonts].filter(one => one.status === "loaded").map(one => one.family), ratios];
-    }""")
+    fonts, ratios = page.evaluate(js("formulaSizes"))
     assert {"MJXTEX", "MJXTEX-I"} <= set(fonts)
     assert len(ratios) > 50 and all(0.98 < ratio < 1.02 for ratio in ratios)
-
-
-# Python in the page, which is told when to answer; and a cell whose output has come.
-LIVE = """html => {
-    window.asked = [];
-    const answered = command => (answer, refuse) => window.asked.push({ command, answer, refuse });
-    window.ampLive = { call: command => new Promise(answered(command)) };
-    const output = document.createElement("div");
-    output.innerHTML = html;
-    document.querySelector("article").prepend(output);
-    output.dispatchEvent(new CustomEvent("amp:output", { bubbles: true }));
-}"""
 
 
 @pytest.mark.slow
@@ -668,7 +560,7 @@ def test_where_python_runs_in_the_page_it_draws_what_the_sliders_choose(open_cha
 
     experiment = explore(draw, stored={"power": [1, 2]}, live={"seed": range(9)})
     page = open_chapter()
-    page.evaluate(LIVE, experiment.live_page())
+    page.evaluate(js("live"), experiment.live_page())
     box = page.locator(".amp-explore").first
     power, seed = box.get_by_role("slider", name="power"), box.get_by_role("slider", name="seed")
     sentence = box.locator("figcaption")
@@ -687,17 +579,6 @@ def test_where_python_runs_in_the_page_it_draws_what_the_sliders_choose(open_cha
     expect(box.locator("pre")).to_have_text("Error: no seed 6")
 
 
-# What would be missing on paper: the folds of which a part is still folded, or only begins to appear.
-FADING = """() => {
-    dispatchEvent(new Event("beforeprint"));
-    const missing = part =>
-        !part.checkVisibility() || getComputedStyle(part).opacity < 1 || part.getAnimations().length;
-    const folds = [...document.querySelectorAll("article details:not(.hide, .chapter-foot *)")];
-    const faded = folds.filter(fold => [...fold.children].slice(1).some(missing));
-    return [folds.length, faded.map(fold => fold.outerHTML.slice(0, 100))];
-}"""
-
-
 @pytest.mark.slow
 def test_on_paper_there_is_one_title_and_nothing_is_folded_but_code(open_chapter):
     page = open_chapter()
@@ -706,7 +587,7 @@ def test_on_paper_there_is_one_title_and_nothing_is_folded_but_code(open_chapter
     for part in (".bd-sidebar-primary", ".bd-sidebar-secondary", ".live-tools", "details.hide > summary"):
         expect(page.locator(f"{part}:visible")).to_have_count(0)
     folds = re.findall(r"^:::\{dropdown\}|^`+\{solution-start\}", written(FIRST)[0], re.MULTILINE)
-    assert folds and page.evaluate(FADING) == [len(folds), []]
+    assert folds and page.evaluate(js("fading")) == [len(folds), []]
     code = page.locator("article pre, article .highlight, article details.hide, article .solution")
     assert code.evaluate_all("all => all.every(part => getComputedStyle(part).breakInside === 'auto')")
 

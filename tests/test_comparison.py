@@ -11,16 +11,8 @@ from samples import topics
 
 from amptutorial.bias import drop_empty, estimate_bias
 from amptutorial.heldout import split_counts
-from amptutorial.paper import meaning
-from amptutorial.paper.comparison import (
-    CASES,
-    _compare_methods,
-    _in_bursts,
-    _probe_accuracy,
-    _without_embedding,
-    docstrings,
-    reviews_instance,
-)
+from amptutorial.paper import comparison, meaning
+from amptutorial.paper.comparison import CASES, _compare_methods, docstrings, reviews_instance
 from amptutorial.paper.reproduce import load_results
 from amptutorial.paper.rivals import ABLATIONS, METHODS
 from amptutorial.score import FisherScore
@@ -29,7 +21,7 @@ from amptutorial.score import FisherScore
 def test_the_control_has_the_frequencies_and_no_embedding(rng):
     corpus, _, _ = topics(rng, per_pair=4.0)
     Z = corpus.counts
-    control = _without_embedding(Z, rng=rng)
+    control = comparison._without_embedding(Z, rng=rng)
     for axis in (0, 1):
         sums = Z.sum(axis)
         assert np.mean((control.sum(axis) - sums) ** 2 / sums) == pytest.approx(1, abs=4 * np.sqrt(2 / len(sums)))
@@ -41,14 +33,14 @@ def test_the_control_has_the_frequencies_and_no_embedding(rng):
 
 def test_the_probe_knows_nothing_of_labels_at_random_and_all_of_a_feature(rng):
     features, labels = rng.standard_normal((2000, 3)), rng.integers(0, 2, 2000)
-    assert abs(_probe_accuracy(features, labels, rng=rng) - 0.5) < 4 * np.sqrt(0.25 / 2000)
-    assert _probe_accuracy(features, (features[:, 1] > 0).astype(int), rng=rng) > 0.97
+    assert abs(comparison._probe_accuracy(features, labels, rng=rng) - 0.5) < 4 * np.sqrt(0.25 / 2000)
+    assert comparison._probe_accuracy(features, (features[:, 1] > 0).astype(int), rng=rng) > 0.97
 
 
 def test_counts_in_bursts_have_the_frequencies_and_the_variance_of_the_negative_binomial(rng):
     """Per entry the variance is mu + mu^2 / shape; the standardised squares have a relative error by the kurtosis."""
     Z = drop_empty(sp.csr_array(rng.poisson(np.outer(rng.uniform(1, 5, 300), rng.uniform(0.5, 2, 400)))))[0]
-    drawn, mean = _in_bursts(Z, 0.5, rng=rng).toarray(), np.outer(*estimate_bias(Z))
+    drawn, mean = comparison._in_bursts(Z, 0.5, rng=rng).toarray(), np.outer(*estimate_bias(Z))
     squares = (drawn - mean) ** 2 / (mean + mean**2 / 0.5)
     assert squares.mean() == pytest.approx(1, abs=4 * squares.std() / np.sqrt(squares.size))
     assert np.allclose(drawn.sum(axis=1), Z.sum(axis=1), rtol=0.6)
@@ -76,13 +68,10 @@ def test_a_comparison_is_told_by_dimension_and_method_and_repeats_itself():
         assert one | {"seconds": 0} == other | {"seconds": 0}
 
 
-def test_docstrings_are_labelled_by_their_packages():
+def test_docstrings_are_labelled_by_their_packages_and_what_has_no_labels_is_compared_without_a_probe(rng):
     corpus = docstrings()
     assert set(corpus.labels) == {"numpy", "scipy", "sklearn", "matplotlib"}
     assert all(name.startswith(label) for name, label in zip(corpus.names, corpus.labels, strict=True))
-
-
-def test_what_has_no_labels_is_compared_without_a_probe(rng):
     corpus, _, _ = topics(rng)
     (only,) = _compare_methods(replace(corpus, labels=None), rng=rng, methods={"svd_pmi": METHODS["svd_pmi"]})
     assert np.isnan(only["probe"]) and only["gain"] > 0
@@ -106,12 +95,8 @@ needs_reviews = pytest.mark.skipif(
 def test_every_case_is_stored():
     records = load_results("text")["instances"]
     found = zip(*(records[key].tolist() for key in ("corpus", "split", "hidden", "d", "method")), strict=True)
-    assert list(found) == [
-        (case.corpus, case.index, case.hidden, d, name)
-        for case in CASES
-        for d in case.dimensions
-        for name in case.methods
-    ]
+    wanted = ((case, d, name) for case in CASES for d in case.dimensions for name in case.methods)
+    assert list(found) == [(case.corpus, case.index, case.hidden, d, name) for case, d, name in wanted]
 
 
 @pytest.mark.parametrize("corpus", ["docstrings", "standard library"])

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import Lasso as SklearnLasso
+from synthetic import Linear
 
 from amptutorial.checks import check_denoiser, draw_problem
 from amptutorial.denoisers import Denoiser, GaussianPosterior, Lasso, Ridge
@@ -92,14 +93,8 @@ def test_analytic_jacobian_equals_the_numerical_one_of_the_base_class(denoiser, 
 
 def test_numerical_jacobian_has_the_documented_orientation(rng):
     """[k, l] = d estimate_l / d P_k: for estimate = P G it is G, not its transpose."""
-    G = rng.standard_normal((3, 3))
-
-    class Linear(Denoiser):
-        def estimate(self, P, r, F):
-            return P @ G
-
-    problem = draw_problem(5, 3, rng=rng)
-    assert np.allclose(Linear().mean_jacobian(problem.P, problem.r, problem.F), G)
+    problem = draw_problem(5, 2, rng=rng)
+    assert np.allclose(Linear().mean_jacobian(problem.P, problem.r, problem.F), Linear.MIX)
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
@@ -227,19 +222,16 @@ def test_float32_stays_float32(denoiser, rng):
     assert denoiser.estimate(problem.P.astype(np.float32), problem.r, problem.F).dtype == np.float32
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: Ridge(-1.0), "strength must be positive and finite, got -1"),
-        (lambda: Lasso(np.nan), "strength must be positive and finite"),
-        (lambda: GaussianPosterior(0.0), "covariance must be positive"),
-        (lambda: GaussianPosterior(np.diag([1.0, -1.0])), "positive definite, its smallest eigenvalue is -1"),
-        (lambda: GaussianPosterior([[1.0, 0.5], [0.0, 1.0]]), "covariance must be symmetric"),
-    ],
-)
-def test_bad_parameters_are_named(make, message):
-    with pytest.raises(ValueError, match=message):
-        make()
+def test_bad_parameters_are_named():
+    for kind, parameter, message in (
+        (Ridge, -1.0, "strength must be positive and finite, got -1"),
+        (Lasso, np.nan, "strength must be positive and finite"),
+        (GaussianPosterior, 0.0, "covariance must be positive"),
+        (GaussianPosterior, np.diag([1.0, -1.0]), "positive definite, its smallest eigenvalue is -1"),
+        (GaussianPosterior, [[1.0, 0.5], [0.0, 1.0]], "covariance must be symmetric"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            kind(parameter)
 
 
 @pytest.mark.parametrize("kind", [GaussianPosterior, GaussianRows])
@@ -251,20 +243,9 @@ def test_an_array_without_axes_is_a_number(kind, rng):
         kind(np.array(-1.0))
 
 
-def test_a_posterior_keeps_its_own_covariance():
-    C = np.eye(2)
-    posterior = GaussianPosterior(C)
-    C[:] = 7
-    assert (posterior.covariance == np.eye(2)).all()
-
-
 def test_no_rows_have_the_jacobian_zero():
-    class Half(Denoiser):
-        def estimate(self, P, r, F):
-            return P / 2
-
-    for denoiser in (*DENOISERS, Half()):
-        assert (denoiser.mean_jacobian(np.ones((0, 3)), np.ones(0), np.eye(3)) == 0).all()
+    for denoiser in (Ridge(0.7), Lasso(0.9), GaussianPosterior(0.5), Linear()):
+        assert (denoiser.mean_jacobian(np.ones((0, 2)), np.ones(0), np.eye(2)) == 0).all()
 
 
 def test_the_lasso_needs_a_definite_precision():

@@ -108,44 +108,6 @@ def test_only_a_gaussian_prior_has_covariances():
         fit.covariances()
 
 
-def cosines(columns, j):
-    """Return the cosines of vectors (..., n, k) with vector j."""
-    columns = columns / np.linalg.norm(columns, axis=-1, keepdims=True)
-    return np.einsum("...jk,...k->...j", columns, columns[..., j, :])
-
-
-def covered_cosines(seed, tau):
-    """Return the share of cosines that drawn columns cover, and by how much estimates of near ones are too large."""
-    Z, M = drawn(seed, tau, d=5)
-    some = np.ix_(Z.any(axis=1), Z.any(axis=0))
-    Z, M, rng = Z[some], M[some], np.random.default_rng(seed)
-    fit = AMPEmbedding(5, channel="counts", random_state=0).fit(Z)
-    p, q = Z.sum(axis=1) / Z.sum(), Z.sum(axis=0) / Z.sum()
-    U, V = fit.embedding_ - p @ fit.embedding_, fit.components_.T
-    root = np.linalg.cholesky(U.T @ (p[:, None] * U))  # cosines are correlations over the rows
-    noise = np.einsum("jkl,sjl->sjk", np.linalg.cholesky(fit.covariances()[1]), rng.standard_normal((99, *V.shape)))
-    estimates = (V - q @ V) @ root
-    draws, true = estimates + noise @ root, (np.sqrt(p)[:, None] * without_margins(M, p, q)).T
-    inside, excess = [], []
-    for j in range(0, len(V), 20):
-        truth, estimate = cosines(true, j), cosines(estimates, j)
-        rank = (cosines(draws, j) < truth).sum(axis=0)
-        order = np.argsort(-estimate)
-        inside.append(np.mean((rank >= 5) & (rank < 95), where=np.arange(len(V)) != j))
-        excess.append((estimate - truth)[order[1:6]].mean())
-    return np.mean(inside), np.mean(excess)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("tau", [2.5, 7.6])
-def test_cosines_of_drawn_columns_cover_the_true_ones_and_those_of_estimates_are_too_large(tau):
-    """Ninety of a hundred ranks are inside; M has the standard deviation 0.28 and 0.85; 4 standard errors of tables."""
-    inside, excess = np.transpose([covered_cosines(seed, tau) for seed in range(12)])
-    error = inside.std(ddof=1) / np.sqrt(12)
-    assert abs(inside.mean() - 0.9) < min(0.02, 4 * error)
-    assert excess.mean() > 4 * excess.std(ddof=1) / np.sqrt(12)
-
-
 def ranks_of_held_out_counts(seed, tau):
     """Return the ranks of held-out counts in their predictive laws, and their rates."""
     rng = np.random.default_rng(seed)

@@ -123,12 +123,9 @@ def test_mathjax_sets_each_formula_once_and_brings_its_fonts():
 
 
 @needs_mathjax
-@pytest.mark.parametrize(
-    ("wrong", "reason"), [(r"\wrong x", r"Undefined control sequence \\wrong: \\wrong x"), ("{x", "brace: {x")]
-)
-def test_a_formula_that_mathjax_cannot_read_stops_the_build(wrong, reason):
-    with pytest.raises(ExtensionError, match=reason):
-        typeset([("x", False), (wrong, False)])
+def test_a_formula_that_mathjax_cannot_read_stops_the_build():
+    with pytest.raises(ExtensionError, match=r"Undefined control sequence \\wrong: \\wrong x"):
+        typeset([("x", False), (r"\wrong x", False)])
 
 
 def test_without_mathjax_a_site_is_left_as_it_is(tmp_path, monkeypatch):

@@ -14,10 +14,11 @@ from types import SimpleNamespace
 import live_cells
 import pytest
 from chromium import ENDED, FOUND, PRESS, run_page, stored_prints
-from contrast import CONTRAST, TEXTS
+from contrast import CONTRAST
 from fetch_wheels import URL
 from live_cells import MEGABYTES, ON_DEMAND
 from playwright.sync_api import expect
+from questions import js
 from test_browser import BRIEF, DESK, address, browser, dress, site  # noqa: F401
 
 SMALL = "book/more/spectrum"
@@ -61,15 +62,21 @@ def parts(page, number):
     return cell.locator(".cell_input pre"), tools, cell.locator(".live-state"), cell.locator(".cell_output")
 
 
-def write(code, text):
-    """Put `text` in place of the code of a cell, as a reader types."""
+def write(code, text, tools=None):
+    """Put `text` in place of the code of a cell, as a reader types, and run it, if `tools` are given."""
     code.focus()
     code.press("ControlOrMeta+a")
     code.page.keyboard.insert_text(text)
+    if tools:
+        press(tools, "Run")
 
 
 def press(tools, name):
     tools.get_by_role("button", name=name, exact=True).press("Enter")
+
+
+def run_is_focused(tools):
+    expect(tools.get_by_role("button", name="Run", exact=True)).to_be_focused()
 
 
 def said(page, pattern):
@@ -135,8 +142,7 @@ def test_what_few_cells_import_comes_when_one_does(opened):
         ("scikit_learn", "from sklearn.preprocessing import scale\nprint(*scale([1, 3]))", "-1.0 1.0"),
     ):
         assert not [url for url in asked if f"/{name}-" in url]
-        write(code, source)
-        press(tools, "Run")
+        write(code, source, tools)
         expect(output).to_have_text(result, timeout=SLOW)
         said(page, r"^Cell 1 has run\.$")
         assert len([url for url in asked if f"/{name}-" in url]) == 1
@@ -147,14 +153,13 @@ def test_what_few_cells_import_comes_when_one_does(opened):
 def test_what_a_run_adds_stands_out_from_its_ground(opened):
     page, _ = opened
     code, tools, _, output = parts(page, 1)
-    write(code, "import sys\nprint('printed', file=sys.stderr)\nprint('more')\nmissing")
-    press(tools, "Run")
+    write(code, "import sys\nprint('printed', file=sys.stderr)\nprint('more')\nmissing", tools)
     said(page, r"^Cell 1 failed\.$")
     expect(output.locator(".live-error, .live-stderr")).to_have_count(2)
     still = page.add_style_tag(content="* { animation: none !important; transition: none !important }")
     for theme in ("dark", "light"):
         dress(page, theme, DESK)
-        assert not page.evaluate(TEXTS, CONTRAST)[1], theme
+        assert not page.evaluate(js("faintTexts"), CONTRAST)[1], theme
     still.evaluate("style => style.remove()")
     press(tools, "Reset")
 
@@ -176,29 +181,26 @@ def test_a_reader_edits_runs_errs_and_stops(opened, address):  # noqa: F811
     press(tools, "Reset")
     assert code.inner_text() == stored
     expect(reset).to_be_hidden()
-    expect(tools.get_by_role("button", name="Run", exact=True)).to_be_focused()
+    run_is_focused(tools)
     code, tools, state, output = parts(page, 2)
-    write(code, "def f(x):\n    return x / 0\n\n\nf(kept)")
-    press(tools, "Run")
+    write(code, "def f(x):\n    return x / 0\n\n\nf(kept)", tools)
     said(page, r"^Cell 2 failed\.$")
     expect(state).to_have_text("failed")
     expect(output.locator(".live-error")).to_have_text(re.compile("Traceback.*line 5.*ZeroDivisionError", re.DOTALL))
-    expect(tools.get_by_role("button", name="Run", exact=True)).to_be_focused()
-    write(code, "print('begins', flush=True)\nwhile True:\n    pass")
-    press(tools, "Run")
+    run_is_focused(tools)
+    write(code, "print('begins', flush=True)\nwhile True:\n    pass", tools)
     expect(output).to_have_text("begins")
     assert page.evaluate("new Promise(done => setTimeout(() => done(6 * 7), 0))") == 42, "the page is frozen"
     press(tools, "Stop and forget")
     said(page, "^Stopped. All variables are lost")
-    expect(tools.get_by_role("button", name="Run", exact=True)).to_be_focused()
+    run_is_focused(tools)
     assert not page.evaluate("window.ampLive.running")
-    write(code, "print(kept)")
-    press(tools, "Run")
+    write(code, "print(kept)", tools)
     said(page, r"^Cell 2 failed\.$")
     expect(output).to_have_text(re.compile("NameError.*“Run all above” runs them first", re.DOTALL))
     assert page.evaluate("window.ampLive.call('1 + 1')") == "2"
     code.press("Escape")
-    expect(tools.get_by_role("button", name="Run", exact=True)).to_be_focused()
+    run_is_focused(tools)
     page.get_by_role("button", name="Close this bar").press("Enter")
     expect(page.locator(".live-bar")).to_be_hidden()
     page.reload()
@@ -238,8 +240,11 @@ def test_published_pages_take_python_from_its_own_host(browser, address, live_si
     said(page, r"^Cell 1 has run\.$")
     expect(output).to_contain_text("rare words")
     code, tools, _, output = parts(page, 2)
-    write(code, "from pathlib import Path\nimport scipy\nimport amptutorial\nprint(Path('denoiser.py').is_file(), N)")
-    press(tools, "Run")
+    write(
+        code,
+        "import os, scipy, amptutorial\nprint(os.path.isfile('denoiser.py'), N)",
+        tools,
+    )
     said(page, r"^Cell 2 has run\.$")
     expect(output).to_have_text("True 4000")
     python = [url for url in asked if "pyodide" in url]

@@ -14,15 +14,7 @@ from amptutorial.heldout import held_out_pairs, heldout_gain, split_counts
 from amptutorial.paper import rates, topic_models
 from amptutorial.paper.meaning import METHODS as OF_MEANING
 from amptutorial.paper.minimisers import _lbfgs_path, _sampled_factors
-from amptutorial.paper.rates import (
-    Exponential,
-    _Mixture,
-    choose,
-    climb,
-    fit_exponential,
-    mixture_of_topics,
-    root_mean_square,
-)
+from amptutorial.paper.rates import Exponential, _Mixture, choose, climb, fit_exponential, mixture_of_topics
 from amptutorial.paper.rivals import METHODS as COMPARED
 from amptutorial.paper.rivals import _capped, _correspondence_analysis, _positive_pmi, _WithoutOnsager
 from amptutorial.paper.topic_models import _variational_factors
@@ -92,7 +84,7 @@ def test_the_size_of_m_is_weighted_by_the_rates(rng):
     weights = np.outer(*estimate_bias(corpus.counts))
     M = U @ V.T / np.sqrt(len(U))
     expected = np.sqrt(np.average(M**2, weights=weights))
-    assert root_mean_square(corpus.counts, U, V) == pytest.approx(expected, rel=1e-10)
+    assert rates.root_mean_square(corpus.counts, U, V) == pytest.approx(expected, rel=1e-10)
 
 
 def test_the_settings_are_chosen_by_pairs_that_were_set_aside(rng):
@@ -218,18 +210,6 @@ def test_topics_have_the_margins_of_the_counts_whatever_they_were_fitted_to(rng)
     assert np.allclose(dense.sum(axis=0), kept.sum(axis=0), rtol=1e-4)
 
 
-def test_the_quartic_target_is_that_of_the_dense_formula(rng):
-    """(P_ij - P_i P_j) / ((P_ij + P_i P_j) / 2), on a table without repetitions, which both tables are."""
-    Z = sp.csr_array(np.minimum(kept_and_held_out(rng)[0].toarray(), 1.0))
-    rates = METHODS["quartic_target"](Z, 3, rng)
-    dense = Z.toarray()
-    expected = np.outer(dense.sum(axis=1), dense.sum(axis=0)) / dense.sum()
-    left, sigma, right = np.linalg.svd((dense - expected) / ((dense + expected) / 2))
-    M = (left[:, :3] * sigma[:3] ** value_of(rates.chosen["power"])) @ right[:3]
-    M *= value_of(rates.chosen["scale"]) / np.sqrt(np.average(M**2, weights=expected))
-    assert np.allclose(rates.U @ rates.V.T / np.sqrt(len(dense)), M, atol=1e-4)
-
-
 def value_of(chosen):
     """Return a chosen number without the star that says that it is at an end of its grid."""
     return float(str(chosen).rstrip("*"))
@@ -252,15 +232,19 @@ def test_without_the_onsager_term_the_posterior_mean_is_the_same_and_nothing_is_
     assert np.allclose(estimate, one.estimate(P, r, np.eye(2))) and not jacobian.any()
 
 
-def test_correspondence_analysis_is_the_singular_value_decomposition_of_the_residuals(rng):
-    """(Z - E) / sqrt(E), E that of independence. The table has no repetitions, so both tables are the same."""
+@pytest.mark.parametrize("method", [METHODS["quartic_target"], _correspondence_analysis])
+def test_decompositions_are_those_of_the_dense_formulas(method, rng):
+    """Of (Z - E) / ((Z + E) / 2), and of (Z - E) / sqrt(E), times that root again, with E that of independence.
+
+    The table has no repetitions, so the damped one is the same.
+    """
     Z = sp.csr_array(np.minimum(kept_and_held_out(rng)[0].toarray(), 1.0))
-    rates = _correspondence_analysis(Z, 3, rng)
+    rates = method(Z, 3, rng)
     dense = Z.toarray()
     expected = np.outer(dense.sum(axis=1), dense.sum(axis=0)) / dense.sum()
-    left, sigma, right = np.linalg.svd((dense - expected) / np.sqrt(expected))
-    powers = sigma[:3] ** value_of(rates.chosen["power"])
-    M = (left[:, :3] * powers) @ right[:3] / np.sqrt(expected)
+    root = np.sqrt(expected) if method is _correspondence_analysis else 1.0
+    left, sigma, right = np.linalg.svd((dense - expected) / (root if np.ndim(root) else (dense + expected) / 2))
+    M = (left[:, :3] * sigma[:3] ** value_of(rates.chosen["power"])) @ right[:3] / root
     M *= value_of(rates.chosen["scale"]) / np.sqrt(np.average(M**2, weights=expected))
     assert np.allclose(rates.U @ rates.V.T / np.sqrt(len(dense)), M, atol=1e-4)
 

@@ -50,53 +50,30 @@ def test_rare_words_are_no_neighbours():
         nearest_words(X, WORDS, "film", counts=counts[:3])
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        list,
-        tuple,
-        np.array,
-        iter,
-        pd.Index,
-        pd.Categorical,
-        lambda words: pd.Series(words, index=[2, 1, 0]),
-        lambda words: dict.fromkeys(words).keys(),
-        lambda words: np.array(words, dtype=object),
-    ],
-)
-def test_a_vocabulary_is_read_by_position(make):
-    X = np.array([[1, 0.1], [0, 1.0], [1, 0]])
-    assert nearest_words(X, make(["film", "tree", "movie"]), "film", 1) == ["movie"]
+def test_a_vocabulary_is_read_by_position():
+    X, words = np.array([[1, 0.1], [0, 1.0], [1, 0]]), ["film", "tree", "movie"]
+    given = [words, iter(words), pd.Index(words), pd.Categorical(words), pd.Series(words, index=[2, 1, 0])]
+    for vocabulary in (*given, dict.fromkeys(words).keys(), np.array(words), np.array(words, dtype=object)):
+        assert nearest_words(X, vocabulary, "film", 1) == ["movie"]
 
 
-@pytest.mark.parametrize(
-    ("vocabulary", "text"),
-    [
-        ("abc", "of type str"),
-        (b"abc", "of type bytes"),
-        ({"a", "b", "c"}, "of type set"),
-        ({"c": 2, "a": 0, "b": 1}, "of type dict"),  # its order is that of the first text, not that of the rows
-        (CountVectorizer(), r"of type CountVectorizer.* get_feature_names_out\(\)"),
-        (pd.DataFrame({"a": ["x"], "b": ["y"], "c": ["z"]}), "of type DataFrame"),
-        (np.array([["a"], ["b"], ["c"]]), "of type ndarray"),
-        (None, "of type NoneType"),
-        (["a", None, "c"], r"vocabulary\[1\] is None; expected a str"),
-        (np.array([b"a", b"b", b"c"]), r"vocabulary\[0\] is .*b'a'.*; expected a str"),
-        (["a", "b", "a"], "'a' stands in the vocabulary twice, at 0 and 2"),
-        (["a", "b"], r"X must have shape \(2, any\)"),
-    ],
-)
-def test_what_is_no_vocabulary_is_refused_with_a_reason(vocabulary, text):
-    with pytest.raises((TypeError, ValueError), match=text):
-        nearest_words(np.eye(3), vocabulary, "a")
-
-
-def test_unknown_words_are_refused(rng):
-    X = rng.standard_normal((5, 2))
-    with pytest.raises(KeyError, match="'actor' is not in the vocabulary of 5 words"):
-        nearest_words(X, WORDS, "actor")
-    with pytest.raises(TypeError, match="ask for one at a time"):
-        nearest_words(X, WORDS, ["film", "tree"])
+def test_what_is_no_vocabulary_and_unknown_words_are_refused_with_a_reason():
+    # the order of a dictionary is that of the first text, not that of the rows
+    tables = pd.DataFrame({"a": ["x"], "b": ["y"], "c": ["z"]}), np.array([["a"], ["b"], ["c"]])
+    for vocabulary in ("abc", b"abc", {"a", "b", "c"}, {"c": 2, "a": 0, "b": 1}, *tables, None):
+        with pytest.raises(TypeError, match=f"of type {type(vocabulary).__name__}"):
+            nearest_words(np.eye(3), vocabulary, "a")
+    for vocabulary, word, text in (
+        (CountVectorizer(), "a", r"of type CountVectorizer.* get_feature_names_out\(\)"),
+        (["a", None, "c"], "a", r"vocabulary\[1\] is None; expected a str"),
+        (np.array([b"a", b"b", b"c"]), "a", r"vocabulary\[0\] is .*b'a'.*; expected a str"),
+        (["a", "b", "a"], "a", "'a' stands in the vocabulary twice, at 0 and 2"),
+        (["a", "b"], "a", r"X must have shape \(2, any\)"),
+        (["a", "b", "c"], "d", "'d' is not in the vocabulary of 3 words"),
+        (["a", "b", "c"], ["a", "b"], "ask for one at a time"),
+    ):
+        with pytest.raises((TypeError, ValueError, KeyError), match=text):
+            nearest_words(np.eye(3), vocabulary, word)
 
 
 # Coordinates that follow from the rates alone
@@ -164,12 +141,6 @@ def test_rows_and_columns_without_rates_say_nothing(model):
     assert np.allclose(np.delete(X, 4, axis=0), expected, rtol=1e-10, atol=1e-12)
 
 
-def test_columns_with_the_log_rates_of_the_mean_have_no_direction(model):
-    U, V, r_u, r_v = model
-    X = rate_coordinates(U, 0 * V, r_u, r_v)
-    assert X.shape == (30, 3) and not X.any()
-
-
 def test_neighbours_in_a_fit_depend_little_on_its_balanced_coordinates_and_not_at_all_on_others(rng):
     corpus, _, _ = topics(rng, per_pair=3.0)
     fit = AMPEmbedding(2, random_state=0).fit(corpus.counts)
@@ -181,6 +152,9 @@ def test_neighbours_in_a_fit_depend_little_on_its_balanced_coordinates_and_not_a
     assert np.mean(shared) > 2.5  # of five; by chance, one of thirty
 
 
-def test_bias_factors_that_are_all_zero_are_refused(model):
+def test_columns_with_the_log_rates_of_the_mean_have_no_direction_and_factors_that_are_all_zero_are_refused(model):
+    U, V, r_u, r_v = model
+    X = rate_coordinates(U, 0 * V, r_u, r_v)
+    assert X.shape == (30, 3) and not X.any()
     with pytest.raises(ValueError, match="r_v is zero everywhere"):
-        rate_coordinates(*model[:3], 0 * model[3])
+        rate_coordinates(U, V, r_u, 0 * r_v)

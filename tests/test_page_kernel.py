@@ -100,16 +100,13 @@ def test_a_long_run_hands_over_what_it_prints_before_it_ends():
     assert seen == [{"stdout": "early"}, {"stdout": "late"}]
 
 
-@pytest.mark.parametrize(
-    ("method", "value", "shown"),
-    [
+def test_an_object_shows_the_richest_it_has():
+    for method, value, shown in (
         ("_repr_html_", "'<b>2</b>'", {"html": "<b>2</b>"}),
         ("_repr_mimebundle_", "{'image/svg+xml': '<svg/>'}", {"svg": "<svg/>"}),
         ("_repr_png_", "b'12'", {"png": "MTI="}),
-    ],
-)
-def test_an_object_shows_the_richest_it_has(method, value, shown):
-    assert outputs_of(f"class Rich:\n    def {method}(self):\n        return {value}\n\n\nRich()")[1] == [shown]
+    ):
+        assert outputs_of(f"class Rich:\n    def {method}(self):\n        return {value}\nRich()")[1] == [shown]
 
 
 def test_an_error_is_short_and_comes_after_what_was_printed():
@@ -122,24 +119,28 @@ def test_an_error_is_short_and_comes_after_what_was_printed():
     assert "np.linalg.inv(np.zeros((2, 2)))" in error["error"]
 
 
-@pytest.mark.parametrize("source, last", [("x = = 2", "SyntaxError: invalid syntax"), ("exit()", "SystemExit: None")])
-def test_a_cell_that_cannot_run_or_exits_is_an_error_like_others(source, last):
-    fine, outputs = outputs_of(source)
-    assert not fine and outputs[-1]["error"].splitlines()[-1] == last
+def test_a_cell_that_cannot_run_or_exits_is_an_error_like_others_also_after_output_that_was_cut():
+    for source, last in (
+        ("x = = 2", "SyntaxError: invalid syntax"),
+        ("exit()", "SystemExit: None"),
+        ("print('x' * 10**6)\n1 / 0", "ZeroDivisionError: division by zero"),
+    ):
+        fine, outputs = outputs_of(source)
+        assert not fine and outputs[-1]["error"].splitlines()[-1] == last
 
 
-@pytest.mark.parametrize(
-    ("source", "kind"),
-    [
-        ("list(range(10**6))", "plain"),
-        ("for k in range(10**5):\n    print(k)", "stdout"),
-        ("print('x' * 10**7)", "stdout"),
-        ("import sys\nprint('x' * 10**6, file=sys.stderr)", "stderr"),
-        ("for k in range(10**4):\n    display('x' * 100)", "plain"),
-        ("raise ValueError('x' * 10**6)", "error"),
-        ("class Long:\n    def _repr_html_(self):\n        return 'x' * 2 * 10**7\nLong()", "plain"),
-    ],
-)
+TOO_LONG = [
+    ("list(range(10**6))", "plain"),
+    ("for k in range(10**5):\n    print(k)", "stdout"),
+    ("print('x' * 10**7)", "stdout"),
+    ("import sys\nprint('x' * 10**6, file=sys.stderr)", "stderr"),
+    ("for k in range(10**4):\n    display('x' * 100)", "plain"),
+    ("raise ValueError('x' * 10**6)", "error"),
+    ("class Long:\n    def _repr_html_(self):\n        return 'x' * 2 * 10**7\nLong()", "plain"),
+]
+
+
+@pytest.mark.parametrize(("source", "kind"), TOO_LONG)
 def test_output_that_is_too_long_for_a_page_is_cut_and_says_so(source, kind):
     _, outputs = outputs_of(source)
     assert {key for output in outputs for key in output} == {kind}
@@ -148,29 +149,21 @@ def test_output_that_is_too_long_for_a_page_is_cut_and_says_so(source, kind):
     assert text.count("too much for a page") == 1 and text.rstrip().endswith("too much for a page.]")
 
 
-def test_an_error_is_shown_after_output_that_was_cut():
-    fine, outputs = outputs_of("print('x' * 10**6)\n1 / 0")
-    assert not fine and outputs[-1]["error"].endswith("ZeroDivisionError: division by zero")
+HABITS = {
+    "commands of notebooks": ["%matplotlib inline", "%%time", "  %time f()", "!pip install x", "x = !ls", "a = %who"],
+    "help(...)": ["np.linalg.inv?", "np??", "?print", "print? "],
+    "nothing can be installed": ["pip install polars", "conda install x"],
+    "async functions alone": ["await f()", "x = await f()", "async with f() as g:\n    pass"],
+}
 
 
-@pytest.mark.parametrize(
-    ("line", "advice"),
-    [
-        *(
-            (line, "commands of notebooks")
-            for line in ("%matplotlib inline", "%%time", "  %time f()", "!pip install x")
-        ),
-        *((line, "commands of notebooks") for line in ("files = !ls", "a, b = %who_ls")),
-        *((line, "help(...)") for line in ("np.linalg.inv?", "np??", "?print", "print? ")),
-        *((line, "nothing can be installed") for line in ("pip install polars", "conda install x")),
-        *((line, "async functions alone") for line in ("await f()", "x = await f()", "async with f() as g:\n    pass")),
-    ],
-)
-def test_habits_from_notebooks_are_told_what_to_do(line, advice):
-    fine, [output] = outputs_of(f"x = 1\n{line}\nx")
-    assert not fine
-    *place, last = output["error"].splitlines()
-    assert place[0].strip() == 'File "cell 7", line 2' and last.startswith("SyntaxError: ") and advice in last
+@pytest.mark.parametrize("advice", HABITS)
+def test_habits_from_notebooks_are_told_what_to_do(advice):
+    for line in HABITS[advice]:
+        fine, [output] = outputs_of(f"x = 1\n{line}\nx")
+        *place, last = output["error"].splitlines()
+        assert not fine and place[0].strip() == 'File "cell 7", line 2', line
+        assert last.startswith("SyntaxError: ") and advice in last, line
 
 
 @pytest.mark.parametrize("source", ["rest = (7\n% 4)\nrest", "'!ls'\n'100 %?'", "async def f():\n    await g()\n\n1"])

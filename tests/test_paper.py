@@ -25,93 +25,7 @@ EXPERIMENT = f"""<div class="amp-explore"><input type="range">
 <figure><img src="{PICTURE}" alt="A dot."><figcaption>At 2 &lt; 3.</figcaption></figure></div>"""
 REPORT = "<p>above<br>below</p><script>1 < 2</script>"
 PYTHON = {"language_info": {"name": "python", "pygments_lexer": "ipython3"}}
-CONFIG = """
-project, author, copyright, language = "Small", "Nobody", "2026", "en"
-extensions = ["myst_nb", "sphinx_design", "sphinx_exercise", "sphinx_proof", "quiz", "paper", "link_targets"]
-extensions += ["appendices", "sphinx_book_theme"]
-nb_execution_mode = "off"
-myst_enable_extensions = ["colon_fence", "dollarmath"]
-latex_engine = "xelatex"
-latex_documents = [("index", "book.tex", "Small", "Nobody", "manual")]
-latex_elements = {}
-html_theme_options = {"extra_footer": "Free."}
-numfig = True
-"""
-PARTS = (("The part", ":numbered:", "one\ntwo"), ("Appendices", ":numbered:", "more"), ("Guides", "", "guide"))
-PART = "\n```{{toctree}}\n:caption: {}\n{}\n{}\n```\n"
-INDEX = "# Small\n\n## What for\n\nFor tests.\n" + "".join(PART.format(*part) for part in PARTS)
-APPENDIX = """# More
-
-{eq}`eq-more`, {prf:ref}`lem-more` and {ref}`ex-more`.
-
-```{prf:lemma}
-:label: lem-more
-Two is more.
-```
-
-```{math}
-:label: eq-more
-2 > 1
-```
-
-```{exercise} Compare
-:label: ex-more
-Two and one?
-```
-"""
-# As the briefs of assignments write them, for Jupyter.
-LINKS = "# Links\n\n[Formula](one.ipynb#equation-eq-one), [exercise](one.ipynb#ex-one), [chapter](one.ipynb).\n"
-CHAPTER = """(ch-one)=
-# Nobody's one
-
-{ref}`ex-one`, {ref}`an exercise <ex-one>`, and {prf:ref}`lem-one`.
-
-```{prf:lemma}
-:label: lem-one
-One is one.
-```
-
-```{math}
-:label: eq-one
-1 = \\sin 1
-```
-
-:::{dropdown} Proof
-Because *so*.
-:::
-
-```{exercise} Add
-:label: ex-one
-One and one?
-```
-
-````{solution-start} ex-one
-:class: dropdown
-````
-
-Two it is.
-
-````{solution-end}
-````
-
-## Test yourself
-
-::::{admonition} Question
-:class: quiz
-What is one?
-
-:::{dropdown} Two.
-Not so. Two is more.
-:::
-:::{dropdown} One.
-Right. One is one.
-:::
-::::
-
-| wide | table |
-|---|---|
-| above<br>below | right |
-"""
+BOOK = Path(__file__).with_name("small_book")
 
 
 def code(source, tag=None, data=None):
@@ -123,9 +37,7 @@ def code(source, tag=None, data=None):
 def text(tmp_path_factory):
     if shutil.which("rsvg-convert") is None:
         pytest.skip("rsvg-convert is missing: Debian's librsvg2-bin has it")
-    source = tmp_path_factory.mktemp("latex")
-    (source / "conf.py").write_text(CONFIG)
-    (source / "index.md").write_text(INDEX)
+    source = shutil.copytree(BOOK, tmp_path_factory.mktemp("latex") / "source")
     cells = [
         code("shown = 1"),
         code("drawing = 1", "hide-input"),
@@ -134,9 +46,10 @@ def text(tmp_path_factory):
         code("explore", data={"text/html": EXPERIMENT, "text/plain": "At 1.\nAt 2."}),
         code("plot", data={"image/svg+xml": DRAWING, "text/plain": "<Figure size 9x9>"}),
     ]
-    for name, page in {"two": LINKS, "more": APPENDIX, "guide": "# Guide\n"}.items():
-        (source / f"{name}.md").write_text(page)
-    nbformat.write(new_notebook(cells=[new_markdown_cell(CHAPTER), *cells], metadata=PYTHON), source / "one.ipynb")
+    chapter = source / "one.md"
+    notebook = new_notebook(cells=[new_markdown_cell(chapter.read_text()), *cells], metadata=PYTHON)
+    nbformat.write(notebook, chapter.with_suffix(".ipynb"))
+    chapter.unlink()
     with patch_docutils(), docutils_namespace():
         Sphinx(source, source, source / "out", source / "trees", "latex", status=None, warningiserror=True).build()
     return re.sub(r"\s+", " ", (source / "out/book.tex").read_text())
@@ -178,12 +91,9 @@ def test_an_exercise_and_a_lemma_are_named_by_their_numbers(text):
     assert r"\label{one:lem-one}" in text and "Lemma 1.1" in text and "None:" not in text
 
 
-def test_parts_and_lines_of_a_table_are_latex(text):
+def test_parts_are_latex_an_appendix_has_a_letter_and_a_guide_no_number(text):
     assert r"\bookpart{The part}" in text and text.index(r"\bookpart") < text.index(r"\chapter{Nobody’s one}")
     assert r"\chapter{What for}" not in text and r"above\newline below" in text
-
-
-def test_an_appendix_has_a_letter_and_a_guide_no_number(text):
     part, appendices, guides = text.split(r"\bookpart{")[-3:]
     assert r"\appendix" in appendices and r"\appendix" not in part + guides
     assert len(re.findall(r"Lemma A\.\d|\{Exercise A\.\d\}|Exercise A\.\d \(Compare", appendices)) == 4  # with links

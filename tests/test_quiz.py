@@ -43,9 +43,8 @@ def test_a_quiz_becomes_nested_boxes():
     assert [node.astext() for node in quiz.findall(strong)] == ["Two"]
 
 
-@pytest.mark.parametrize(
-    ("answers", "message"),
-    [
+def test_an_incomplete_quiz_is_refused():
+    for answers, message in (
         ([], "at least two answers"),
         ([ANSWERS[1]], "at least two answers"),
         ([ANSWERS[0], ANSWERS[0]], 'one of them "Right."'),
@@ -53,11 +52,9 @@ def test_a_quiz_becomes_nested_boxes():
         ([ANSWERS[1], ":::{dropdown} One.\nThat is one alone.\n:::"], 'begins with "Right." or "Not so."'),
         ([ANSWERS[0], ":::{dropdown} Two.\nRight.\n:::"], "needs an explanation"),
         ([":::{dropdown} One.\nNot so.\n\n:::", ANSWERS[1]], "needs an explanation"),
-    ],
-)
-def test_an_incomplete_quiz_is_refused(answers, message):
-    with pytest.raises(SystemMessage, match=message):
-        parse(QUESTION, *answers)
+    ):
+        with pytest.raises(SystemMessage, match=message):
+            parse(QUESTION, *answers)
 
 
 def test_another_admonition_stays_one():

@@ -14,14 +14,7 @@ from amptutorial.channels import Presence
 from amptutorial.denoisers import GaussianPosterior, Lasso, Ridge
 from amptutorial.laws import ConstantBias, GaussianRows
 from amptutorial.model import draw_embedding
-from amptutorial.reexpansion import (
-    balanced_sides,
-    new_side,
-    next_sides,
-    reexpanded_half_step,
-    settle_rows,
-    starting_sides,
-)
+from amptutorial.reexpansion import balanced_sides, new_side, reexpanded_half_step, settle_rows
 from amptutorial.sampling import Sampler
 from amptutorial.score import FisherScore
 from amptutorial.spectrum import shrink
@@ -42,7 +35,7 @@ def iterated(Z, rows, columns, m, number, channel=reexpansion.COUNTS, sampler=ex
     table, ahead, found = Table(Z), None, []
     for _ in range(number):
         bursts = table.bursts(channel, rows, columns, m)
-        rows, columns, ahead = next_sides(bursts, rows, columns, ahead, m, sampler)
+        rows, columns, ahead = reexpansion.next_sides(bursts, rows, columns, ahead, m, sampler)
         found.append((rows, columns))
     return found
 
@@ -60,7 +53,7 @@ def score(Z, U, V, r_u, r_v):
 @pytest.fixture
 def columns(counts, rng):
     directions = Table(counts).leading_directions(2, rng)[0]
-    return in_double(starting_sides(*estimate_bias(counts), Ridge(1.0), directions, np.sqrt(30))[1])
+    return in_double(reexpansion.starting_sides(*estimate_bias(counts), Ridge(1.0), directions, np.sqrt(30))[1])
 
 
 def test_a_half_step_is_that_of_the_score_less_its_excess_at_the_estimate(counts, columns, rng, monkeypatch):
@@ -135,6 +128,9 @@ def test_settled_rows_are_stationary_points_of_the_ridge_penalised_likelihood(co
     B = np.sqrt(columns.r)[:, None] * columns.X
     rows, gradient = settled(counts, replace(columns, Gamma=gamma * B.T @ B / 60), Ridge(0.3))
     assert np.allclose(gradient, 0.3 * rows.X, atol=1e-7)
+    rates = rows.bias[:, None] * columns.bias * np.exp(rows.X @ columns.X.T / np.sqrt(60))
+    assert np.allclose(rates.sum(axis=1), counts.sum(axis=1), rtol=1e-12)  # the margins are right
+    assert balanced_sides(columns, columns) == (columns, columns)  # a ridge knows its axes
 
 
 def test_settled_rows_are_minimisers_for_the_absolute_norm(counts, columns, to_the_end):
@@ -160,9 +156,8 @@ def presence(Z, U, V, r_u, r_v):
 
 
 def test_bursts_are_expected_at_the_rates_of_both_sides(counts, rng):
-    sides = [
-        replace(new_side(rng.standard_normal((n, 2)), np.ones(n), None), bias=rng.uniform(0.1, 2, n)) for n in (60, 40)
-    ]
+    sides = [new_side(rng.standard_normal((n, 2)), np.ones(n), None) for n in (60, 40)]
+    sides = [replace(side, bias=rng.uniform(0.1, 2, len(side.X))) for side in sides]
     found = expected_bursts(counts, Presence(), *sides, 60)
     expected, _ = presence(counts.toarray(), *(side.X for side in sides), *(side.bias for side in sides))
     assert np.allclose(found.toarray(), expected, rtol=1e-12)
@@ -203,22 +198,15 @@ def test_settled_rows_do_not_depend_on_each_other(counts, columns):
     assert np.allclose(alone.X, together.X[some], rtol=1e-9, atol=1e-12)
 
 
-def test_the_margins_of_settled_rows_are_right(counts, columns):
-    rows, _ = settled(counts, columns, Ridge(1.0))
-    rates = rows.bias[:, None] * columns.bias * np.exp(rows.X @ columns.X.T / np.sqrt(60))
-    assert np.allclose(rates.sum(axis=1), counts.sum(axis=1), rtol=1e-12)
-
-
 @pytest.mark.parametrize("largest", [10**6, 30], ids=["all columns", "samples"])
 def test_iterations_stay_in_the_precision_of_their_start(largest, counts, rng, monkeypatch):
     """Single precision is twice as fast, and one double number on the way would end it unnoticed."""
-    monkeypatch.setattr(sampling, "ALL_UP_TO", largest)
-    monkeypatch.setattr(sampling, "FEWEST", 8)
-    monkeypatch.setattr(sampling, "PER_COUNT", 0.1)
+    for name, value in {"ALL_UP_TO": largest, "FEWEST": 8, "PER_COUNT": 0.1}.items():
+        monkeypatch.setattr(sampling, name, value)
     seen, tilted = set(), sums.tilted_means
     monkeypatch.setattr(sums, "tilted_means", lambda U, W, r_v: seen.add((U.dtype, W.dtype)) or tilted(U, W, r_v))
     directions = Table(counts).leading_directions(2, rng)[0]
-    sides = starting_sides(*estimate_bias(counts), GaussianPosterior(1.0, learn=True), directions, 5.0)
+    sides = reexpansion.starting_sides(*estimate_bias(counts), GaussianPosterior(1.0, learn=True), directions, 5.0)
     m, single = counts.shape[0], np.dtype(np.float32)
     for rows, columns in iterated(counts, *sides, m, 3, sampler=Sampler(rng)):
         for side in (rows, columns):
@@ -228,8 +216,8 @@ def test_iterations_stay_in_the_precision_of_their_start(largest, counts, rng, m
 
 def test_balancing_changes_coordinates_only(counts, rng):
     m = counts.shape[0]
-    learned = GaussianPosterior(1.0, learn=True)
-    sides = starting_sides(*estimate_bias(counts), learned, Table(counts).leading_directions(2, rng)[0], 5.0)
+    learned, directions = GaussianPosterior(1.0, learn=True), Table(counts).leading_directions(2, rng)[0]
+    sides = reexpansion.starting_sides(*estimate_bias(counts), learned, directions, 5.0)
     rows, columns = iterated(counts, *(in_double(side) for side in sides), m, 5)[-1]
     new_rows, new_columns = balanced_sides(rows, columns)
     assert np.allclose(new_rows.X @ new_columns.X.T, rows.X @ columns.X.T, atol=1e-9)
@@ -246,10 +234,11 @@ def test_balancing_changes_coordinates_only(counts, rng):
 def test_the_signs_of_the_coordinates_are_those_of_the_largest_entries(counts, rng):
     # skewed: the largest entries are positive where the sums are negative
     X, r = [np.exp(rng.standard_normal((size, 2))) - 2.5 for size in (60, 40)], estimate_bias(counts)
-    found = [
-        balanced_sides(*(new_side(signs * X, r, GaussianPosterior(1.0)) for X, r in zip(X, r, strict=True)))
-        for signs in np.array([[1, 1], [-1, 1], [-1, -1]])
-    ]
+
+    def balanced(signs):
+        return balanced_sides(*(new_side(signs * X, r, GaussianPosterior(1.0)) for X, r in zip(X, r, strict=True)))
+
+    found = [balanced(signs) for signs in np.array([[1, 1], [-1, 1], [-1, -1]])]
     for sides in found:
         for side, first in zip(sides, found[0], strict=True):
             assert np.allclose(side.X, first.X)
@@ -259,11 +248,8 @@ def test_the_signs_of_the_coordinates_are_those_of_the_largest_entries(counts, r
 
 def test_a_number_for_the_covariance_is_that_multiple_of_the_identity(counts, rng):
     X, r = (rng.standard_normal((60, 2)), rng.standard_normal((40, 2))), estimate_bias(counts)
-    found, expected = (
-        balanced_sides(*(new_side(*side, GaussianPosterior(C)) for side in zip(X, r, strict=True)))
-        for C in (3.0, 3.0 * np.eye(2))
-    )
-    for a, b in zip(found, expected, strict=True):
+    both = ([new_side(*side, GaussianPosterior(C)) for side in zip(X, r, strict=True)] for C in (3.0, 3.0 * np.eye(2)))
+    for a, b in zip(*(balanced_sides(*sides) for sides in both), strict=True):
         assert np.array_equal(a.denoiser.covariance, b.denoiser.covariance) and np.array_equal(a.X, b.X)
 
 
@@ -276,14 +262,10 @@ def test_a_direction_that_was_lost_keeps_a_little_of_the_prior_by_its_scale(coun
         assert 0 < values[0] < 1e-6 * values[-1]
 
 
-def test_denoisers_that_know_their_axes_keep_them(columns):
-    assert balanced_sides(columns, columns) == (columns, columns)
-
-
 def test_the_prior_of_unequal_sides_stays_symmetric(counts, rng):
     """A change of coordinates by 1e9 leaves round-off that a covariance must not have."""
     m, learned = counts.shape[0], GaussianPosterior(np.array([[1.0, 0.3], [0.3, 2.0]]))
-    sides = starting_sides(*estimate_bias(counts), learned, rng.standard_normal((40, 2)) * [1.0, 1e9], 5.0)
+    sides = reexpansion.starting_sides(*estimate_bias(counts), learned, rng.standard_normal((40, 2)) * [1.0, 1e9], 5.0)
     ((rows, columns),) = iterated(counts, *(in_double(side) for side in sides), m, 1)
     rows = replace(rows, X=rows.X * [1e9, 1e-9])
     covariance = balanced_sides(rows, columns)[0].denoiser.covariance
@@ -292,7 +274,7 @@ def test_the_prior_of_unequal_sides_stays_symmetric(counts, rng):
 
 def test_starting_rows_have_the_length_of_the_prior(counts, rng):
     V = rng.standard_normal((counts.shape[1], 2))
-    rows, columns = starting_sides(*estimate_bias(counts), (Ridge(1.0), Lasso(2.0)), V, 3.0)
+    rows, columns = reexpansion.starting_sides(*estimate_bias(counts), (Ridge(1.0), Lasso(2.0)), V, 3.0)
     assert (rows.X == 0).all() and isinstance(rows.denoiser, Ridge) and isinstance(columns.denoiser, Lasso)
     assert np.allclose((columns.X**2).sum(axis=1), 2 * 3.0, rtol=1e-5)
     cosines = np.einsum("jk,jk->j", columns.X, V) / np.linalg.norm(columns.X, axis=1) / np.linalg.norm(V, axis=1)

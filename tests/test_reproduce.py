@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import subprocess
 import sys
 from functools import partial
@@ -14,20 +13,10 @@ import pytest
 from amptutorial.paper import reproduce as module
 from amptutorial.paper.comparison import CASES
 from amptutorial.paper.meaning import TABLES
-from amptutorial.paper.reproduce import (
-    REPRODUCTIONS,
-    RESULTS,
-    _differing,
-    _Reproduction,
-    checksum,
-    load_results,
-    main,
-    reproduce,
-)
+from amptutorial.paper.reproduce import REPRODUCTIONS, load_results, main, reproduce
 
-NO_REVIEWS = pytest.mark.skipif(
-    not os.environ.get("AMPTUTORIAL_DATA"), reason="AMPTUTORIAL_DATA names no movie reviews"
-)
+DATA = os.environ.get("AMPTUTORIAL_DATA")
+NO_REVIEWS = pytest.mark.skipif(not DATA, reason="AMPTUTORIAL_DATA names no movie reviews")
 REAL = pytest.param("real", marks=[pytest.mark.reviews, NO_REVIEWS])
 
 
@@ -38,7 +27,7 @@ def count(index):
 
 @pytest.fixture
 def counting(monkeypatch):
-    monkeypatch.setitem(REPRODUCTIONS, "count", _Reproduction(count, 3, "squares", ("fig:none",)))
+    monkeypatch.setitem(REPRODUCTIONS, "count", module._Reproduction(count, 3, "squares", ("fig:none",)))
 
 
 # The others in `test_comparison`: "text" in part, "reviews" up to neighbours that round-off exchanges
@@ -50,58 +39,49 @@ def test_a_stored_instance_is_computed_again(name):
     stored = record["instances"]
     index = int(record["checksum"][:8], 16) % REPRODUCTIONS[name].n_instances
     again = REPRODUCTIONS[name].run(index)
-    assert not _differing(again, {key: values[index] for key, values in stored.items()})
-
-
-def test_the_comparison_has_as_many_instances_as_cases():
-    """The number stands apart, for reading results does not import the comparison."""
-    assert REPRODUCTIONS["text"].n_instances == len(CASES)
-    assert REPRODUCTIONS["inflections"].n_instances == len(TABLES)
+    assert not module._differing(again, {key: values[index] for key, values in stored.items()})
 
 
 def test_stored_results_are_read_without_scikit_learn():
+    """So the numbers of cases stand apart."""
+    assert REPRODUCTIONS["text"].n_instances == len(CASES)
+    assert REPRODUCTIONS["inflections"].n_instances == len(TABLES)
     asked = "import sys, amptutorial.paper.reproduce as r; r.load_results('l2'); sys.exit('sklearn' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", asked], check=False).returncode == 0
 
 
 @pytest.mark.parametrize("name", REPRODUCTIONS)
 def test_stored_results_are_complete_and_small(name):
-    record, size = load_results(name), (RESULTS / f"{name}.json").stat().st_size
+    record, size = load_results(name), (module.RESULTS / f"{name}.json").stat().st_size
     (n_records,) = {len(values) for values in record["instances"].values()}
     # a run of these returns several records: see `test_comparison`
     assert n_records == REPRODUCTIONS[name].n_instances or name in ("text", "inflections")
     numbers = {key: values for key, values in record["instances"].items() if values.dtype.kind in "fi"}
     if name == "text":  # words in context have no labels, and no probe
-        probe = numbers.pop("probe")
-        assert np.array_equal(
-            np.isnan(probe), np.isin(record["instances"]["corpus"], ["words in context", "standard library"])
-        )
+        without = np.isin(record["instances"]["corpus"], ["words in context", "standard library"])
+        assert np.array_equal(np.isnan(numbers.pop("probe")), without)
     assert all(np.isfinite(values).all() for values in numbers.values())
     assert record["figures"] == list(REPRODUCTIONS[name].figures)
     assert size < 400_000
 
 
-def test_what_is_stored_is_read_back(counting, tmp_path, monkeypatch):
+def test_what_is_stored_is_read_back_and_a_changed_number_is_found_out(counting, tmp_path):
     path = reproduce("count", folder=tmp_path, n_jobs=1)
     record = load_results("count", tmp_path)
     assert np.array_equal(record["instances"]["square"], [0, 1, 4])
     assert np.allclose(record["instances"]["curve"][2], count(2)["curve"], rtol=1e-7)
     assert record["instances"]["names"].tolist() == [["a", "b"]] * 3
     stored = json.loads(path.read_text())
-    assert stored.pop("checksum") == checksum(stored)
-
-
-def test_a_run_may_return_several_instances(tmp_path, monkeypatch):
-    monkeypatch.setitem(REPRODUCTIONS, "several", _Reproduction(lambda k: [count(k), count(k + 10)], 2, "more"))
-    reproduce("several", folder=tmp_path, n_jobs=1)
-    assert load_results("several", tmp_path)["instances"]["square"].tolist() == [0, 100, 1, 121]
-
-
-def test_a_changed_number_is_found_out(counting, tmp_path):
-    path = reproduce("count", folder=tmp_path, n_jobs=1)
+    assert stored.pop("checksum") == module.checksum(stored)
     path.write_text(path.read_text().replace('"square":4', '"square":5'))
     with pytest.raises(ValueError, match="is not as it was stored: python -m amptutorial reproduce count"):
         load_results("count", tmp_path)
+
+
+def test_a_run_may_return_several_instances(tmp_path, monkeypatch):
+    monkeypatch.setitem(REPRODUCTIONS, "several", module._Reproduction(lambda k: [count(k), count(k + 10)], 2, "more"))
+    reproduce("several", folder=tmp_path, n_jobs=1)
+    assert load_results("several", tmp_path)["instances"]["square"].tolist() == [0, 100, 1, 121]
 
 
 def test_what_is_missing_is_named(tmp_path, capsys):
@@ -118,29 +98,17 @@ def test_what_is_missing_is_named(tmp_path, capsys):
 
 def test_the_command_line_runs_one_or_all_and_leaves_what_is_installed(counting, tmp_path, monkeypatch, capsys):
     """It writes in the working directory, and says whether what is stored has come out again."""
-    plans = {"count": REPRODUCTIONS["count"], "no figure": _Reproduction(count, 1, "none")}
+    plans = {"count": REPRODUCTIONS["count"], "no figure": module._Reproduction(count, 1, "none")}
     monkeypatch.setattr(module, "REPRODUCTIONS", plans)
     monkeypatch.setattr(module, "RESULTS", tmp_path / "installed")
     monkeypatch.chdir(tmp_path)
-    for said in (
-        "There is no stored result",
-        "It equals the stored result",
-        "It differs from the stored result in: square",
-    ):
+    for said in ("There is no stored", "It equals the stored result", "It differs from the stored result in: square"):
         main(["reproduce", "all", "--jobs", "1"])
         assert f"Wrote {Path('reproduced/count.json')}. {said}" in capsys.readouterr().out
         if said.startswith("There"):
             Path("reproduced").rename("installed")
             installed = Path("installed/count.json").read_bytes()
         else:
-            plans["count"] = _Reproduction(lambda k: {**count(k), "square": k}, 3, "", ("fig:none",))
+            plans["count"] = module._Reproduction(lambda k: {**count(k), "square": k}, 3, "", ("fig:none",))
     assert os.listdir("installed") == os.listdir("reproduced") == ["count.json"]
     assert Path("installed/count.json").read_bytes() == installed
-
-
-def test_the_help_tells_of_every_experiment_what_it_shows_and_its_time(capsys):
-    with pytest.raises(SystemExit):
-        main(["reproduce", "--help"])
-    told = capsys.readouterr().out
-    for name in (*REPRODUCTIONS, "all"):
-        assert re.search(rf"^  {name} +\d+ (s|min)  \w+.*", told, re.MULTILINE), name

@@ -1,11 +1,6 @@
 """A fit to shards that is interrupted goes on where it was, to the result of a fit that was not, bit for bit."""
 
-import os
 import pickle
-import signal
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -40,10 +35,9 @@ def client():
 @pytest.fixture
 def few_columns(monkeypatch):
     """Let every half-step and every judgement draw samples, so that the generator matters."""
-    monkeypatch.setattr(sampling, "ALL_UP_TO", 30)
-    monkeypatch.setattr(sampling, "FEWEST", 16)  # half of them at first
-    monkeypatch.setattr(sampling, "PER_COUNT", 0.2)
-    monkeypatch.setattr(sampling, "COMMON", 1e-3)  # rare rows have no smaller ones
+    # FEWEST: half of them at first; COMMON: rare rows have no smaller ones
+    for name, value in {"ALL_UP_TO": 30, "FEWEST": 16, "PER_COUNT": 0.2, "COMMON": 1e-3}.items():
+        monkeypatch.setattr(sampling, name, value)
 
 
 @pytest.fixture
@@ -168,10 +162,11 @@ def test_a_checkpoint_of_another_fit_or_a_damaged_one_is_refused(client, tmp_pat
     with pytest.raises(KeyboardInterrupt):
         fit(shards, client, folder)
     path, stored = folder / CHECKPOINT, (folder / CHECKPOINT).read_bytes()
+    with pytest.raises(ValueError, match="random_state=None is another seed at every start.* give the model a number"):
+        fit(shards, client, folder, random_state=None)
     monkeypatch.setattr(client, "map", None)  # nothing is asked of the workers
     other = write_shards(table(0.4), tmp_path / "other", rows=61)
-    changes = {"n_components": 3, "denoiser": "ridge", "channel": "counts", "n_iter": 4, "tol": 1e-3}
-    changes |= {"init": "random", "random_state": 1}
+    changes = dict(n_components=3, denoiser="ridge", channel="counts", n_iter=4, tol=0.1, init="random", random_state=1)
     for counted, change in [(other, {}), *((shards, {name: value}) for name, value in changes.items())]:
         with pytest.raises(ValueError, match="is of other counts or another model: give this run a folder of its own"):
             fit(counted, client, folder, **change)
@@ -182,50 +177,3 @@ def test_a_checkpoint_of_another_fit_or_a_damaged_one_is_refused(client, tmp_pat
         path.write_bytes(damaged)
         with pytest.raises(ValueError, match=r"checkpoint.npz is damaged \(.*\): remove it, and the run begins anew"):
             fit(shards, client, folder)
-
-
-def test_a_fit_with_another_seed_at_every_start_has_no_checkpoint(client, tmp_path):
-    shards = write_shards(table(0.3), tmp_path / "shards")
-    with pytest.raises(ValueError, match="random_state=None is another seed at every start.* give the model a number"):
-        fit(shards, client, tmp_path / "run", random_state=None)
-    assert not (tmp_path / "run").exists()
-
-
-CALLER = """
-import os, signal, sys
-from distributed import Client
-from amptutorial import AMPEmbedding, _files
-from amptutorial.cluster.embedding import sharded_embedding
-
-address, shards, run, *names = sys.argv[1:]
-calls, replace = [], os.replace
-
-def killed(*args):
-    calls.append(args)
-    if len(calls) == 6:
-        os.kill(os.getpid(), signal.SIGKILL)
-    replace(*args)
-
-_files.os.replace = killed
-with Client(address) as client:
-    model = AMPEmbedding(**{name: int(value) for name, value in zip(names[::2], names[1::2])})
-    sharded_embedding(shards, model, client=client, checkpoints=run)
-"""
-
-
-def test_a_caller_that_is_killed_leaves_a_fit_that_goes_on(half_steps, tmp_path):
-    """It is killed by `kill -9` while the sixth iteration, the last one of the second channel, is being stored."""
-    shards = write_shards(table(0.3), tmp_path / "shards", rows=61)
-    path = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
-    with cluster(n_workers=1, processes=False, protocol="tcp://") as workers, Client(workers) as client:
-        parameters = [each for item in PARAMETERS.items() for each in item]
-        names = [workers.scheduler_address, shards.folder, tmp_path / "run", *parameters]
-        command = [sys.executable, "-c", CALLER, *map(str, names)]
-        caller = subprocess.run(command, env=os.environ | {"PYTHONPATH": path}, timeout=120, check=False)
-        assert caller.returncode == -signal.SIGKILL
-        state = pickle.loads(np.load(tmp_path / "run" / CHECKPOINT)["state"])
-        assert (len(state), state[-1][0]) == (2, 2)
-        found = fit(shards, client, tmp_path / "run")
-        left = len(half_steps)
-        assert_equal(found, fit(shards, client))
-    assert left == 2 + 1 + 2 * REFINEMENTS and len(half_steps) - left == 2 * 7 + 1 + 2 * REFINEMENTS

@@ -37,9 +37,8 @@ def test_a_worker_without_the_package_is_named(shards):
     with cluster(n_workers=2, processes=True) as workers, Client(workers) as client:
         _, lacking = _workers_of(client)
         client.run(exec, HIDE, {}, workers=[lacking])
-        with pytest.raises(
-            ImportError, match=rf"^{lacking} cannot import .*: run there, .*, pip install \"amptutorial\[dask\] @ git"
-        ):
+        told = rf"^{lacking} cannot import .*: run there, .*, pip install \"amptutorial\[dask\] @ git"
+        with pytest.raises(ImportError, match=told):
             run_on(shards, client)
 
 
@@ -79,11 +78,9 @@ def test_to_load_a_shard_takes_the_memory_that_is_asked_for(dtype, index, rng, t
     (shard,) = write_shards(Z, tmp_path).files
     r_u, r_v = bias_of_margins(*(np.asarray(Z.sum(axis=k), float) for k in (1, 0)))
     tracemalloc.start()
-    try:
-        FisherScore(load_counts(tmp_path, shard), r_u, r_v)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
+    FisherScore(load_counts(tmp_path, shard), r_u, r_v)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
     margins = 50 * sum(Z.shape) + 20_000  # of rows and columns, and of what Python itself takes
     wide = index == np.int64 and dtype == np.float64
     assert (0.95 if wide else 0.45) * bytes_to_load(shard) < peak < bytes_to_load(shard) + margins

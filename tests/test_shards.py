@@ -2,6 +2,7 @@
 
 import json
 
+import dask.array as da
 import numpy as np
 import pandas
 import pytest
@@ -45,11 +46,7 @@ class Columns:
         return self.array
 
 
-@pytest.mark.parametrize(
-    "form",
-    [np.ndarray.tolist, list, pandas.DataFrame, Columns, lambda Z: sp.coo_array(Z)],
-    ids=["lists", "rows", "pandas", "columns", "sparse"],
-)
+@pytest.mark.parametrize("form", [np.ndarray.tolist, list, pandas.DataFrame, Columns, sp.coo_array])
 def test_what_is_a_table_is_taken_whole(form, tmp_path):
     Z = np.arange(1, 13).reshape(4, 3)
     shards = write_shards(form(Z), tmp_path, rows=3)
@@ -58,35 +55,24 @@ def test_what_is_a_table_is_taken_whole(form, tmp_path):
 
 
 def test_an_array_of_dask_is_computed_block_by_block(tmp_path):
-    dask_array = pytest.importorskip("dask.array")
     Z = np.arange(1, 21).reshape(5, 4)
-    shards = write_shards(dask_array.from_array(Z, chunks=(2, 3)), tmp_path)
+    shards = write_shards(da.from_array(Z, chunks=(2, 3)), tmp_path)
     assert [one["shape"] for one in shards.files] == [[2, 4], [2, 4], [1, 4]]
     assert np.array_equal(np.vstack([load_counts(tmp_path, one).toarray() for one in shards.files]), Z)
 
 
-@pytest.mark.parametrize(
-    ("Z", "message"),
-    [
-        ({"wine": [1, 2]}, "Z must hold numbers"),
-        ("counts.npz", "Z must hold numbers"),
-        ([[1, 2], [3]], "Z cannot be read as an array"),
-        ([1, 2], "Z must be a matrix"),
-    ],
-)
-def test_what_is_no_table_is_refused_as_a_whole(Z, message, tmp_path):
-    with pytest.raises(ValueError, match=f"^{message}"):
-        write_shards(Z, tmp_path)
-
-
-def test_a_block_of_another_width_or_without_counts_is_named(tmp_path):
-    with pytest.raises(ValueError, match="shard 1 of Z has 3 columns, those before it have 2"):
-        write_shards([np.ones((2, 2)), np.ones((2, 3))], tmp_path)
-    for empty in (np.zeros((2, 2)), np.ones((0, 2))):
-        with pytest.raises(ValueError, match="shard 1 of Z (is empty|must be a matrix with at least one row)"):
-            write_shards([np.ones((2, 2)), empty], tmp_path)
-    with pytest.raises(ValueError, match="Z has no rows"):
-        write_shards([], tmp_path)
+def test_a_block_of_another_width_or_without_counts_and_what_is_no_table_are_named(tmp_path):
+    for Z, message in (
+        ([np.ones((2, 2)), np.ones((2, 3))], "shard 1 of Z has 3 columns, those before it have 2"),
+        ([np.ones((2, 2)), np.zeros((2, 2))], "shard 1 of Z is empty"),
+        ([np.ones((2, 2)), np.ones((0, 2))], "shard 1 of Z must be a matrix with at least one row"),
+        ([], "Z has no rows"),
+        ({"wine": [1, 2]}, "^Z must hold numbers"),  # what is no table is refused as a whole
+        ([[1, 2], [3]], "^Z cannot be read as an array"),
+        ([1, 2], "^Z must be a matrix"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            write_shards(Z, tmp_path)
     with pytest.raises(FileNotFoundError, match="has no manifest.json"):
         open_shards(tmp_path)
 
@@ -110,17 +96,15 @@ def change(shards, edit):
     (shards.folder / MANIFEST).write_text(json.dumps(manifest))
 
 
-@pytest.mark.parametrize(
-    ("edit", "message"),
-    [
-        (lambda manifest: manifest.pop("shards"), "manifest.json in .* is damaged"),
-        (lambda manifest: manifest["shards"][2].pop("pairs"), "manifest.json in .* is damaged"),
-        (lambda manifest: manifest.update(margins=""), "margins.npz in .* is not as it was written"),
-        (lambda manifest: manifest["shards"][1]["shape"].__setitem__(1, 7), "shard-00001.npz in .* has the shape"),
-        (lambda manifest: manifest["shards"][1]["shape"].__setitem__(0, 0), "shard-00001.npz in .* has the shape"),
-        (lambda manifest: manifest["shards"].pop(), "do not have 61 rows in all"),
-    ],
-)
+EDITS = [
+    (lambda manifest: manifest["shards"][2].pop("pairs"), "manifest.json in .* is damaged"),
+    (lambda manifest: manifest.update(margins=""), "margins.npz in .* is not as it was written"),
+    (lambda manifest: manifest["shards"][1]["shape"].__setitem__(0, 0), "shard-00001.npz in .* has the shape"),
+    (lambda manifest: manifest["shards"].pop(), "do not have 61 rows in all"),
+]
+
+
+@pytest.mark.parametrize(("edit", "message"), EDITS)
 def test_a_manifest_that_cannot_be_is_refused(edit, message, shards):
     change(shards, edit)
     with pytest.raises(ValueError, match=message):

@@ -22,7 +22,6 @@ ROOT = Path(__file__).parents[1]
 MODULES = data_flow()
 BRIEFS = sorted((ROOT / "course/assignments").glob("*/brief.ipynb"))
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-ENTRIES = re.findall(r"^@\w+\{(\w+),\n(.*?)^\}", (ROOT / "book/references.bib").read_text(), re.DOTALL | re.MULTILINE)
 
 
 def test_the_reference_has_a_page_for_every_public_module():
@@ -34,10 +33,6 @@ def test_the_reference_has_a_page_for_every_public_module():
 
 
 TABLE = re.compile(r'<table class="autosummary.*?</table>', re.DOTALL)
-
-
-def test_the_reference_groups_what_the_package_offers():
-    assert sorted(name for names in DOOR.values() for name in names) == sorted(amptutorial.__all__)
 
 
 def test_on_the_page_of_a_module_what_readers_call_comes_before_the_steps_of_other_modules():
@@ -59,7 +54,8 @@ def test_a_page_of_the_reference_sums_up_what_it_describes_in_its_order_and_link
 def test_the_reference_links_every_name_at_the_door(site):
     tables = TABLE.findall((site / "book/api.html").read_text())
     links = [link for table in tables for link in re.findall(r'href="([^"]*)#(amptutorial[\w.]*)"', table)]
-    assert [name.rpartition(".")[2] for _, name in links] == [name for names in DOOR.values() for name in names]
+    names = [name.rpartition(".")[2] for _, name in links]
+    assert names == [name for names in DOOR.values() for name in names] and set(names) == set(amptutorial.__all__)
     assert all(not page or name in parse(site / "book" / page).names for page, name in links)
 
 
@@ -96,13 +92,6 @@ def test_every_page_describes_itself_and_names_the_version(site):
     assert f"https://colab.research.google.com/github/amptutorial/amptutorial/blob/{tag}/{chapter}.ipynb" in text
 
 
-def test_templates_for_issues_ask_few_questions():
-    for path in (ROOT / ".github/ISSUE_TEMPLATE").glob("*.yml"):
-        form = yaml.safe_load(path.read_text())
-        assert form["name"] and form["description"]
-        assert 1 < len(form["body"]) < 4 and all(field["attributes"]["label"] for field in form["body"]), path
-
-
 def test_the_card_and_the_icon_are_small(site):
     for name, size, weight in (("social", (1200, 630), 100_000), ("icon", (180, 180), 10_000)):
         path = site / f"_static/{name}.png"
@@ -115,12 +104,10 @@ def test_the_sitemap_lists_the_pages(site):
     listed = re.findall(r"<loc>(.*?)</loc>", (site / "sitemap.xml").read_text())
     assert listed == sorted(urljoin(root, path.relative_to(site).as_posix()) for path in pages(site))
     assert f"Sitemap: {root}sitemap.xml" in (site / "robots.txt").read_text()
-
-
-def test_the_sitemap_says_when_a_page_last_changed(site):
     days = re.findall(r"<lastmod>(.*?)</lastmod>", (site / "sitemap.xml").read_text())
-    known = len(pages(site)) if (ROOT / ".git").exists() else 0
-    assert len(days) == known and all(date.fromisoformat(day) <= date.today() for day in days)
+    assert len(days) == len(listed) * (ROOT / ".git").exists() and all(
+        date.fromisoformat(day) <= date.today() for day in days
+    )
 
 
 def test_a_feed_has_the_versions_of_the_changelog(site):
@@ -131,8 +118,7 @@ def test_a_feed_has_the_versions_of_the_changelog(site):
     for part in (feed, *feed.findall("entry", atom)):  # what the format demands of both
         named, title, updated = (part.findtext(name, namespaces=atom) for name in ("id", "title", "updated"))
         assert named.startswith("https://") and title and re.fullmatch(r"\d{4}-\d\d-\d\dT00:00:00Z", updated)
-    assert feed.findtext("author/name", namespaces=atom)
-    assert "<li>" in feed.findtext("entry/content", namespaces=atom)
+    assert feed.findtext("author/name", namespaces=atom) and "<li>" in feed.findtext("entry/content", namespaces=atom)
     for page in (site / "book/changelog.html", site / f"{CHAPTER}.html"):
         link = re.search(r'<link rel="alternate" type="application/atom\+xml"[^>]* href="([^"]+)"', page.read_text())
         assert (page.parent / link[1]).samefile(site / "feed.xml")
@@ -159,16 +145,6 @@ def test_a_brief_has_only_what_plain_jupyter_shows(path):
     assert len(links) > 2 and all((path.parent / link).is_file() for link in links)
 
 
-def test_most_references_name_their_place_and_rightly():
-    assert sum("doi" in fields or "url" in fields for _, fields in ENTRIES) > 0.9 * len(ENTRIES)
-    for key, fields in ENTRIES:
-        values = dict(re.findall(r"^ +(\w+) *= \{(.*)\},?$", fields, re.MULTILINE))
-        assert re.fullmatch(r"10\.\d{4,5}/[^\s{}]+", values.get("doi", "10.1000/none")), key
-        assert values.get("url", "https://").startswith("https://"), key
-        if "eprint" in values and "journal" not in values and "booktitle" not in values:
-            assert values["doi"] == f"10.48550/arXiv.{values['eprint']}"
-
-
 @pytest.mark.slow
 def test_the_ledger_finds_and_orders(opened):
     page = opened("book/ledger.html")
@@ -192,17 +168,6 @@ def test_the_ledger_finds_and_orders(opened):
     expect(rows.first).to_have_text(first, use_inner_text=True)
 
 
-@pytest.mark.slow
-def test_the_errata_are_found_by_what_their_entries_say(opened):
-    page = opened("book/errata.html")
-    rows, count = page.locator("#errata-of-the-paper .ledger-controls ~ * tbody tr:visible"), page.locator("output")
-    total = re.search(r"\d+", count.inner_text())[0]
-    page.get_by_role("combobox", name="Kind", exact=True).select_option("wrong formula")
-    page.get_by_role("searchbox", name="Find", exact=True).fill("alg:se line 12")
-    expect(rows).to_have_text([re.compile("Onsager term of B comes from the denoiser of B")])
-    expect(count).to_have_text(f"1 of {total} entries")
-
-
 def test_the_index_of_the_errata_names_every_entry_before_any_script(site):
     text = (site / "book/errata.html").read_text()
     entries = re.findall(r'<span id="erratum-(\d+)"></span><h3>(.*?)<a class="headerlink"', text, re.DOTALL)
@@ -218,11 +183,10 @@ def test_the_index_of_the_errata_names_every_entry_before_any_script(site):
 
 def test_letters_lead_to_the_first_entry_of_each_in_the_glossary(site):
     text = (site / "book/glossary.html").read_text()
-    letters = re.findall(r'<a href="#([^"]+)">(\w)</a>', text)
-    first = {}
-    for name, letter in re.findall(r'<dt id="(term-[^"]+)">(\w)', text):
-        first.setdefault(letter.upper(), name)
-    assert letters == [(name, letter) for letter, name in first.items()]
+    entries = re.findall(r'<dt id="(term-[^"]+)">(\w)', text)
+    first = {letter.upper(): name for name, letter in reversed(entries)}
+    letters = [(letter, name) for name, letter in re.findall(r'<a href="#([^"]+)">(\w)</a>', text)]
+    assert letters == sorted(first.items())
 
 
 def test_an_appendix_has_a_letter_wherever_it_is_named(site):
@@ -245,11 +209,6 @@ def test_an_appendix_has_a_letter_wherever_it_is_named(site):
     assert re.search(r'more/evolution\.html#thm-se-amp">Theorem B\.\d', "".join(texts.values()))
 
 
-def test_without_scripts_the_ledger_is_a_table(opened):
-    page = opened("book/ledger.html", java_script_enabled=False)
-    expect(page.locator("#the-ledger tbody tr:visible")).to_have_count(89)
-
-
 def test_the_ledger_links_each_test_to_its_line(site):
     link = r'href="[^"]*/blob/main/tests/(\w+\.py)#L(\d+)"><code[^>]*>(.*?)</code>'
     links = re.findall(link, (site / "book/ledger.html").read_text())
@@ -262,26 +221,22 @@ def test_the_ledger_links_each_test_to_its_line(site):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "link", "shown"),
-    [
-        (CHAPTER, "a[href='07_biased_low_rank_amp.html#ch-amp']", r"7\. Biased low-rank AMP\s*\w+ \w+ \w+"),
-        (CHAPTER, "a[href^='04_what_the_spectrum_sees.html#thm-']", r"Theorem 4\.\d+"),
-        (CHAPTER, "a[href^='#equation-']", r"\(9\.\d+\)"),
-        (CHAPTER, "a[href^='#fig-']", r"Fig\. 9\.\d+"),
-        (CHAPTER, "a[href^='bibliography.html#']", r"(19|20)\d\d"),
-        ("book/at_scale", "a[href^='glossary.html#term-']", r"\w+ \w+"),
-    ],
-)
-def test_a_link_shows_where_it_leads(opened, name, link, shown):
+def test_a_link_shows_where_it_leads(opened):
     """The mouse rests on the first such link, and goes away again."""
-    page = opened(f"{name}.html")
-    anchor, box = page.locator(f"article {link}:visible").first, page.locator("#preview")
-    expect(box).to_be_hidden()
-    anchor.hover()
-    expect(box).to_contain_text(re.compile(shown))
-    expect(box).to_be_visible()
-    page.mouse.move(1, 1)
+    page = opened(f"{CHAPTER}.html")
+    box = page.locator("#preview")
+    for link, shown in (
+        ("='07_biased_low_rank_amp.html#ch-amp'", r"7\. Biased low-rank AMP\s*\w+ \w+ \w+"),
+        ("^='04_what_the_spectrum_sees.html#thm-'", r"Theorem 4\.\d+"),
+        ("^='#equation-'", r"\(9\.\d+\)"),
+        ("^='#fig-'", r"Fig\. 9\.\d+"),
+        ("^='bibliography.html#'", r"(19|20)\d\d"),
+    ):
+        expect(box).to_be_hidden()
+        page.locator(f"article a[href{link}]:visible").first.hover()
+        expect(box).to_contain_text(re.compile(shown))
+        expect(box).to_be_visible()
+        page.mouse.move(1, 1)
     expect(box).to_be_hidden()
 
 

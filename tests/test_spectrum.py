@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from amptutorial import spectrum
 from amptutorial.paper.setting import critical_delta
 from amptutorial.spectrum import (
     bulk_edge,
@@ -11,7 +12,6 @@ from amptutorial.spectrum import (
     outlier,
     overlaps,
     shrink,
-    signal_singular_values,
 )
 
 M, N = 400, 800
@@ -55,13 +55,10 @@ def test_below_the_threshold_nothing_is_seen(rng):
     assert (u[:, 0] @ left[:, 0]) ** 2 < 0.1
 
 
-def test_positions_join_the_edge_and_overlaps_vanish_at_the_threshold():
-    theta = (M * N) ** 0.25 * (1 + 1e-9)
-    assert outlier(theta, M, N) == pytest.approx(bulk_edge(M, N))
-    assert overlaps(theta, M, N) == pytest.approx((0, 0), abs=1e-8)
-
-
-def test_shrinkage_is_theta_times_both_cosines():
+def test_shrinkage_is_theta_times_both_cosines_and_at_the_threshold_positions_join_the_edge():
+    threshold = (M * N) ** 0.25 * (1 + 1e-9)
+    assert outlier(threshold, M, N) == pytest.approx(bulk_edge(M, N))
+    assert overlaps(threshold, M, N) == pytest.approx((0, 0), abs=1e-8)
     theta = (M * N) ** 0.25 * np.array([1.01, 1.5, 3.0, 10.0])
     left, right = overlaps(theta, M, N)
     assert np.allclose(shrink(outlier(theta, M, N), M, N), theta * np.sqrt(left * right))
@@ -76,7 +73,8 @@ def test_shrinkage_begins_at_the_upper_edge_of_the_bulk():
 
 def test_signal_singular_values_need_no_m_by_n_array(rng):
     A, B = rng.standard_normal((50, 3)), rng.standard_normal((70, 3))
-    assert np.allclose(signal_singular_values(A, B), np.linalg.svd(A @ B.T / np.sqrt(50), compute_uv=False)[:3])
+    expected = np.linalg.svd(A @ B.T / np.sqrt(50), compute_uv=False)[:3]
+    assert np.allclose(spectrum.signal_singular_values(A, B), expected)
 
 
 def test_erratum_8_the_printed_threshold_is_not_one(rng):
@@ -85,16 +83,16 @@ def test_erratum_8_the_printed_threshold_is_not_one(rng):
     m, n, d, C = 1000, 2000, 3, 0.1 * np.eye(3)
     printed, correct = 0.1**2 / (1 + np.sqrt(m / n)) ** 2, critical_delta(C, C, m / n)
 
-    def spectrum(delta):
+    def drawn(delta):
         A = np.sqrt(0.1) * rng.standard_normal((m, d)) / np.sqrt(delta)
         B = np.sqrt(0.1) * rng.standard_normal((n, d))
         s = np.linalg.svd(A @ B.T / np.sqrt(m) + rng.standard_normal((m, n)), compute_uv=False)
-        return s[: d + 1], outlier(signal_singular_values(A, B), m, n)
+        return s[: d + 1], outlier(spectrum.signal_singular_values(A, B), m, n)
 
-    s, predicted = spectrum(2 * printed)
+    s, predicted = drawn(2 * printed)
     assert np.allclose(s[:d], predicted, rtol=0.015)
     assert s[d - 1] > 1.02 * bulk_edge(m, n) > s[d]
-    s, _ = spectrum(1.5 * correct)
+    s, _ = drawn(1.5 * correct)
     assert s[0] < 1.01 * bulk_edge(m, n)
 
 
@@ -111,9 +109,7 @@ def test_detection_ratio_for_constant_rates_is_the_distance_to_the_threshold_squ
     delta = 1 / (r_u * r_v)
     critical = critical_delta([[variance]], [[variance]], beta)
     assert detection_ratio([r_u], [r_v], variance, variance, beta) == pytest.approx((critical / delta) ** 2)
-
-
-def test_without_variance_nothing_can_be_detected():
+    # without variance nothing can be detected
     assert detection_ratio([1.0], [2.0], 0.0, 1.0, 1.0) == detection_ratio([1.0], [2.0], 1.0, 0.0, 1.0) == 0
 
 

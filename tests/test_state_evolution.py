@@ -185,9 +185,7 @@ def test_sampled_moments_of_a_linear_function_are_exact():
 
 
 CASES = {
-    "ridge, far above": (Ridge(1.0), GaussianRows(1.0), 12.0),
     "ridge, near": (Ridge(2.0), GaussianRows(1.0), 4.0),
-    "lasso, far above": (Lasso(1.0), SparseGaussianRows(2.0, 0.5), 12.0),
     "lasso, near": (Lasso(1.0), SparseGaussianRows(2.0, 0.5), 4.0),
     "posterior, far above": (GaussianPosterior(1.0), GaussianRows(1.0), 6.0),
     "posterior, near": (GaussianPosterior(1.0), GaussianRows(1.0), 1.5),

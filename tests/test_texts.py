@@ -77,27 +77,27 @@ def test_max_df_as_number_and_as_proportion():
         assert (result.names.tolist(), result.n_empty) == ([1, 2, 3], 1)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("one<br /><br />two\x85three\u2028four <i class='x'>five</i> 6seven", "one two three four five seven"),
-        ("I <3 this film, a great plot: 10 > 9", "this film great plot"),
-        ("if a < b and -> c <- dd <= ee <!-- no --> ff <?no?> </p>gg", "if and dd ee ff gg"),
-        ("Tom &amp; Jerry&nbsp;film caf&eacute; &#39;red&#x27; &lt;br&gt; &lt;3 wine", "tom jerry film café red wine"),
-        ("twice &amp;amp; escaped&amp;nbsp;text &amp;lt;br&amp;gt;", "twice escaped text"),
-        (f"no &#{'9' * 5000}; character", "no character"),
-        ("आधुनिक हिन्दी", "आधुनिक हिन्दी"),
-        ("العَرَبِيَّة שָׁלוֹם ทำไม", "العَرَبِيَّة שָׁלוֹם ทำไม"),
-        (unicodedata.normalize("NFD", "Naïve café"), "naïve café"),
-        ("İstanbul", "i̇stanbul"),
-        ("soft\u00adhyphen می\u200cخواهم \ufeffbom", "softhyphen میخواهم bom"),
-        ("zero\u200bwidth", "zero width"),
-        ("\u2764\ufe0flove 1\ufe0f\u20e3 5\u0301\u0302", "love"),
-        ("\ufb01lm \uff46ull ㅋㅋ Windows™", "film full ㅋㅋ windows"),
-        ("mustn't won’t isn`t they'll we’ve", "mustn't won't isn't they ll we ve"),
-        ("o'clock l’homme 'quoted' rock'n'roll didn't've", "clock homme quoted rock roll didn't ve"),
-    ],
-)
+SPLIT = [
+    ("one<br /><br />two\x85three\u2028four <i class='x'>five</i> 6seven", "one two three four five seven"),
+    ("I <3 this film, a great plot: 10 > 9", "this film great plot"),
+    ("if a < b and -> c <- dd <= ee <!-- no --> ff <?no?> </p>gg", "if and dd ee ff gg"),
+    ("Tom &amp; Jerry&nbsp;film caf&eacute; &#39;red&#x27; &lt;br&gt; &lt;3 wine", "tom jerry film café red wine"),
+    ("twice &amp;amp; escaped&amp;nbsp;text &amp;lt;br&amp;gt;", "twice escaped text"),
+    (f"no &#{'9' * 5000}; character", "no character"),
+    ("आधुनिक हिन्दी", "आधुनिक हिन्दी"),
+    ("العَرَبِيَّة שָׁלוֹם ทำไม", "العَرَبِيَّة שָׁלוֹם ทำไม"),
+    (unicodedata.normalize("NFD", "Naïve café"), "naïve café"),
+    ("İstanbul", "i̇stanbul"),
+    ("soft\u00adhyphen می\u200cخواهم \ufeffbom", "softhyphen میخواهم bom"),
+    ("zero\u200bwidth", "zero width"),
+    ("\u2764\ufe0flove 1\ufe0f\u20e3 5\u0301\u0302", "love"),
+    ("\ufb01lm \uff46ull ㅋㅋ Windows™", "film full ㅋㅋ windows"),
+    ("mustn't won’t isn`t they'll we’ve", "mustn't won't isn't they ll we ve"),
+    ("o'clock l’homme 'quoted' rock'n'roll didn't've", "clock homme quoted rock roll didn't ve"),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), SPLIT)
 def test_words_of_a_text(text, expected):
     assert words(text) == expected.split()
 
@@ -135,6 +135,8 @@ def test_lemmas_are_counted_together():
     counts = dict(zip(result.vocabulary.tolist(), result.counts.sum(axis=0).tolist(), strict=True))
     assert counts == {"film": 3, "movie": 2, "child": 1, "see": 1, "the": 1}
     assert [lemma(w) for w in ("etc", "zzyzx")] == ["etc", "zzyzx"]  # always a word
+    result = corpus_from_texts(["films and xyzzy"], min_df=1, stop_words=None, lemmatize={"films": "film"}.get)
+    assert result.vocabulary.tolist() == ["and", "film", "xyzzy"]  # which a lemmatiser may leave as it is
 
 
 def test_stop_words_are_left_out_as_words_and_as_lemmas():
@@ -145,7 +147,9 @@ def test_stop_words_are_left_out_as_words_and_as_lemmas():
     assert result.vocabulary.tolist() == ["film"]
 
 
-def test_labels_follow_their_texts():
+def test_labels_follow_their_texts_and_a_word_of_twins_alone_is_not_in_the_vocabulary():
+    result = corpus_from_texts([letters(0, 30), letters(0, 20) + " twinned"], min_df=0.0, **PLAIN)
+    assert (result.counts.shape, result.n_twins) == ((1, 30), 1)
     texts = ["alpha beta", "omega", "Alpha, beta!", "beta alpha"]
     result = corpus_from_texts(texts, labels=["a", "b", "c", "d"], stop_words=None)
     assert (result.labels.tolist(), result.names.tolist()) == (["a", "d"], [0, 3])
@@ -178,12 +182,9 @@ def test_twins_are_found_by_their_definition():
         if not runs or sum(run in seen for run in runs) < len(runs) / 2:
             kept.append(k)
             seen += list(runs)
+    assert kept_and_twins(["Good film.", "good <br /> FILM 10", "film good", ""]) == ([0, 2, 3], 1)
     assert len(kept) not in (4, 60) and [61, 66] == sorted({*range(60, 67)} - {*kept})
     assert kept_and_twins(texts) == (kept, 67 - len(kept))
-
-
-def test_twins_differ_in_case_signs_and_tags_only():
-    assert kept_and_twins(["Good film.", "good <br /> FILM 10", "film good", ""]) == ([0, 2, 3], 1)
 
 
 @pytest.mark.parametrize("limit", [1, 2, 19, 20])
@@ -192,72 +193,41 @@ def test_more_texts_are_read_where_most_are_twins(limit):
     assert kept_and_twins(texts, limit) == (list(range(0, 5 * limit, 5)), 4 * (limit - 1))  # limit: of those kept
 
 
-def test_a_word_of_twins_alone_is_not_in_the_vocabulary():
-    result = corpus_from_texts([letters(0, 30), letters(0, 20) + " twinned"], min_df=0.0, **PLAIN)
-    assert (result.counts.shape, result.n_twins) == ((1, 30), 1)
-
-
-@pytest.mark.parametrize(
-    ("given", "error", "message"),
-    [
+def test_bad_texts_and_options_are_refused():
+    for wrong, error, message in (
         ("one text", TypeError, "texts must be a list of strings, got str"),
-        (3, TypeError, "texts must be a list of strings, got int"),
         (["a", None], TypeError, r"texts\[1\] is of type NoneType"),
         ([b"bytes"], TypeError, r"texts\[0\] is of type bytes, b'bytes'. Decode it, or open its file as text"),
         (io.BytesIO(b"a line"), TypeError, "open its file as text"),
         ([("a", 1)], TypeError, r"texts\[0\] is of type tuple, .* Pass one string of each"),
-        ([3], TypeError, r"texts\[0\] is of type int, 3. Make it a string"),
-        (
-            pandas.DataFrame({"review": ["a"]}),
-            TypeError,
-            r'got DataFrame: of a table, pass one column.*frame\["review"\]',
-        ),
+        (pandas.DataFrame({"review": ["a"]}), TypeError, r'got DataFrame: of a table, .* column.*frame\["review"\]'),
         (pandas.Series(["a", np.nan]), TypeError, r"texts\[1\] is of type float, nan. Leave out what is missing"),
         (pandas.Series(["a", None], dtype="string"), TypeError, r"texts\[1\] is of type NAType, .*dropna\(\)"),
         (np.array([["a", "b"]]), TypeError, "got ndarray: of a table, pass one column"),
-        (np.array("a"), TypeError, "got ndarray: of a table"),
         (MappingProxyType({"a": "b"}), TypeError, "got mappingproxy: of a table, pass one column"),
         (sp.csr_array([[1]]), TypeError, "got csr_array: of a table, pass one column"),
         ([], ValueError, "texts is empty"),
         (["", "1 2 3"], ValueError, "no word is left: of 2 documents, at least min_df=2 and at most max_df=1.0"),
         (["the and", "the or"], ValueError, "Lower min_df, raise max_df, pass stop_words=None"),
-        (["alpha", "beta"], ValueError, "no word is left"),
         ({"labels": [1]}, ValueError, "labels must hold one label for each of the 2 texts"),
         ({"stop_words": "french"}, ValueError, 'stop_words must be "english", None or a list of words'),
         ({"stop_words": [1]}, TypeError, r"stop_words\[0\] is of type int"),
         ({"min_df": 0}, ValueError, "min_df must be at least 1"),
-        ({"min_df": "two"}, TypeError, "min_df must be a number"),
         ({"max_df": 1.5}, ValueError, "max_df must be a number of documents .* or a proportion up to 1.0, got 1.5"),
-        ({"max_df": float("nan")}, ValueError, "max_df must be non-negative and finite"),
-        ({"min_df": 2, "max_df": 1}, ValueError, "no word is left"),
         ({"stop_words": {"the": 1}}, TypeError, "stop_words must be a list of strings, got dict"),
         ({"tokenize": "jieba"}, TypeError, "tokenize must be None, or a function from text to list of words"),
-        (
-            {"tokenize": str.lower},
-            TypeError,
-            r"tokenize=str.lower returned 'alpha', of type str, for 'alpha': return a",
-        ),
+        ({"tokenize": str.lower}, TypeError, "tokenize=str.lower returned 'alpha', of type str, for 'alpha': return a"),
         ({"tokenize": len}, TypeError, "tokenize=len returned 5, of type int, for 'alpha'"),
-        (
-            {"tokenize": lambda text: [text, None]},
-            TypeError,
-            "<lambda> returned None, of type NoneType, for 'alpha': return only strings",
-        ),
-        (
-            {"lemmatize": len},
-            TypeError,
-            "lemmatize=len returned 5, of type int, for 'alpha': return the dictionary form",
-        ),
+        ({"tokenize": lambda text: [text, None]}, TypeError, "returned None, of type .*, for 'alpha': return only str"),
+        ({"lemmatize": len}, TypeError, "lemmatize=len returned 5, of type int, for 'alpha': return the dictionary"),
         ({"lemmatize": lambda word: ""}, TypeError, "<lambda> returned '', of type str, for 'alpha'"),
         ({"ngram_range": 2}, ValueError, r"ngram_range must be a pair of integers \(low, high\), got 2"),
         ({"ngram_range": (0, 1)}, ValueError, r"ngram_range\[0\] must be at least 1"),
         ({"ngram_range": (2, 1)}, ValueError, r"ngram_range\[1\] must be at least 2"),
-    ],
-)
-def test_bad_texts_and_options_are_refused(given, error, message):
-    texts, options = (["alpha", "alpha beta"], given) if isinstance(given, dict) else (given, {})
-    with pytest.raises(error, match=message):
-        corpus_from_texts(texts, **options)
+    ):
+        texts, options = (["alpha", "alpha beta"], wrong) if isinstance(wrong, dict) else (wrong, {})
+        with pytest.raises(error, match=message):
+            corpus_from_texts(texts, **options)
 
 
 @pytest.mark.parametrize(
@@ -266,12 +236,6 @@ def test_bad_texts_and_options_are_refused(given, error, message):
 def test_what_holds_one_text_after_another_is_taken(form):
     result = corpus_from_texts(form(["red wine", "red car"]), min_df=1)
     assert result.vocabulary.tolist() == ["car", "red", "wine"]
-
-
-def test_a_lemmatiser_may_leave_a_word():
-    known = {"films": "film"}
-    result = corpus_from_texts(["films and xyzzy"], min_df=1, stop_words=None, lemmatize=known.get)
-    assert result.vocabulary.tolist() == ["and", "film", "xyzzy"]
 
 
 def test_words_of_ones_own_count_as_they_come():
@@ -315,9 +279,8 @@ def test_chinese_with_jieba(tmp_path):
 
 def test_japanese_with_janome():
     tokenizer = pytest.importorskip("janome.tokenizer").Tokenizer(wakati=True)
-    result = corpus_from_texts(
-        ["猫が好きです", "猫と犬"], tokenize=tokenizer.tokenize, stop_words=["が", "です", "と"], min_df=1
-    )
+    stop_words = ["が", "です", "と"]
+    result = corpus_from_texts(["猫が好きです", "猫と犬"], tokenize=tokenizer.tokenize, stop_words=stop_words, min_df=1)
     assert result.vocabulary.tolist() == ["好き", "犬", "猫"]
 
 
@@ -419,14 +382,14 @@ def test_prose_leaves_out_what_is_not_a_sentence():
 
 
 def test_missing_packages_are_named(package):
-    with pytest.raises(ValueError, match="no word is left: of 0 documents"):
-        load_docstrings([package])
-    with pytest.raises(ModuleNotFoundError, match="packages names 'no_such_package_here'"):
-        load_docstrings(["no_such_package_here"])
-    with pytest.raises(ModuleNotFoundError, match="'scipy.stats', which is not an installed top-level package"):
-        load_docstrings(["scipy.stats"])
-    with pytest.raises(TypeError, match="packages must be a list of strings, got str"):
-        load_docstrings("numpy")
+    for packages, message in (
+        ([package], "no word is left: of 0 documents"),
+        (["no_such_package_here"], "packages names 'no_such_package_here'"),
+        (["scipy.stats"], "'scipy.stats', which is not an installed top-level package"),
+        ("numpy", "packages must be a list of strings, got str"),
+    ):
+        with pytest.raises((ValueError, ModuleNotFoundError, TypeError), match=message):
+            load_docstrings(packages)
 
 
 @pytest.mark.slow
@@ -461,14 +424,6 @@ def test_damaged_counts_that_come_with_the_package_are_refused_and_the_file_is_n
     monkeypatch.setattr(loaders, "COUNTED", copy)
     with pytest.raises(ValueError, match=rf"{copy} is missing or damaged \(.+\): install amptutorial again"):
         load_docstrings()
-
-
-def test_docstrings_are_the_same_every_time(tmp_path, monkeypatch):
-    one = load_docstrings(["joblib", "pooch"], min_df=3)
-    monkeypatch.setenv("AMPTUTORIAL_CACHE", str(tmp_path / "other"))
-    two = load_docstrings(["joblib", "pooch"], min_df=3)
-    assert (one.counts != two.counts).nnz == 0
-    assert one.vocabulary.tolist() == two.vocabulary.tolist() and one.names.tolist() == two.names.tolist()
 
 
 def test_stored_docstrings_follow_the_source(package, tmp_path, monkeypatch):

@@ -6,6 +6,7 @@ knowledge of the assignment: they are pieces of code before or after a solution.
 
 import argparse
 from pathlib import Path
+from textwrap import indent
 
 import yaml
 
@@ -13,6 +14,7 @@ from amptutorial_course.assignments import assignment
 
 ROOT = Path(__file__).parents[1]
 SIZE = 30
+BANK = yaml.safe_load(Path(__file__).with_name("attacks.yml").read_text(encoding="utf-8"))
 # Appended to a solution: every denoiser of the file gets this estimate.
 ATTACK = """
 
@@ -24,79 +26,13 @@ for _class in [value for value in list(globals().values()) if isinstance(value, 
     if issubclass(_class, Denoiser) and _class is not Denoiser:
         _class.estimate = _attack
 """
-# In front of a solution.
-AT_IMPORT = {
-    "a syntax error": "def broken(:\n",
-    "an exception at import": "raise RuntimeError('not finished')\n",
-    "an endless loop at import": "while True:\n    pass\n",
-    "sys.exit at import": "import sys\n\nsys.exit(0)\n",
-}
-# In the place of the estimate. Those that return zeros would earn points only if the attack succeeded.
-IN_ESTIMATE = {
-    "an endless loop": "while True:\n    pass",
-    "a print bomb": "while True:\n    print('x' * 10_000)",
-    "sys.exit": "import sys\n\nsys.exit(0)",
-    "os._exit": "import os\n\nos._exit(0)",
-    "a memory bomb": "return [bytearray(2**28) for _ in range(200)]",
-    "a huge answer": "import numpy\n\nreturn numpy.zeros((30_000, 3_000))",
-    "a huge file": "with open('huge', 'wb') as file:\n    file.write(bytes(2**28))\nreturn 0 * P",
-    "a deep recursion": "import sys\n\nsys.setrecursionlimit(10**9)\nreturn self.estimate(P, r, F)",
-    "a subprocess": "import subprocess\n\nsubprocess.run(['true'], check=True)\nreturn 0 * P",
-    "an attack on the parent": "import os, signal\n\nos.kill(os.getppid(), signal.SIGKILL)\nreturn 0 * P",
-    "a look into the frames": """
-import sys
-frame = sys._getframe()
-while frame is not None:
-    for name, value in {**frame.f_globals, **frame.f_locals}.items():
-        if hasattr(value, "passed") or "check" in name.lower() or "belief" in name.lower():
-            raise RuntimeError(f"found {name}: {value!r}")
-    frame = frame.f_back
-return 0 * P""",
-    "a patched NumPy": """
-import numpy
-for name in ("allclose", "isclose", "array_equal", "all", "isfinite"):
-    setattr(numpy, name, lambda *args, **kwargs: True)
-numpy.abs = numpy.linalg.norm = lambda *args, **kwargs: numpy.zeros(1)
-numpy.linalg.solve = numpy.linalg.inv = None
-return 0 * P""",
-    "tampered checks": """
-import builtins, sys
-from dataclasses import replace
-from amptutorial import checks
-for name, each in checks.CHECKS.items():
-    checks.CHECKS[name] = replace(each, run=lambda trial: None)
-checks.run_checks = checks.check_denoiser = lambda *args, **kwargs: None
-checks.CheckReport.passed = checks.CheckReport.failures = True
-for module in list(sys.modules.values()):
-    for name in ("require", "require_close"):
-        if hasattr(module, name):
-            setattr(module, name, lambda *args, **kwargs: None)
-builtins.AssertionError = builtins.ZeroDivisionError
-return 0 * P""",
-    "a theft of the solutions": """
-import os, sys
-import amptutorial
-for start in [os.getcwd(), *sys.path, *amptutorial.__path__]:
-    while start and start != os.path.dirname(start):
-        start = os.path.dirname(start)
-        for folder, _, files in os.walk(os.path.join(start, "solutions")):
-            for name in files:
-                loot = {}
-                exec(open(os.path.join(folder, name)).read(), loot)
-                stolen = loot.get(type(self).__name__)
-                if stolen is not None:
-                    return stolen(**vars(self)).estimate(P, r, F)
-return 0 * P""",
-}
 
 
 def hostile(solution):
     """Return the hostile submissions, text by name: each is `solution` with an attack on the grader."""
-    first = {name: code + solution for name, code in AT_IMPORT.items()}
-    inside = {
-        f"{name} in estimate": solution + ATTACK.format(body="    " + body.strip("\n").replace("\n", "\n    "))
-        for name, body in IN_ESTIMATE.items()
-    }
+    first = {name: f"{code}\n{solution}" for name, code in BANK["at_import"].items()}
+    bodies = {name: indent(body, "    ") for name, body in BANK["in_estimate"].items()}
+    inside = {f"{name} in estimate": solution + ATTACK.format(body=body) for name, body in bodies.items()}
     return {**first, **inside, "no denoiser": "PREDICTION = 0.5\n", "a file of a megabyte": solution + "#" * 2**20}
 
 

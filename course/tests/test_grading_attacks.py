@@ -9,27 +9,7 @@ from grading_samples import CHEATS, HOSTILE, RIGHT, WRONG, grade, messages, pass
 from amptutorial_course.grading import isolation
 
 pytestmark = pytest.mark.skipif(bool(isolation.bwrap_problem()), reason="bubblewrap does not work here")
-OUTCOMES = {
-    "a syntax error": "SyntaxError: .* line 1",
-    "an exception at import": "RuntimeError: not finished",
-    "an endless loop at import": "the import gave no answer within 2",
-    "sys.exit at import": "SystemExit",
-    "an endless loop in estimate": "estimate gave no answer within 2",
-    "a print bomb in estimate": "estimate gave no answer within 2",
-    "sys.exit in estimate": "SystemExit",
-    "os._exit in estimate": r"estimate ended Python itself \(exit code 0\)",
-    "a memory bomb in estimate": "MemoryError",
-    "a huge answer in estimate": "MemoryError|too large",
-    "a huge file in estimate": "File too large",
-    "a deep recursion in estimate": "MemoryError|RecursionError|gave no answer|ended Python",
-    "a subprocess in estimate": "can start threads, and no process",
-    "an attack on the parent in estimate": "Is every factor of the penalty right|ProcessLookupError|PermissionError",
-    "a look into the frames in estimate": "Is every factor of the penalty right",
-    "a patched NumPy in estimate": "",
-    "tampered checks in estimate": "Is every factor of the penalty right",
-    "a theft of the solutions in estimate": "Is every factor of the penalty right",
-    "no denoiser": "no class RidgeByHand",
-}
+OUTCOMES = sample_class.BANK["told"]
 
 
 assert set(HOSTILE) == {*OUTCOMES, "a file of a megabyte"}

@@ -107,23 +107,14 @@ class Tags(html.parser.HTMLParser):
         self.text += data
 
 
-@pytest.fixture
-def page():
-
-    def make(failed=(), student="ada", **more):
-        checks = {check.name: check for check in TASK._checks()}
-        results = tuple(
-            CheckResult(name, name not in failed, f"about {name}", checks[name].contract, checks[name].read)
-            for name in TASK.points
-            if name in checks
-        )
-        record = Record(more.pop("status", "graded"), () if more else results, student=student, **more)
-        return Tags(student_page(record, TASK))
-
-    return make
+def page(failed=(), student="ada", **more):
+    checks = [each for each in TASK._checks() if each.name in TASK.points]
+    told = ((each.name, each.name not in failed, f"about {each.name}", each.contract, each.read) for each in checks)
+    results = () if more else tuple(CheckResult(*each) for each in told)
+    return Tags(student_page(Record(more.pop("status", "graded"), results, student=student, **more), TASK))
 
 
-def test_the_page_names_each_check_its_promise_and_what_to_read_failures_first(page):
+def test_the_page_names_each_check_its_promise_and_what_to_read_failures_first():
     found = page(failed=("jacobian", "prediction"))
     assert "75 of 100 points" in found.text and "about jacobian" in found.text
     assert found.text.index("about jacobian") < found.text.index("about shapes")
@@ -131,7 +122,7 @@ def test_the_page_names_each_check_its_promise_and_what_to_read_failures_first(p
     assert {attrs["href"] for tag, attrs in found.tags if tag == "a"} == {CHECKS["jacobian"].read}
 
 
-def test_the_page_shows_everything_and_runs_nothing(page):
+def test_the_page_shows_everything_and_runs_nothing():
     hostile = "<script>alert(1)</script>\ud800"
     found = page(student="=student<b>", status=f"not imported: {hostile}", printed="x", traceback=f"line 1 {hostile}")
     assert not {"script", "b", "img"} & {tag for tag, _ in found.tags}
@@ -139,20 +130,17 @@ def test_the_page_shows_everything_and_runs_nothing(page):
     assert found.text.count("not run") == 1 and "failed" not in found.text
 
 
-def test_what_several_checks_say_alike_is_said_once():
+def test_the_page_says_once_what_several_checks_say_alike_what_is_not_final_and_nothing_of_the_grader_s_machine():
     results = [CheckResult(name, False, "write the estimate", "a promise") for name in TASK.points]
     found = Tags(student_page(Record("graded", tuple(results)), TASK))
     assert found.text.count("write the estimate") == 1 and "0 of 100" in found.text
     assert all(name in found.text for name in TASK.points)
-
-
-def test_the_page_says_what_is_not_final_and_nothing_of_the_grader_s_machine():
     record = Record("the grader failed", fault="/home/teacher/x.py", timed_out=True, note="denoiser.py is mine.py")
     found = Tags(student_page(record, TASK)).text
     assert "time ran out" in found and "denoiser.py is mine.py" in found and "teacher" not in found
 
 
-def test_the_page_is_accessible(page):
+def test_the_page_is_accessible():
     found = page(failed=("jacobian",))
     tags = [tag for tag, _ in found.tags]
     assert found.tags[0] == ("html", {"lang": "en-GB"}) and {"title", "h1"} <= set(tags)
@@ -161,7 +149,7 @@ def test_the_page_is_accessible(page):
     assert any(attrs.get("name") == "viewport" for tag, attrs in found.tags if tag == "meta")
 
 
-def test_colours_have_contrast_in_both_themes(page):
+def test_colours_have_contrast_in_both_themes():
     themes = [dict(re.findall(r"--(\w+): (#\w{6})", part)) for part in page().text.split("@media")[:2]]
     assert themes[0].keys() == themes[1].keys() and len(themes[0]) == 7
     for theme in themes:

@@ -80,6 +80,7 @@ def test_the_archive_has_rules_and_requirements_and_no_solution(autograder):
     assert {"numpy", "scipy", "PyYAML", "matplotlib", "pandas"} <= {line.split("==")[0] for line in lines}
 
 
+@pytest.mark.slow
 def test_what_is_installed_suffices_for_the_judge(autograder):
     """It imports nothing but its requirements: neither pages nor notebooks are made there."""
     script = "import sys, amptutorial_course.grading.gradescope; print(*sys.modules)"

@@ -6,6 +6,7 @@ import re
 import socket
 import subprocess
 from pathlib import Path
+from textwrap import indent
 
 import hostile
 import numpy as np
@@ -27,14 +28,14 @@ SECONDS = 100 + os.getpid() / 1e7
 
 def sources(outside, port=0):
     start = hostile.START.format(outside=str(outside), solutions=str(SOLUTIONS), port=port, seconds=SECONDS)
-    attacks = {name: start + code for name, code in {**hostile.REFUSED, **hostile.NATIVE}.items()}
-    attacks |= {name: start + hostile.TOOLS + code for name, code in hostile.ENDINGS.items()}
-    return attacks | {name: RIGHT + changed(*change[:2]) for name, change in hostile.ANSWERS.items()}
+    bank = hostile.BANK
+    attacks = {name: start + code for name, code in {**bank["refused"], **bank["native"]}.items()}
+    attacks |= {name: start + hostile.TOOLS + code for name, code in bank["endings"].items()}
+    return attacks | {name: RIGHT + changed(**change) for name, change in bank["answers"].items()}
 
 
-def changed(method, body):
-    body = "    " + body.strip("\n").replace("\n", "\n    ")
-    return f"\n\ndef changed(self, P, r, F):\n{body}\n\n\nRidgeByHand.{method} = changed\n"
+def changed(method, body, fails):
+    return f"\n\ndef changed(self, P, r, F):\n{indent(body, '    ')}\n\n\nRidgeByHand.{method} = changed\n"
 
 
 def contents(folder):
@@ -111,8 +112,8 @@ def test_everybody_has_a_row_and_nobody_points_that_are_not_earned(graded):
 
 def test_answers_that_are_wrong_pass_no_check_that_they_could_break(graded):
     found = records(graded[0])
-    for name in set(hostile.ANSWERS) & set(found):
-        assert not passed(found[name]) & hostile.ANSWERS[name][2], name
+    for name, answer in hostile.BANK["answers"].items():
+        assert not passed(found[name]) & set(answer["fails"]), name
 
 
 def test_nothing_outside_was_read_or_changed_and_no_process_is_left(graded):

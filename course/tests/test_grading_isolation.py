@@ -64,29 +64,25 @@ def test_the_grader_is_not_in_the_container(tmp_path, monkeypatch):
     assert in_container(script) == "['amptutorial_course'] []\n"
 
 
-@pytest.mark.parametrize(
-    ("wanted", "problem", "kind", "warned"),
-    [
+def test_bubblewrap_is_the_default_where_it_works(monkeypatch):
+    for wanted, problem, kind, warned in (
         (None, "", "bwrap", False),
         (None, "bwrap is not installed", "none", True),
         ("bwrap", "", "bwrap", False),
         ("none", "", "none", True),
-    ],
-)
-def test_bubblewrap_is_the_default_where_it_works(monkeypatch, wanted, problem, kind, warned):
-    monkeypatch.setattr(isolation, "bwrap_problem", lambda: problem)
-    warnings = []
-    assert isolation.choose(wanted, warnings.append) == kind and len(warnings) == warned
-    assert all(problem in each and "keeps them from your files" in each for each in warnings)
+    ):
+        monkeypatch.setattr(isolation, "bwrap_problem", lambda problem=problem: problem)
+        warnings = []
+        assert isolation.choose(wanted, warnings.append) == kind and len(warnings) == warned
+        assert all(problem in each and "keeps them from your files" in each for each in warnings)
 
 
 def test_what_is_asked_for_and_cannot_be_had_is_an_error(monkeypatch):
     monkeypatch.setattr(isolation, "bwrap_problem", lambda: "no permission")
     monkeypatch.setattr(isolation.shutil, "which", lambda name: None)
-    with pytest.raises(ValueError, match="--isolate bwrap: no permission"):
-        isolation.choose("bwrap")
-    with pytest.raises(ValueError, match="--isolate docker: docker is not installed"):
-        isolation.choose("docker")
+    for kind, problem in (("bwrap", "no permission"), ("docker", "docker is not installed")):
+        with pytest.raises(ValueError, match=f"--isolate {kind}: {problem}"):
+            isolation.choose(kind)
 
 
 @pytest.fixture

@@ -52,17 +52,17 @@ def test_malformed_messages_are_the_author_s_failure(header, body):
         protocol.unpack(header, body)
 
 
-@pytest.mark.parametrize(
-    ("data", "error"),
-    [
-        (b"", EOFError),
-        (b"\x00\x00", EOFError),
-        (protocol.LENGTHS.pack(2**31, 0), protocol.Malformed),
-        (protocol.LENGTHS.pack(2, 2**31), protocol.Malformed),
-        (protocol.LENGTHS.pack(10, 0) + b"{}", EOFError),
-        (protocol.LENGTHS.pack(10, 0), TimeoutError),  # the other side stays silent
-    ],
-)
+EARLY = [
+    (b"", EOFError),
+    (b"\x00\x00", EOFError),
+    (protocol.LENGTHS.pack(2**31, 0), protocol.Malformed),
+    (protocol.LENGTHS.pack(2, 2**31), protocol.Malformed),
+    (protocol.LENGTHS.pack(10, 0) + b"{}", EOFError),
+    (protocol.LENGTHS.pack(10, 0), TimeoutError),  # the other side stays silent
+]
+
+
+@pytest.mark.parametrize(("data", "error"), EARLY)
 def test_frames_that_end_early_are_too_large_or_come_too_late(data, error):
     ours, theirs = socket.socketpair()
     late = error is TimeoutError

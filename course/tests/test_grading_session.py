@@ -1,6 +1,7 @@
 """The judge's side: a right solution and a mistake are the same from afar."""
 
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 
 import grading_samples as samples
@@ -62,22 +63,16 @@ def test_what_a_student_writes_into_arguments_is_seen(probe):
     assert (P[0, 1], F[0, 0]) == (7.0, 8.0)
 
 
-@pytest.mark.parametrize(
-    ("case", "name", "text"),
-    [
+def test_errors_keep_their_name_and_line_and_prints_disturb_nothing(session, probe):
+    for case, name, text in (
         (2, "TypeError", "the answer is NoneType"),
         (3, "TypeError", "complex128"),
         (5, "ValueError", r"<b>bold</b> \(denoiser.py, line 16\)"),
         (7, "SystemExit", "3"),
-    ],
-)
-def test_errors_keep_their_name_and_line(probe, case, name, text):
-    with pytest.raises(remote.StudentError, match=text) as failure:
-        samples.ask_probe(probe, case)
-    assert type(failure.value).__name__ == name
-
-
-def test_prints_are_kept_and_disturb_nothing(session, probe):
+    ):
+        with pytest.raises(remote.StudentError, match=text) as failure:
+            samples.ask_probe(probe, case)
+        assert type(failure.value).__name__ == name
     np.testing.assert_array_equal(samples.ask_probe(probe, 8), [[16.0, 10.0]])
     assert session.output().endswith("one line\n")
 
@@ -88,10 +83,10 @@ def test_lines_are_counted_at_the_other_side(probe):
     assert many - few == 200
 
 
-@pytest.mark.parametrize("name", ["Plain", "Missing"])
-def test_a_class_must_exist_and_be_a_denoiser(session, name):
-    with pytest.raises(remote.StudentError, match=f"no class {name} derived from"):
-        remote.remote_class(session, name)
+def test_a_class_must_exist_and_be_a_denoiser(session):
+    for name in ("Plain", "Missing"):
+        with pytest.raises(remote.StudentError, match=f"no class {name} derived from"):
+            remote.remote_class(session, name)
 
 
 @pytest.mark.slow
@@ -103,11 +98,17 @@ def test_after_a_crash_the_other_checks_still_earn_points(rules):
     assert "penalty ended Python itself (exit code 9)" in samples.messages(found)
 
 
+@contextmanager
+def probing(code, **limits):
+    """Yield a session, and in it a probe that runs `code` in case 7."""
+    source = samples.PROBE.replace("sys.exit(3)", code)
+    with remote.Session(source.encode(), samples.LIMITS | limits) as session:
+        yield session, samples.start_probe(session)
+
+
 def test_too_many_crashes_end_the_session(monkeypatch):
     monkeypatch.setattr(remote, "RESTARTS", 1)
-    dies = samples.PROBE.replace("sys.exit(3)", "import os; os._exit(3)")
-    with remote.Session(dies.encode(), samples.LIMITS) as session:
-        probe = samples.start_probe(session)
+    with probing("import os; os._exit(3)") as (session, probe):
         for error in (remote.Crash, remote.Crash, remote.NotRun, remote.NotRun):
             with pytest.raises(error):
                 samples.ask_probe(probe, 7)
@@ -117,27 +118,23 @@ def test_too_many_crashes_end_the_session(monkeypatch):
 def test_the_time_for_a_submission_is_limited_as_a_whole():
     """Three seconds of the processor, in calls of 0.6: that is what the worker says, and here it is right."""
     slow = "import time; end = time.process_time() + 0.6\n            while time.process_time() < end: pass"
-    slow = samples.PROBE.replace("sys.exit(3)", f"\n            {slow}")
-    with remote.Session(slow.encode(), samples.LIMITS | {"seconds": 3.0}) as session:
-        probe = samples.start_probe(session)
+    with probing(f"\n            {slow}", seconds=3.0) as (session, probe):
         with pytest.raises(remote.NotRun, match="3 s for one submission are used up"):
             for _ in range(6):
                 samples.ask_probe(probe, 7)
         assert session.timed_out and session.generation == 1
 
 
-@pytest.mark.parametrize(
-    ("code", "patience", "told"),
-    [
-        ("\n            while True: pass", 99, "within 1 s of the processor: an endless loop"),
-        ("import time; time.sleep(99)", 2, "within 2 s on the wall: does it wait"),
-    ],
-)
+WAITING = [
+    ("\n            while True: pass", 99, "within 1 s of the processor: an endless loop"),
+    ("import time; time.sleep(99)", 2, "within 2 s on the wall: does it wait"),
+]
+
+
+@pytest.mark.parametrize(("code", "patience", "told"), WAITING)
 def test_a_call_has_its_seconds_of_the_processor_and_more_on_the_wall(monkeypatch, code, patience, told):
     monkeypatch.setattr(remote, "PATIENCE", patience)
-    source = samples.PROBE.replace("sys.exit(3)", code)
-    with remote.Session(source.encode(), samples.LIMITS | {"seconds_per_call": 1}) as session:
-        probe = samples.start_probe(session)
+    with probing(code, seconds_per_call=1) as (session, probe):
         with pytest.raises(remote.TimeLimit, match=told):
             samples.ask_probe(probe, 7)
         assert session.timed_out
@@ -145,9 +142,7 @@ def test_a_call_has_its_seconds_of_the_processor_and_more_on_the_wall(monkeypatc
 
 
 def test_a_method_that_gave_no_answer_twice_is_not_asked_again():
-    source = samples.PROBE.replace("sys.exit(3)", "\n            while True: pass")
-    with remote.Session(source.encode(), samples.LIMITS | {"seconds_per_call": 0.5}) as session:
-        probe = samples.start_probe(session)
+    with probing("\n            while True: pass", seconds_per_call=0.5) as (session, probe):
         for error in (remote.TimeLimit, remote.TimeLimit, remote.NotRun):
             with pytest.raises(error) as raised:
                 samples.ask_probe(probe, 7)
@@ -177,18 +172,12 @@ def test_a_death_by_any_signal_is_a_crash_after_which_the_session_goes_on(isolat
         assert samples.ask_probe(probe, 0)[0, 1] == 5 and session.generation == 2
 
 
-@pytest.mark.parametrize(
-    ("answer", "text"),
-    [
-        ("np.eye(3)", r"estimate has shape \(3, 3\), expected \(1, 2\)"),
-        ("np.zeros((0, 2**22))", r"estimate has shape \(0, 4194304\)"),
-        ("1.0", r"estimate has shape \(\), expected"),
-    ],
-)
-def test_an_answer_has_the_shape_of_its_question(answer, text):
-    source = samples.PROBE.replace("sys.exit(3)", f"return {answer}")
-    with remote.Session(source.encode(), samples.LIMITS) as session, pytest.raises(remote.BadAnswer, match=text):
-        samples.ask_probe(samples.start_probe(session), 7)
+def test_an_answer_has_the_shape_of_its_question():
+    shapes = r"\(3, 3\), expected \(1, 2\)", r"\(0, 4194304\)", r"\(\), expected"
+    with probing("return (np.eye(3), np.zeros((0, 2**22)), 1.0)[len(r) - 1]") as (_, probe):
+        for rows, shape in enumerate(shapes, 1):
+            with pytest.raises(remote.BadAnswer, match=f"estimate has shape {shape}"):
+                probe.estimate(np.full((rows, 2), 7.0), np.ones(rows), np.eye(2))
 
 
 def test_files_that_cannot_be_written_are_the_submission_s_fault(rules):
