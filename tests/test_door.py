@@ -219,6 +219,7 @@ def poisson_minimised(U, V, **arguments):
     return loss.value_and_gradient(U, V), descent.minimise(loss, A0=U, B0=V, n_iter=40, tol=0.25)
 
 
+BIAS_LAWS = "ConstantBias", "DiscreteBias", "LogNormal", "ShiftedExponential", "Zipf"
 # What is called where it is not the function of that name alone
 CALLS = {
     "AMPEmbedding": fit,
