@@ -39,6 +39,10 @@ class Channel(ABC):
         """Return the channel with its dispersion estimated from counts; or itself."""
         return self
 
+    def mean(self, rate):
+        """Return the expected count: the rate, where biases are those of counts."""
+        return rate
+
     @abstractmethod
     def bursts(self, z, rate):
         """Return E[N | Z = z], the expected bursts, for arrays of counts and rates."""
@@ -210,8 +214,9 @@ def _bursts_of(z, alpha):
     return np.where(z == 1, 1.0, alpha * (digamma(z + alpha) - digamma(alpha)))
 
 
+COUNTS = Counts()
 CHANNELS = {
-    "counts": Counts(),
+    "counts": COUNTS,
     "damped": Damped(),
     "presence": Indicator(),
     "bursts": Bursts(),

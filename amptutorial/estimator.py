@@ -408,7 +408,7 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         np.exp(rates, out=rates)
         rates *= r_u[:, None]
         rates *= self.column_bias_
-        return self._channel.mean(rates) if self._channel.saturates else rates
+        return self._channel.mean(rates)
 
     def score(self, X=None, y=None) -> float:
         """Return how well hidden pairs are predicted, in nats per count.

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from time import perf_counter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -213,10 +213,11 @@ def search(table, model, rng, report):
     law = table.channel(names[0])
     if law.saturates:
         rows, columns = seen.margins_under(law)
-        given = {"rows": rows, "columns": columns, "total": seen.total()}
-        held_out = replace(held_out, law=law, **given)
+        held_out = replace(held_out, rows=rows, columns=columns, law=law)
+        held_out = replace(held_out, total=seen.total())
     given = table, seen, held_out, model, int(rng.integers(2**31)), report
-    auto, best, path, halves = model.n_components == "auto", None, [], []
+    auto, path, halves = model.n_components == "auto", [], []
+    best: Any = None
     sizes = takewhile(lambda d: d <= min(table.shape), SIZES)
     for d in sizes if auto else (model.n_components,):
         report.begin()
@@ -292,11 +293,11 @@ def _started(table, seen, held_out, model, seed, report, name, d):
         fitting = None if free else best.fitting(held_out)
         sides = next_sides(bursts, rows, columns, ahead, m, searching, fitting)
         fitted = fitting and fitting.fitted
-        given = held_out, judging, fitted
+        sums = None
         if channel.saturates:
             bursts = seen.seen_bursts(channel, *sides[:2], m)
-            given = *given, bursts.observed[0].margins()
-        last = best.judge(*sides[:2], *given)
+            sums = bursts.observed[0].margins()
+        last = best.judge(*sides[:2], held_out, judging, fitted, sums)
         return (*sides, best), report(run) or last
 
     fewer = replace(columns, r=(1 - VALIDATION) * r_v)
@@ -374,8 +375,8 @@ def settle(table, run, rows, columns, rng):
     sample = sample_of(rows, held, m, sampler)
     rows = table.settled(rows, held, m, channel, sample)
     if channel.saturates:
-        given = channel, rows, columns
-        return Settled(rows, columns, sample, *_biases_of_bursts(table, *given))
+        biases = _biases_of_bursts(table, channel, rows, columns)
+        return Settled(rows, columns, sample, *biases)
     given = rows.in_double().X, scaled_rows(held, m), run.best, Sampler(rng)
     return Settled(rows, columns, sample, *_biases(table, *given))
 

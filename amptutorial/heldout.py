@@ -29,7 +29,7 @@ from ._validation import (
 )
 from .bias import drop_empty, margins, same_pairs, with_values, without_gaps
 from .biases import Fitting, Gaps, fit_margins
-from .channels import Channel
+from .channels import COUNTS, Channel
 from .score import blocks
 from .sums import BLOCK_ENTRIES, exact, log_partition, products_of_pairs
 
@@ -281,9 +281,8 @@ class HeldOut:
         (`amptutorial.bias.margins`).
     gaps : csr_array (m, n), or None
         One where a pair was not observed, or is hidden and no zero stands for it.
-    law : Channel, or None
-        If the law is not Poisson: one that saturates. The margins are those of its
-        bursts then.
+    law : Channel
+        The margins are those of the bursts of a law that saturates.
     total : float
         Of the counts kept, under such a law.
     """
@@ -294,7 +293,7 @@ class HeldOut:
     rows: np.ndarray
     columns: np.ndarray
     gaps: sp.csr_array | None = None
-    law: Channel | None = None
+    law: Channel = COUNTS
     total: float = 0.0
 
     @classmethod
@@ -356,7 +355,7 @@ class HeldOut:
             raise FloatingPointError(
                 "the rates overflow: scale the bias factors or the embedding down"
             )
-        if self.law is None:
+        if not self.law.saturates:
             return log_ratios
         rates = self.rows[self.i] * self.columns[self.j] / self.rows.sum()
         means = (self.law.mean(rate) for rate in (rates * np.exp(log_ratios), rates))
@@ -646,7 +645,7 @@ class Chosen:
     def __init__(self, held_out, tol):
         self.patience = Patience(held_out.entropy(), tol)
         self.r_v = held_out.columns
-        self.halves = (Half(0.0, np.zeros(len(held_out.z))),) * 2
+        self.halves: tuple = (Half(0.0, np.zeros(len(held_out.z))),) * 2
 
     def __copy__(self):
         other = object.__new__(Chosen)

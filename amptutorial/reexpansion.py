@@ -22,7 +22,7 @@ import numpy as np
 from ._validation import covariance_matrix
 from .amp import half_step
 from .biases import margin_biases
-from .channels import Counts
+from .channels import COUNTS
 from .denoisers import Denoiser, GaussianPosterior, as_pair
 from .score import blocks
 from .spectrum import shrink
@@ -31,7 +31,6 @@ from .sums import exact, tilted_covariances
 REACH = 1.0  # the most that one step may change any M_ij
 SETTLED = 1e-3  # a row whose step changes no M_ij by more has converged
 SETTLED_AT_ONCE = 2**22  # entries of the Hessians of rows that settle together
-COUNTS = Counts()
 # the fields of a `Side` with one entry for each row
 BY_ROW = "X", "r", "bias", "step", "length", "reach"
 

@@ -44,7 +44,10 @@ class Table:
 
     def __init__(self, Z):
         self.Z, self.shape = Z, Z.shape
-        self._bursts = None, None  # a channel that does not follow the rate, and theirs
+        self._bursts: tuple = (
+            None,
+            None,
+        )  # a channel that does not follow the rate, and theirs
 
     def __getitem__(self, rows):
         """Return the table of some rows."""

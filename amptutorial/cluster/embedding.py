@@ -102,7 +102,8 @@ class ShardedTable(Blocks):
 
     store: Checkpoint | None = None
     saved: list = []
-    stage, _bursts, unseen = 0, (None, None), None
+    stage, unseen = 0, None
+    _bursts: tuple = None, None
 
     def of(self, parts, slices=None, n=None):
         """Return a table with other parts, and perhaps with other rows and columns."""
