@@ -288,9 +288,7 @@ class Assignment:
             if others[0].class_name == e.class_name:
                 others.append(family.setting(e.d, **e.params))
             drawn = (self._trial(setting, make, count_lines, rng) for setting in others)
-            one, *rest = trials[first : first + len(family.dimensions)]
-            silent = [replace(other, seed=None) for other in rest]
-            complete += [replace(one, relatives=(*rest, *drawn)), *silent]
+            complete += as_family(trials[first : first + len(family.dimensions)], drawn)
             first += len(family.dimensions)
         return complete or trials
 
@@ -361,6 +359,12 @@ class Assignment:
             f"PREDICTION is {value:.4g}, {'as' if passed else 'not what'} state "
             f"evolution gives with this denoiser (to {experiment.tolerance:g})"
         )
+
+
+def as_family(trials, others=()):
+    """Return the trials, of which the first alone asks for right answers: of all of them, and of others."""
+    one, *rest = trials
+    return [replace(one, relatives=(*rest, *others)), *(replace(other, seed=None) for other in rest)]
 
 
 def _prediction_result(passed, message):
