@@ -37,8 +37,7 @@ from imports import modules_of
 from tqdm import tqdm
 
 from amptutorial.checks import describe_error
-from amptutorial.checks.problems import draw
-from amptutorial.checks.trials import LONG
+from amptutorial.checks.problems import LONG, draw
 from amptutorial_course.assignments import ASSIGNMENTS, load_submission, maker
 
 from . import mutate

@@ -9,7 +9,7 @@ from stated_beliefs import SquaredNorm, StandardNormal
 
 from amptutorial.checks import CHECKS, Problem, Trial, describe_error, draw_problem, oracle, problems
 from amptutorial.checks.beliefs import Penalty, Unstated
-from amptutorial.checks.trials import LONG, SHORT
+from amptutorial.checks.problems import LONG, SHORT
 from amptutorial.denoisers import Denoiser, GaussianPosterior, Lasso, Ridge
 from amptutorial.laws import GaussianRows
 

@@ -18,10 +18,14 @@ UNITS = 8  # so many decades of r, up and down
 # numbers of rows
 FEW, MANY, MOST = 40, np.geomspace(60, 1500, 4), 25_000
 TAKES_MEMORY = 4_000  # so many rows of a posterior mean, by thousands of its points
-# questions with the most rows, of a class: those who ask more than so many
-LARGEST, STUDENT = 3, 48
+# so many questions a student is asked, and so many a class, which are asked further
+# ones with the most rows
+SHORT, LONG, LARGEST = 48, 120, 3
 # of what is asked next, the same but for a part: what a weak key of a cache confuses
-TWINS = "P", "r", "F", "nearly", "order", "axes", "corner", "parameters"
+TWINS = (
+    *("parameters", "axes", "corner", "P", "F", "r"),
+    *("parameters", "nearly", "order"),
+)
 
 
 @dataclass(frozen=True)
@@ -157,7 +161,7 @@ def ladder(rng, family, n):
             last = which, _rung(rng, family[which], k)
             unit = draw_unit(rng) if k % 4 else 1.0
         questions.append((last[0], last[1].in_units(unit)))
-    if n > STUDENT:
+    if n > SHORT:
         three = [k for k, one in enumerate(family) if one.d == 3] or [0]
         some = rng.permutation(three)[:LARGEST]
         questions += [(which, _many(rng, family[which], MOST)) for which in some]

@@ -9,12 +9,10 @@ import numpy as np
 from ..denoisers import Denoiser
 from .beliefs import Belief, OwnPenalty, Penalty, Prior, Unstated
 from .lines import count_lines
-from .problems import Problem, draw_problem
+from .problems import SHORT, Problem, draw_problem
 from .verdict import require_pair
 
 METHODS = "estimate", "mean_jacobian", "denoise"
-# so many random problems a student is asked, and so many a class
-SHORT, LONG = 48, 120
 
 
 def is_own(denoiser, method):
