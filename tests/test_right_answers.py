@@ -94,19 +94,36 @@ def test_a_row_at_a_kink_has_no_slope_to_be_asked(denoiser, P, smooth):
     assert oracle.own_slopes(denoiser, problem)[2].tolist() == smooth
 
 
+def of_other_rates(base, change):
+    """Return a class whose answers are those of `base` at other rates."""
+
+    def denoise(self, P, r, F):
+        return base.denoise(self, P, change(r), F)
+
+    return type("Wrong", (base,), {"denoise": denoise, "estimate": lambda self, *rows: denoise(self, *rows)[0]})
+
+
+Clipped = of_other_rates(GaussianPosterior, lambda r: np.minimum(r, 100.0))  # knows no row for more frequent
+# an absolute threshold, beyond all rates that the belief names
+Floored = of_other_rates(GaussianPosterior, lambda r: np.maximum(r, 1e-6))
+RootOfR = of_other_rates(Ridge, lambda r: np.where(r > 10, np.sqrt(10 * r), r))
+# one rate for rows whose rates are of the same order
+OneRate = of_other_rates(GaussianPosterior, lambda r: np.full(len(r), r.mean()) if r.max() < 10 * r.min() else r)
+
+
 class FiveDigits(Ridge):
     """Rounds, which hides a Jacobian that is a fifth too small from differences."""
 
     def denoise(self, P, r, F):
-        return self.estimate(P, r, F), self.mean_jacobian(P, r, F)
+        X, J = super().denoise(P, r, F)
+        size = 1e-5 * np.abs(X).max() + 1e-300
+        return np.round(X / size) * size, 0.8 * J
 
     def estimate(self, P, r, F):
-        X = super().denoise(P, r, F)[0]
-        size = 1e-5 * np.abs(X).max() + 1e-300
-        return np.round(X / size) * size
+        return self.denoise(P, r, F)[0]
 
     def mean_jacobian(self, P, r, F):
-        return 0.8 * super().denoise(P, r, F)[1]
+        return self.denoise(P, r, F)[1]
 
 
 class Forgetful(Ridge):
@@ -137,26 +154,6 @@ class InThePlane(Lasso):
 
     def denoise(self, P, r, F):
         return Lasso(1.001 if len(F) == 2 else 1.0).denoise(P, r, F)
-
-    def estimate(self, P, r, F):
-        return self.denoise(P, r, F)[0]
-
-
-class Clipped(GaussianPosterior):
-    """Knows no row for more frequent than 100."""
-
-    def denoise(self, P, r, F):
-        return super().denoise(P, np.minimum(r, 100.0), F)
-
-    def estimate(self, P, r, F):
-        return self.denoise(P, r, F)[0]
-
-
-class Floored(GaussianPosterior):
-    """Has no row that is rarer than 1e-6: an absolute threshold, beyond all rates that the belief names."""
-
-    def denoise(self, P, r, F):
-        return super().denoise(P, np.maximum(r, 1e-6), F)
 
     def estimate(self, P, r, F):
         return self.denoise(P, r, F)[0]
@@ -261,16 +258,6 @@ class RealNumbers(StandardNormal):
         return super().log_partition(np.asarray(P, dtype=float), r, F)
 
 
-class RootOfR(Ridge):
-    """Takes sqrt(r) for r where it is large."""
-
-    def denoise(self, P, r, F):
-        return super().denoise(P, np.where(r > 10, np.sqrt(10 * r), r), F)
-
-    def estimate(self, P, r, F):
-        return self.denoise(P, r, F)[0]
-
-
 def test_a_prior_that_takes_no_complex_rows_is_told_so():
     with pytest.raises(TypeError, match="RealNumbers.* has to take complex entries of P"):
         CHECK.measure(trial(GaussianPosterior, belief=RealNumbers()))
@@ -311,16 +298,6 @@ class Wide(Unstated):
 def own(cls, seed, n_problems):
     """Return a trial whose belief is nothing but rows."""
     return trial(cls, seed=seed, belief=Wide(GaussianRows(1.0)), n_problems=n_problems)
-
-
-class OneRate(GaussianPosterior):
-    """Has one rate for rows whose rates are of the same order."""
-
-    def denoise(self, P, r, F):
-        return super().denoise(P, np.full(len(r), r.mean()) if r.max() < 10 * r.min() else r, F)
-
-    def estimate(self, P, r, F):
-        return self.denoise(P, r, F)[0]
 
 
 @pytest.mark.parametrize(("seed", "n_problems"), ASKED)
