@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from stated_beliefs import Squares
 
 from amptutorial.checks import (
     CHECKS,
@@ -14,23 +15,9 @@ from amptutorial.checks import (
     draw_problem,
     run_checks,
 )
-from amptutorial.checks.beliefs import Penalty
 from amptutorial.denoisers import Denoiser
-from amptutorial.laws import GaussianRows
 
 SHARED = {}
-
-
-class SquaredNorm(Penalty):
-    """The belief of `Right`."""
-
-    rows, convexity = GaussianRows(2.0), 1.0
-
-    def value(self, U):
-        return (U**2).sum(axis=1) / 2
-
-    def prox(self, U, steps):
-        return U / (1 + steps)
 
 
 class Right(Denoiser):
@@ -211,7 +198,7 @@ WRONG = {
 
 def report_of(methods):
     cls = type("Wrong", (Right,), methods)
-    trial = Trial(cls, draw_problem(40, 3, rng=np.random.default_rng(0), rows=SquaredNorm.rows), SquaredNorm())
+    trial = Trial(cls, draw_problem(40, 3, rng=np.random.default_rng(0), rows=Squares.rows), Squares())
     return run_checks("wrong", [trial], [check for name, check in CHECKS.items() if name != "state_evolution"])
 
 
@@ -234,7 +221,7 @@ def test_a_denoiser_that_has_no_penalty_is_told_so():
     class Silent(Denoiser):
         estimate, inverses = Right.estimate, Right.inverses
 
-    trial = Trial(Silent, draw_problem(40, 3, rng=np.random.default_rng(0), rows=SquaredNorm.rows), SquaredNorm())
+    trial = Trial(Silent, draw_problem(40, 3, rng=np.random.default_rng(0), rows=Squares.rows), Squares())
     with pytest.raises(AssertionError, match="penalty is inherited"):
         CHECKS["penalty"](trial)
 
@@ -371,7 +358,7 @@ def test_a_failure_is_told_in_the_simplest_denoiser_and_where_it_is_seen_at_a_gl
         def estimate(self, P, r, F):
             return super().estimate(P, r, F) * (1 + self.size)
 
-    rng, belief = np.random.default_rng(0), SquaredNorm()
+    rng, belief = np.random.default_rng(0), Squares()
     sizes = {3: 1e-4, 2: 0.5, 1: 1e-5}
     trials = [
         Trial(lambda size=size: OffBy(size), draw_problem(9, d, rng=rng), belief, title=f"size {size}, d = {d}")

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from stated_beliefs import SquaredNorm, StandardNormal
+from stated_beliefs import SquaredNorm, Squares, StandardNormal
 
 from amptutorial.checks import CHECKS, Problem, Trial, describe_error, draw_problem, oracle, problems
 from amptutorial.checks.beliefs import Penalty, Unstated
@@ -17,15 +17,6 @@ CHECK = CHECKS["right_answers"]
 TOLD = "expected|gives|two parts|slopes of the estimate|the sum of"  # beside what was found
 # one seed and the problems of a student; more seeds and those of a class where there is time
 ASKED = [(0, SHORT), *(pytest.param(seed, LONG, marks=pytest.mark.slow) for seed in (1, 2))]
-
-
-class Squares(SquaredNorm):
-    """The belief of Ridge(1.0), with its answer."""
-
-    convexity = 1.0
-
-    def prox(self, U, steps):
-        return U / (1 + steps)
 
 
 class Moduli(Penalty):
