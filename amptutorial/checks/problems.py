@@ -113,12 +113,17 @@ def draw_problem(n_rows, d, *, rng, rows=None):
     >>> draw_problem(5, 2, rng=np.random.default_rng(0)).P.shape
     (5, 2)
     """
-    basis = np.linalg.qr(rng.standard_normal((d, d)))[0]
-    F = (basis * np.geomspace(0.3, 9.0, d)) @ basis.T
+    F = _turned(rng, np.geomspace(0.3, 9.0, d))
     r = np.exp(rng.uniform(-2.3, 2.3, n_rows))
     size = (n_rows, d)
     U = rng.standard_normal(size) if rows is None else rows.draw(size, rng=rng)
-    return Problem(observe(U, r, F, rng=rng)[1], r, symmetric(F))
+    return Problem(observe(U, r, F, rng=rng)[1], r, F)
+
+
+def _turned(rng, w):
+    """Return a matrix with the eigenvalues `w`, in any directions."""
+    basis = np.linalg.qr(rng.standard_normal((len(w), len(w))))[0]
+    return symmetric((basis * w) @ basis.T)
 
 
 def observe(U, r, F, *, rng):
@@ -230,10 +235,10 @@ def _draw_rates(rng, N, low, high):
     return rng.choice(few, N) if rng.integers(3) == 0 else r
 
 
-def _draw_F(rng, d, condition=None):
-    """Return a matrix F: c I, diagonal, or with its axes turned and this condition."""
-    size, kind = 10 ** rng.uniform(-2, 2), 2 if condition else rng.integers(5)
-    turned = condition or 1 + (CONDITION - 1) * 10 ** rng.uniform(-5, 0)
+def _draw_F(rng, d):
+    """Return a matrix F: c I, diagonal, or with its axes turned."""
+    size, kind = 10 ** rng.uniform(-2, 2), rng.integers(5)
+    turned = 1 + (CONDITION - 1) * 10 ** rng.uniform(-5, 0)
     condition = (1, 10 ** rng.uniform(0, 3), turned)[min(kind, 2)]
     powers = np.r_[0, 1, rng.random(d)][:d]
     powers = powers.round() if rng.integers(3) == 0 else powers  # some are equal
@@ -256,6 +261,7 @@ def _many(rng, trial, most):
     N = int(min(most, TAKES_MEMORY if trial.has_prior else most) * rng.uniform(0.8, 1))
     problem = draw(rng, trial, N)
     if most == MOST or rng.integers(3) == 0:
-        problem = replace(problem, F=_draw_F(rng, trial.d, CONDITION))
+        w = np.geomspace(1, 1 / CONDITION, trial.d)
+        problem = replace(problem, F=_turned(rng, w))
     order = np.argsort(np.linalg.norm(problem.P, axis=1) / np.sqrt(problem.r))
     return problem.rows(order[:: rng.choice([1, -1])])
