@@ -37,8 +37,7 @@ from imports import modules_of
 from tqdm import tqdm
 
 from amptutorial.checks import describe_error
-from amptutorial.checks.problems import draw
-from amptutorial.checks.trials import LONG
+from amptutorial.checks.problems import LONG, draw
 from amptutorial_course.assignments import ASSIGNMENTS, load_submission, maker
 
 from . import mutate
@@ -126,20 +125,16 @@ def outcome(question, *arguments):
 
 def answers(one, other):
     """Yield what comes of two trials of the same setting, in pairs."""
-
-    def both(method, *arguments):
-        return tuple(outcome(getattr(trial, method), *arguments) for trial in (one, other))
-
     problem, belief = one.problem, one.belief
     c = getattr(belief, "convexity", None) or 0.0
     rng = np.random.default_rng(0)
     drawn = [draw(rng, one, n_rows) for n_rows in (*[1] * 20, *[10] * 20, 300, 10_000)]
     for each in (problem, problem.indefinite(c / problem.r.max()), *problem.hard().values(), *drawn):
         for method in ("estimate", "mean_jacobian"):
-            yield both(method, each)
+            yield tuple(outcome(getattr(trial.denoiser, method), *each.copies()) for trial in (one, other))
         for X in (each.P, other.estimate(each)):
             yield tuple(outcome(trial.denoiser.penalty, X.copy(), each.r.copy()) for trial in (one, other))
-        yield both("convexity", each.r)
+        yield tuple(outcome(trial.denoiser.convexity, each.r.copy()) for trial in (one, other))
     for limit in one.limits:
         yield tuple(outcome(trial.make(**limit.changes).estimate, *problem.copies()) for trial in (one, other))
 

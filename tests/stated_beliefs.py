@@ -15,6 +15,15 @@ class SquaredNorm(Penalty):
         return (U**2).sum(axis=1) / 2
 
 
+class Squares(SquaredNorm):
+    """The same, with its answer."""
+
+    convexity = 1.0
+
+    def prox(self, U, steps):
+        return U / (1 + steps)
+
+
 class StandardNormal(Prior):
     """The belief of GaussianPosterior(1.0)."""
 

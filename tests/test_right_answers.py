@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from stated_beliefs import SquaredNorm, StandardNormal
+from stated_beliefs import SquaredNorm, Squares, StandardNormal
 
 from amptutorial.checks import CHECKS, Problem, Trial, describe_error, draw_problem, oracle, problems
 from amptutorial.checks.beliefs import Penalty, Unstated
-from amptutorial.checks.trials import LONG, SHORT
+from amptutorial.checks.problems import LONG, SHORT
 from amptutorial.denoisers import Denoiser, GaussianPosterior, Lasso, Ridge
 from amptutorial.laws import GaussianRows
 
@@ -17,15 +17,6 @@ CHECK = CHECKS["right_answers"]
 TOLD = "expected|gives|two parts|slopes of the estimate|the sum of"  # beside what was found
 # one seed and the problems of a student; more seeds and those of a class where there is time
 ASKED = [(0, SHORT), *(pytest.param(seed, LONG, marks=pytest.mark.slow) for seed in (1, 2))]
-
-
-class Squares(SquaredNorm):
-    """The belief of Ridge(1.0), with its answer."""
-
-    convexity = 1.0
-
-    def prox(self, U, steps):
-        return U / (1 + steps)
 
 
 class Moduli(Penalty):
@@ -94,19 +85,36 @@ def test_a_row_at_a_kink_has_no_slope_to_be_asked(denoiser, P, smooth):
     assert oracle.own_slopes(denoiser, problem)[2].tolist() == smooth
 
 
+def of_other_rates(base, change):
+    """Return a class whose answers are those of `base` at other rates."""
+
+    def denoise(self, P, r, F):
+        return base.denoise(self, P, change(r), F)
+
+    return type("Wrong", (base,), {"denoise": denoise, "estimate": lambda self, *rows: denoise(self, *rows)[0]})
+
+
+Clipped = of_other_rates(GaussianPosterior, lambda r: np.minimum(r, 100.0))  # knows no row for more frequent
+# an absolute threshold, beyond all rates that the belief names
+Floored = of_other_rates(GaussianPosterior, lambda r: np.maximum(r, 1e-6))
+RootOfR = of_other_rates(Ridge, lambda r: np.where(r > 10, np.sqrt(10 * r), r))
+# one rate for rows whose rates are of the same order
+OneRate = of_other_rates(GaussianPosterior, lambda r: np.full(len(r), r.mean()) if r.max() < 10 * r.min() else r)
+
+
 class FiveDigits(Ridge):
     """Rounds, which hides a Jacobian that is a fifth too small from differences."""
 
     def denoise(self, P, r, F):
-        return self.estimate(P, r, F), self.mean_jacobian(P, r, F)
+        X, J = super().denoise(P, r, F)
+        size = 1e-5 * np.abs(X).max() + 1e-300
+        return np.round(X / size) * size, 0.8 * J
 
     def estimate(self, P, r, F):
-        X = super().denoise(P, r, F)[0]
-        size = 1e-5 * np.abs(X).max() + 1e-300
-        return np.round(X / size) * size
+        return self.denoise(P, r, F)[0]
 
     def mean_jacobian(self, P, r, F):
-        return 0.8 * super().denoise(P, r, F)[1]
+        return self.denoise(P, r, F)[1]
 
 
 class Forgetful(Ridge):
@@ -137,26 +145,6 @@ class InThePlane(Lasso):
 
     def denoise(self, P, r, F):
         return Lasso(1.001 if len(F) == 2 else 1.0).denoise(P, r, F)
-
-    def estimate(self, P, r, F):
-        return self.denoise(P, r, F)[0]
-
-
-class Clipped(GaussianPosterior):
-    """Knows no row for more frequent than 100."""
-
-    def denoise(self, P, r, F):
-        return super().denoise(P, np.minimum(r, 100.0), F)
-
-    def estimate(self, P, r, F):
-        return self.denoise(P, r, F)[0]
-
-
-class Floored(GaussianPosterior):
-    """Has no row that is rarer than 1e-6: an absolute threshold, beyond all rates that the belief names."""
-
-    def denoise(self, P, r, F):
-        return super().denoise(P, np.maximum(r, 1e-6), F)
 
     def estimate(self, P, r, F):
         return self.denoise(P, r, F)[0]
@@ -220,7 +208,7 @@ def test_a_relative_with_another_parameter_is_asked_in_between():
 
     alone = trial(Shared)
     CHECK.measure(alone)
-    other = replace(alone, make=lambda: Shared(0.5), belief=Weaker())
+    other = replace(alone, make=lambda: Shared(0.5), stated=Weaker())
     with pytest.raises(AssertionError, match="expected"):
         CHECK.measure(replace(alone, relatives=(other,)))
 
@@ -241,7 +229,7 @@ def test_the_ladder_has_every_kind_of_problem():
     assert (
         ((sizes == 1).mean() > 0.15)
         and ((sizes > 40).mean() > 0.15)
-        and ((sizes > 2000).sum() == 4 and sizes.max() > 15_000)
+        and ((sizes > 2000).sum() == 1 and sizes.max() > 15_000)
     )
     assert np.bincount([which for which, _ in questions]).min() > LONG / 6
     twins = [pair for pair in zip(questions[1::3], questions[2::3], strict=True)]
@@ -261,24 +249,12 @@ class RealNumbers(StandardNormal):
         return super().log_partition(np.asarray(P, dtype=float), r, F)
 
 
-class RowsAlone:
-    """A belief with what every belief has, and no more."""
-
-    rows, precision = GaussianRows(1.0), "argmin"
-
-
-class RootOfR(Ridge):
-    """Takes sqrt(r) for r where it is large."""
-
-    def denoise(self, P, r, F):
-        return super().denoise(P, np.where(r > 10, np.sqrt(10 * r), r), F)
-
-    def estimate(self, P, r, F):
-        return self.denoise(P, r, F)[0]
+def test_a_prior_that_takes_no_complex_rows_is_told_so():
+    with pytest.raises(TypeError, match="RealNumbers.* has to take complex entries of P"):
+        CHECK.measure(trial(GaussianPosterior, belief=RealNumbers()))
 
 
-@pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
-@pytest.mark.parametrize("belief", [RealNumbers(), SquaredNorm(), RowsAlone(), None])
+@pytest.mark.parametrize("belief", [SquaredNorm(), None])
 def test_where_a_belief_does_not_say_what_is_right_rows_are_compared_with_what_they_get_alone(belief):
     problem = draw_problem(20, 2, rng=np.random.default_rng(0))
     CHECK.measure(Trial(lambda: Ridge(1.0), problem, belief))
@@ -313,16 +289,6 @@ class Wide(Unstated):
 def own(cls, seed, n_problems):
     """Return a trial whose belief is nothing but rows."""
     return trial(cls, seed=seed, belief=Wide(GaussianRows(1.0)), n_problems=n_problems)
-
-
-class OneRate(GaussianPosterior):
-    """Has one rate for rows whose rates are of the same order."""
-
-    def denoise(self, P, r, F):
-        return super().denoise(P, np.full(len(r), r.mean()) if r.max() < 10 * r.min() else r, F)
-
-    def estimate(self, P, r, F):
-        return self.denoise(P, r, F)[0]
 
 
 @pytest.mark.parametrize(("seed", "n_problems"), ASKED)

@@ -8,43 +8,47 @@ assignments are in `amptutorial_course.assignments`.
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
-from ..laws import RowLaw
+from ..denoisers import Denoiser
+from ..laws import GaussianRows, RowLaw
+from .verdict import require_number
 
 
-class Belief(Protocol):
-    """What every belief has: a law of rows, and how the denoiser is to use F."""
+class Belief:
+    """What every belief has: rows on which to try a denoiser, and a precision.
 
-    @property
-    def rows(self) -> RowLaw:
-        """Rows for which the belief is meant."""
+    Attributes
+    ----------
+    rows : RowLaw
+        With ``draw((N, d), rng=rng)``: rows for which the belief is meant.
+    precision : str
+        ``"argmin"`` or ``"posterior"``, as in `Denoiser`.
+    decades : pair of numbers
+        The logarithms, to the base ten, of the smallest and of the largest r to try.
+    tolerance : float
+        The relative error that a solver is allowed.
+    """
 
-    @property
-    def precision(self) -> str:
-        """``"argmin"`` or ``"posterior"``, as in `Denoiser`."""
+    rows: RowLaw
+    precision: str
+    decades: tuple[int, int] = (-4, 4)
+    tolerance: float = 1e-6
 
 
-class Penalty(ABC):
+class Penalty(Belief, ABC):
     """A regulariser g of one row (`eq:LAB`).
 
     The denoiser is asked for the minimiser `eq:Gadef-row`.
 
     Attributes
     ----------
-    rows : RowLaw
-        With ``draw((N, d), rng=rng)``: rows for which this penalty is meant.
-    convex : bool
-        Whether g is convex; a minimiser is then as regular as `eq:Gadef-row` promises.
+    rows, decades, tolerance
+        As those of a `Belief`.
     convexity : float or None
         The largest c for which g(u) - c |u|^2 / 2 is convex, if that is known. The
         denoiser's `convexity(r)` is c / max(r).
-    decades : pair of numbers
-        The logarithms, to the base ten, of the smallest and of the largest r to try.
-    tolerance : float
-        The relative error that a solver is allowed.
 
     Examples
     --------
@@ -59,9 +63,6 @@ class Penalty(ABC):
     """
 
     precision = "argmin"
-    convex = True
-    decades = (-4, 4)
-    tolerance = 1e-6
 
     @property
     def convexity(self) -> float | None:
@@ -96,24 +97,51 @@ class Penalty(ABC):
 
 
 @dataclass(frozen=True)
-class Unstated:
+class OwnPenalty(Penalty):
+    """The penalty that a denoiser itself states.
+
+    Parameters
+    ----------
+    denoiser : Denoiser
+        Its `penalty` is asked for a row u at a time, at r = 1.
+
+    Examples
+    --------
+    >>> from amptutorial.denoisers import Ridge
+    >>> OwnPenalty(Ridge(2.0)).value(np.array([[1.0, 2.0], [0.0, 1.0]]))
+    array([5., 1.])
+    """
+
+    denoiser: Denoiser
+
+    rows = GaussianRows(1.0)
+    decades = (-2, 2)
+
+    def value(self, U):
+        """Return g of each row."""
+        values = (self.denoiser.penalty(row.copy(), np.ones(1)) for row in U[:, None])
+        return np.array([require_number(value, "penalty") for value in values])
+
+
+@dataclass(frozen=True)
+class Unstated(Belief):
     """A belief that is the denoiser's own: all that is stated is rows to try it on.
 
     `right_answers` compares what many rows get with what each gets alone.
 
     Attributes
     ----------
-    rows, decades, tolerance
-        As those of a `Penalty`.
+    rows, precision, decades, tolerance
+        As those of a `Belief`.
     """
 
-    rows: RowLaw
-    precision = "posterior"
+    rows: RowLaw = GaussianRows(1.0)
+    precision: str = "posterior"
+
     decades = (-2, 2)
-    tolerance = 1e-6
 
 
-class Prior(ABC):
+class Prior(Belief, ABC):
     """A law of one row u.
 
     The denoiser is asked for the posterior mean of x = sqrt(r) u given
@@ -122,9 +150,9 @@ class Prior(ABC):
     Attributes
     ----------
     rows : RowLaw
-        With ``draw((N, d), rng=rng)``: the prior itself.
+        The prior itself.
     decades, tolerance
-        As those of a `Penalty`.
+        As those of a `Belief`.
     sharpest : float
         The exponent p x^T from which on an integral over the prior may be coarse.
 
@@ -142,9 +170,7 @@ class Prior(ABC):
     """
 
     precision = "posterior"
-    decades = (-4, 4)
-    tolerance = 1e-6
-    sharpest = np.inf
+    sharpest: float = np.inf
 
     @abstractmethod
     def log_partition(self, P, r, F):
@@ -156,8 +182,8 @@ class Prior(ABC):
         Parameters
         ----------
         P : array (N, d)
-            Where complex entries are understood, `right_answers` takes derivatives
-            by complex steps.
+            Its entries may be complex: `right_answers` takes derivatives by complex
+            steps.
         r : array (N,)
         F : array (d, d)
         """

@@ -26,9 +26,6 @@ class Check:
     page : str
         Page and anchor of the book that explain it.
     applies : callable (Trial) -> bool
-    method : str
-        The method that it tries, if the base class has that too: a report says where
-        it is inherited.
 
     Examples
     --------
@@ -45,7 +42,6 @@ class Check:
     run: Callable[..., str | None]
     page: str
     applies: Callable[..., bool] = lambda trial: True
-    method: str = ""
 
     @property
     def name(self):

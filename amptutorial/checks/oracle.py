@@ -51,11 +51,14 @@ def spread(N, most):
 def answer(trial, problem, X):
     """Return the `Answer` to a problem, given the estimates `X` of a denoiser."""
     if states_minimum(trial):
-        return _minimiser(trial.belief, problem, X)
-    told = (
-        _posterior_mean(trial, problem) if trial.has_prior else _alone(trial, problem)
-    )
-    return Answer(*told, *own_slopes(trial.make(), problem)[1:])
+        known = _minimiser(trial.belief, problem, X)
+        # from a wrong estimate a step of Newton's method may lead elsewhere
+        far = np.linalg.norm(X - known.right, axis=1)
+        wrong = np.flatnonzero(~(far <= known.allowed))[:ALONE]
+        known.right[wrong] = _settled(trial.belief, problem.rows(wrong))
+        return known
+    ask = _posterior_mean if trial.has_prior else _alone
+    return Answer(*ask(trial, problem), *own_slopes(trial.make(), problem)[1:])
 
 
 def _minimiser(belief, problem, X):
@@ -97,37 +100,27 @@ def _prox(belief, Z, r, t):
     return root * belief.prox(Z / root, t / root**2)
 
 
-def settled(trial, row):
-    """Return the minimiser of a single row, from zero by proximal gradient descent.
-
-    From a wrong estimate a step of Newton's method may lead elsewhere.
-    """
-    belief, (P, r, F) = trial.belief, row.copies()
+def _settled(belief, problem):
+    """Return minimisers that are found from zero, by proximal gradient descent."""
+    P, r, F = problem.copies()
     X, t = 0 * P, 1 / np.linalg.norm(F, 2)
-    for _ in range(3000):
+    for _ in range(3000 * (len(P) > 0)):
         X = _prox(belief, X + t * (P - X @ F), r, t)
-    return _minimiser(belief, row, X).right
+    return _minimiser(belief, problem, X).right
 
 
 def _posterior_mean(trial, problem):
     """Return the answer of a prior: the gradient by p of its log partition function.
 
-    It is taken by complex steps and exact where the belief understands them, and
-    otherwise by differences.
+    It is taken by complex steps, and exact.
     """
     (P, r, F), belief = problem.copies(), trial.belief
     d, scale = len(F), trial.entry_size * np.sqrt(r)[:, None]
-    axes, rates = np.eye(d)[:, None] / scale, np.tile(r, d)
-
-    def log_partition(step):
-        moved = (P + step * axes).reshape(-1, d)
-        return belief.log_partition(moved, rates, F).reshape(d, -1).T * scale
-
-    exact = trial.takes_complex_rows
-    if exact:
-        right = log_partition(1e-20j).imag / 1e-20
-    else:
-        right = (log_partition(1e-5) - log_partition(-1e-5)) / 2e-5
+    moved = (P + 1e-20j * np.eye(d)[:, None] / scale).reshape(-1, d)
+    logs = belief.log_partition(moved, np.tile(r, d), F)
+    if not np.iscomplexobj(logs):
+        raise TypeError(f"log_partition of {belief} has to take complex entries of P")
+    right = logs.imag.reshape(d, -1).T * scale / 1e-20
     lengths, noise = (np.linalg.norm(rows, axis=1) for rows in (right, P))
     length = np.sqrt(d) * scale[:, 0]
     exponents = noise * length + np.linalg.norm(F, 2) * length**2
@@ -137,8 +130,6 @@ def _posterior_mean(trial, problem):
     # what densities of p lose, and weights that are exponentials of p x
     lost = 1e-15 * (P * np.linalg.solve(F, P.T).T).sum(axis=1)
     relative = 1e-9 + 1e-14 * exponents
-    if not exact:  # the logarithm is about p x, and loses as many digits
-        relative = 1e-6 + 1e-10 * (exponents + noise * lengths)
     allowed = belief.tolerance * lengths + 1e-15 * noise * lengths**2
     return right, allowed + (relative + lost + forgiven) * length
 
@@ -172,15 +163,18 @@ def own_slopes(denoiser, problem):
         minimiser may have its kinks closer to zero than any step.
     """
     P, r, F = problem.copies()
-    d, size = len(F), np.maximum(np.abs(P).max(axis=1), np.sqrt(np.linalg.norm(F, 2)))
+    d, large = len(F), np.abs(P).max(axis=1, keepdims=True)
+    # an entry that is small beside another one may matter where it is
+    size = np.maximum(np.abs(P), np.maximum(large / 100, np.sqrt(np.linalg.norm(F, 2))))
     ways = np.vstack([np.eye(d), -np.eye(d), np.zeros((1, d))])[:, None]
     found = []
-    for step in (size[:, None] * step for step in STEPS):
+    for step in (size * step for step in STEPS):
         # all at once: an estimate may take long for however few rows
         moved = (P + step * ways).reshape(-1, d)
         X = denoiser.estimate(moved, np.tile(r, len(ways)), F.copy())
         X = X.reshape(len(ways), *P.shape)
-        ahead, back = ((X[:d] - X[-1]) / step, (X[-1] - X[d:-1]) / step)
+        ahead, back = X[:d] - X[-1], X[-1] - X[d:-1]
+        ahead, back = (each / step.T[:, :, None] for each in (ahead, back))
         found.append(np.array([ahead + back, ahead - back]).swapaxes(1, 2) / 2)
     (slopes, bend), (wide_slopes, wide_bend) = found
     far = np.abs([slopes - wide_slopes, bend - wide_bend * STEPS[0] / STEPS[1]])

@@ -4,7 +4,7 @@ import numpy as np
 
 from ..amp import biased_low_rank_amp
 from ..denoisers import Denoiser
-from ..laws import DiscreteBias, EmpiricalRows, GaussianRows, scaled_rows
+from ..laws import DiscreteBias, EmpiricalRows, scaled_rows
 from ..metrics import normalised_mse
 from ..state_evolution import start_overlap
 from ..state_evolution import state_evolution as predict
@@ -38,8 +38,7 @@ def state_evolution(trial):
 
     The error of the estimates is the predicted one as well.
     """
-    wanted = (trial.belief or trial.denoiser).precision
-    stated = trial.denoiser.precision
+    wanted, stated = trial.belief.precision, trial.denoiser.precision
     text = f'precision is "{stated}" and should be "{wanted}": AMP would hand over the '
     require(stated == wanted, text + "wrong F")
     d, (m, n), n_iter = trial.problem.P.shape[1], (2000, 500), 4
@@ -73,7 +72,7 @@ def _laws_that_amp_can_find(trial, d):
     AMP finds a signal if E(r u_k^2)^2 > sqrt(m / n) = 2, and otherwise magnifies
     chance: rows that are weak are made frequent.
     """
-    rows = GaussianRows(4.0) if trial.belief is None else trial.belief.rows
+    rows = trial.belief.rows
     strength = np.mean(rows.draw((4000, d), rng=np.random.default_rng(3)) ** 2)
     level = max(0.0, np.log(2 / strength))
     bias = DiscreteBias([level - 0.5, level + 0.5])

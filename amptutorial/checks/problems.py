@@ -15,16 +15,17 @@ ILL = "an F with the eigenvalue 1e-4"
 # many steps
 CONDITION = 101
 UNITS = 8  # so many decades of r, up and down
-# the logarithms of the numbers of rows
-FEW, MANY, THOUSANDS, MOST = (0, 1.6), (1.6, 3.3), (3.3, 4.0), (4.2, 4.4)
-# in more than three dimensions, and of a posterior mean: 64 supports of 6 x 6, or
-# thousands of points of a prior, take memory
-TAKES_MEMORY = 6_000
-LARGEST = 3  # questions with the most rows
-# from here on one question of so many has thousands of rows: not for a student
-THOUSANDS_FROM, EVERY = 48, 24
+# numbers of rows
+FEW, MANY, MOST = 40, np.geomspace(60, 1500, 4), 25_000
+TAKES_MEMORY = 4_000  # so many rows of a posterior mean, by thousands of its points
+# so many questions a student is asked, and so many a class, which are asked further
+# ones with the most rows
+SHORT, LONG, LARGEST = 48, 120, 3
 # of what is asked next, the same but for a part: what a weak key of a cache confuses
-TWINS = "P", "r", "F", "nearly", "order", "axes", "parameters", "parameters"
+TWINS = (
+    *("parameters", "axes", "corner", "P", "F", "r"),
+    *("parameters", "nearly", "order"),
+)
 
 
 @dataclass(frozen=True)
@@ -112,12 +113,17 @@ def draw_problem(n_rows, d, *, rng, rows=None):
     >>> draw_problem(5, 2, rng=np.random.default_rng(0)).P.shape
     (5, 2)
     """
-    basis = np.linalg.qr(rng.standard_normal((d, d)))[0]
-    F = (basis * np.geomspace(0.3, 9.0, d)) @ basis.T
+    F = _turned(rng, np.geomspace(0.3, 9.0, d))
     r = np.exp(rng.uniform(-2.3, 2.3, n_rows))
     size = (n_rows, d)
     U = rng.standard_normal(size) if rows is None else rows.draw(size, rng=rng)
-    return Problem(observe(U, r, F, rng=rng)[1], r, symmetric(F))
+    return Problem(observe(U, r, F, rng=rng)[1], r, F)
+
+
+def _turned(rng, w):
+    """Return a matrix with the eigenvalues `w`, in any directions."""
+    basis = np.linalg.qr(rng.standard_normal((len(w), len(w))))[0]
+    return symmetric((basis * w) @ basis.T)
 
 
 def observe(U, r, F, *, rng):
@@ -146,8 +152,8 @@ def ladder(rng, family, n):
     """Return `n` questions, each a place in the `family` of trials and a `Problem`.
 
     Every third question is a twin of the one before. Of the others a quarter have a
-    single row and few digits, a quarter have many rows, and of a class some have
-    thousands. A class is asked a few more, which have the most rows.
+    single row and few digits, and a quarter have many rows. A class is asked a few
+    more, which have the most rows.
     """
     passes = range(1 + n // len(family))  # over the family, each in an order of its own
     members = np.concatenate([rng.permutation(len(family)) for _ in passes])
@@ -160,7 +166,7 @@ def ladder(rng, family, n):
             last = which, _rung(rng, family[which], k)
             unit = draw_unit(rng) if k % 4 else 1.0
         questions.append((last[0], last[1].in_units(unit)))
-    if n > THOUSANDS_FROM:
+    if n > SHORT:
         three = [k for k, one in enumerate(family) if one.d == 3] or [0]
         some = rng.permutation(three)[:LARGEST]
         questions += [(which, _many(rng, family[which], MOST)) for which in some]
@@ -172,9 +178,8 @@ def _rung(rng, trial, k):
     if k % 4 == 0:
         return draw(rng, trial, 1).rounded(2)
     if k % 6 == 3:
-        has_thousands = k > THOUSANDS_FROM and k % EVERY == 3
-        return _many(rng, trial, THOUSANDS if has_thousands else MANY)
-    return draw(rng, trial, int(10 ** rng.uniform(*FEW)))
+        return _many(rng, trial, MANY[k // 6 % len(MANY)])
+    return draw(rng, trial, int(FEW ** rng.uniform()))
 
 
 def draw_unit(rng):
@@ -196,14 +201,13 @@ def _twin(rng, kind, family, which, problem):
         size = 10 ** rng.uniform(-6, -2)
         parts = (x * (1 + size * rng.uniform(-1, 1, x.shape)) for x in (P, r))
         return which, Problem(*parts, F * (1 + size * rng.integers(2)))
-    if kind == "axes" and np.linalg.cond(F) <= CONDITION:
-        # half of the time with the same corner
-        same, basis = min(rng.integers(2), d - 1), np.eye(d)
+    if kind in ("axes", "corner") and np.linalg.cond(F) <= CONDITION:
+        same, basis = int(kind == "corner" and d > 1), np.eye(d)
         basis[same:, same:] = _basis(rng, d - same)
         return which, replace(problem, F=symmetric(basis @ F @ basis.T))
-    new = draw(rng, family[which], len(r))
-    part = {kind: getattr(new, kind)} if kind in "PrF" else vars(new)
-    return which, replace(problem, **part)
+    part = kind if kind in ("P", "r") else "F"
+    new = getattr(draw(rng, family[which], len(r)), part)
+    return which, replace(problem, **{part: new})
 
 
 def draw(rng, trial, N):
@@ -231,10 +235,10 @@ def _draw_rates(rng, N, low, high):
     return rng.choice(few, N) if rng.integers(3) == 0 else r
 
 
-def _draw_F(rng, d, condition=None):
-    """Return a matrix F: c I, diagonal, or with its axes turned and this condition."""
-    size, kind = 10 ** rng.uniform(-2, 2), 2 if condition else rng.integers(5)
-    turned = condition or 1 + (CONDITION - 1) * 10 ** rng.uniform(-5, 0)
+def _draw_F(rng, d):
+    """Return a matrix F: c I, diagonal, or with its axes turned."""
+    size, kind = 10 ** rng.uniform(-2, 2), rng.integers(5)
+    turned = 1 + (CONDITION - 1) * 10 ** rng.uniform(-5, 0)
     condition = (1, 10 ** rng.uniform(0, 3), turned)[min(kind, 2)]
     powers = np.r_[0, 1, rng.random(d)][:d]
     powers = powers.round() if rng.integers(3) == 0 else powers  # some are equal
@@ -248,20 +252,16 @@ def _basis(rng, d):
     return np.linalg.qr(near + rng.standard_normal((d, d)))[0]
 
 
-def _many(rng, trial, size):
+def _many(rng, trial, most):
     """Return a problem with many rows, easy ones first, or last.
 
-    With thousands of them, and at times, F is badly conditioned: what stops when the
-    first rows are done, or when a budget is used up, shows.
+    With the most rows, and at times, F is badly conditioned: what stops when the first
+    rows are done, or when a budget is used up, shows.
     """
-    N = int(10 ** rng.uniform(*size))
-    takes_memory = trial.d > 3 or trial.has_prior
-    problem = draw(rng, trial, min(N, TAKES_MEMORY) if takes_memory else N)
-    if size == MOST:
-        V = np.linalg.qr(rng.standard_normal((trial.d, trial.d)))[0]
-        F = (V * np.geomspace(1, 1 / CONDITION, trial.d)) @ V.T
-        problem = replace(problem, F=symmetric(F))
-    elif size == THOUSANDS or rng.integers(3) == 0:
-        problem = replace(problem, F=_draw_F(rng, trial.d, rng.uniform(30, 100)))
+    N = int(min(most, TAKES_MEMORY if trial.has_prior else most) * rng.uniform(0.8, 1))
+    problem = draw(rng, trial, N)
+    if most == MOST or rng.integers(3) == 0:
+        w = np.geomspace(1, 1 / CONDITION, trial.d)
+        problem = replace(problem, F=_turned(rng, w))
     order = np.argsort(np.linalg.norm(problem.P, axis=1) / np.sqrt(problem.r))
     return problem.rows(order[:: rng.choice([1, -1])])

@@ -31,7 +31,18 @@ class CheckResult:
     message: str = ""  # what was found
     contract: str = ""
     read: str = ""
-    inherited: bool = False  # whether the method that was tried is the base class's
+
+    def _told(self):
+        """Return a verdict, and what was found.
+
+        A starter raises NotImplementedError with what is to be written, and a grader
+        NotRun when time is up: such checks wait.
+        """
+        waits = re.search(UNASKED, self.message)
+        if self.passed or not waits:
+            return "pass" if self.passed else "FAIL", self.message
+        why = "not run" if waits[1] == "NotRun" else "not written yet"
+        return "wait", f"{why}: {waits[2]}"
 
 
 @dataclass(frozen=True)
@@ -60,25 +71,15 @@ class CheckReport:
         return f"{self.denoiser}: {n_passed} of {n} checks passed"
 
     def _rows(self):
-        """Return a verdict, names of checks, what was found, and one of the results.
-
-        A starter raises NotImplementedError with what is to be written, and a grader
-        NotRun when time is up: such checks wait.
-        """
-        rows = {}
+        """Return a verdict, names of checks, what was found, and one of the results."""
+        rows: dict[tuple, list] = {}
         for one in self.results:
-            key: tuple[str, ...] = ("pass", one.message, one.name)
-            waits = re.search(UNASKED, one.message)
-            if waits and not one.passed:
-                why = "not run" if waits[1] == "NotRun" else "not written yet"
-                key = "wait", f"{why}: {waits[2]}"
-            elif not one.passed:
-                key = "FAIL", one.message
-            rows.setdefault(key, []).append(one)
-        told = (
-            (key, ", ".join(r.name for r in row), row[0]) for key, row in rows.items()
-        )
-        every = [(key[0], names, key[1], one) for key, names, one in told]
+            # who passes has a line alone
+            rows.setdefault((*one._told(), one.passed and one.name), []).append(one)
+        every = [
+            (verdict, ", ".join(one.name for one in row), found, row[0])
+            for (verdict, found, _), row in rows.items()
+        ]
         return sorted(every, key=lambda row: row[0] != "wait")
 
     def __str__(self):
@@ -209,26 +210,22 @@ def run_checks(title, trials, checks):
 
 def _run_check(check, trials):
     """Return the `CheckResult`, or None if the check applies to no trial; its error."""
-    notes, applied = [], False
+    notes = []
     for trial in trials:
         try:
-            if not check.applies(trial):
-                continue
-            applied = True
-            notes.append(check.measure(trial))
+            if check.applies(trial):
+                notes.append(check.measure(trial))
         # the report must survive any student's code
         except Exception as error:  # noqa: BLE001
             return _result(check, False, describe_error(error, trial.title)), error
-    if not applied:
+    if not notes:
         return None, None
-    inherited = bool(check.method) and any(t.inherits(check.method) for t in trials)
-    notes += [f"{check.method} is inherited"] * inherited
-    return _result(check, True, "; ".join(filter(None, notes)), inherited), None
+    told = dict.fromkeys(filter(None, notes))  # once
+    return _result(check, True, "; ".join(told)), None
 
 
-def _result(check, passed, message, *inherited):
-    told = check.contract, check.read
-    return CheckResult(check.name, passed, message, *told, *inherited)
+def _result(check, passed, message):
+    return CheckResult(check.name, passed, message, check.contract, check.read)
 
 
 def describe_error(error, title=""):

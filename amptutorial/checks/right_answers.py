@@ -7,24 +7,20 @@ is like the one before, in arrays that are used again and with its methods shuff
 """
 
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from ..laws import GaussianRows
-from .beliefs import Penalty, Prior, Unstated
 from .oracle import (
     COMPARED,
     Answer,
     answer,
     compared_rows,
-    settled,
     spread,
     states_minimum,
 )
-from .problems import FEW, THOUSANDS, ladder, rounded
+from .problems import FEW, MANY, ladder, rounded
 from .verdict import (
-    WrongRow,
     require,
     require_array,
     require_jacobian,
@@ -49,21 +45,13 @@ def right_answers(trial):
     Dimension, number of rows, rates, F, parameters and the order are drawn together.
     Where no belief says what is right, each row gets the answer that it gets alone.
     """
-    family = [_with_belief(one) for one in (trial, *trial.relatives)]
+    family = [trial, *trial.relatives]
     rng = np.random.default_rng(trial.seed)
     questions = ladder(rng, family, trial.n_problems)
     if trial.loop:  # with hundreds of rows it would take minutes
-        questions = [one for one in questions if len(one[1].r) <= 10 ** FEW[1]]
+        questions = [one for one in questions if len(one[1].r) <= FEW]
     _repeat(rng, family, questions, _climb(family, questions))
     return f"{len(questions)} problems"
-
-
-def _with_belief(trial):
-    """Return the trial, with a belief that says on what to try it."""
-    if isinstance(trial.belief, Penalty | Prior | Unstated):
-        return trial
-    rows = trial.belief and trial.belief.rows
-    return replace(trial, belief=Unstated(rows or GaussianRows(1.0)))
 
 
 @dataclass(frozen=True)
@@ -151,16 +139,9 @@ def _first_answers(trial, problem):
         require_array(X, "estimate", problem.P.shape)
         places = compared_rows(trial, problem)
         known = answer(trial, problem.rows(places), X[places])
-        try:
-            require_rows("estimate", X, problem, *known[:2], places=places)
-        except WrongRow as failure:
-            if not states_minimum(trial):
-                raise
-            i = [failure.row]
-            one = settled(trial, problem.rows(i)), known.allowed[i]
-            require_rows("estimate", X, problem, *one, places=i)
+        require_rows("estimate", X, problem, *known[:2], places=places)
         # of the most rows a right solver may take seconds for each answer
-        is_largest = len(problem.r) > 10 ** THOUSANDS[1]
+        is_largest = len(problem.r) > MANY[-1]
         if not (is_largest or trial.inherits("mean_jacobian")):
             J = denoiser.mean_jacobian(*problem.copies())
             _require_jacobian(denoiser, problem, places, known, J)
@@ -184,7 +165,7 @@ def _repeat(rng, family, questions, told):
 
         with _named(family[which], problem, MEMORY):
             # thousands of rows take most of the time
-            n_asked = 1 if len(problem.r) > 10 ** THOUSANDS[0] else len(METHODS)
+            n_asked = 1 if len(problem.r) > MANY[-1] else len(METHODS)
             for method in rng.permutation(METHODS)[:n_asked]:
                 one = family[which], kept[which]
                 _require_told(*one, method, problem, again, told[k])
@@ -194,7 +175,7 @@ def _require_told(trial, denoiser, method, problem, arrays, told):
     """Raise unless a method answers as is `told`; `arrays` returns what it is given."""
     right = *told.answer[:2], "", told.places
     own = told.J is not None  # or what the base class makes of estimates
-    if method == "penalty" and isinstance(trial.belief, Penalty):
+    if method == "penalty" and states_minimum(trial):
         require_penalty(trial.belief, denoiser, told.X, problem)
     elif method == "estimate":
         require_rows(method, denoiser.estimate(*arrays()), problem, *right)
@@ -263,7 +244,13 @@ def require_penalty(belief, denoiser, X, problem):
     """
     P, r, root = problem.P, problem.r, np.sqrt(problem.r)[:, None]
     c = require_number(denoiser.convexity(r.copy()), "convexity")
-    right = c if belief.convexity is None else belief.convexity / r.max()
+    if belief.convexity is None:
+        # it is no larger than the bends of g from p to 2 p, where g is finite
+        start, middle, end = (belief.value(t * P / root) for t in (1, 1.5, 2))
+        bends = 8 * ((start + end) / 2 - (1 - 1e-9) * middle) / (P**2).sum(axis=1)
+        right = min(c, np.where(bends > 0, bends, 0)[np.isfinite(bends)].min(initial=c))
+    else:
+        right = belief.convexity / r.max()
     require(
         np.isclose(c, right, rtol=1e-6, atol=0),
         f"convexity(r) = {c:.6g} is too {'small' if c < right else 'large'} for "

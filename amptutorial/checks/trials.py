@@ -3,19 +3,16 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import cast
 
 import numpy as np
 
 from ..denoisers import Denoiser
-from .beliefs import Belief, Penalty, Prior
-from .lines import count_lines, loop_over_rows
-from .problems import Problem, draw_problem
-from .verdict import require_number, require_pair
+from .beliefs import Belief, OwnPenalty, Penalty, Prior, Unstated
+from .lines import count_lines
+from .problems import SHORT, Problem, draw_problem
+from .verdict import require_pair
 
 METHODS = "estimate", "mean_jacobian", "denoise"
-# so many random problems a student is asked, and so many a class
-SHORT, LONG = 48, 120
 
 
 def is_own(denoiser, method):
@@ -43,7 +40,7 @@ class Trial:
 
     make: Callable[..., Denoiser]
     problem: Problem
-    belief: Belief | None = None
+    stated: Belief | None = None  # the belief; the denoiser's own if left out
     title: str = ""  # which setting this is, where there are several
     count_lines: Callable[..., int] = field(default=count_lines)
     relatives: tuple["Trial", ...] = ()  # of other parameters, for `right_answers`
@@ -63,6 +60,16 @@ class Trial:
         """
         return self.make()
 
+    @cached_property
+    def belief(self):
+        """What the denoiser should believe: what is stated, or its own penalty."""
+        if self.stated is not None:
+            return self.stated
+        precision = self.denoiser.precision
+        if precision == "argmin" and is_own(self.denoiser, "penalty"):
+            return OwnPenalty(self.denoiser)
+        return Unstated(precision=precision)
+
     def own(self, *methods):
         """Return those of the methods that are other than the base class's.
 
@@ -81,31 +88,13 @@ class Trial:
 
     @property
     def has_penalty(self):
-        """Whether there is a penalty to be minimised: the belief's, or a method."""
-        return isinstance(self.belief, Penalty) or (
-            self.belief is None
-            and self.denoiser.precision == "argmin"
-            and is_own(self.denoiser, "penalty")
-        )
-
-    @cached_property
-    def takes_complex_rows(self):
-        """Whether a complex step finds the derivative of the log partition function."""
-        P, r, F = self.problem.rows([0]).copies()
-        log_partition = cast(Prior, self.belief).log_partition
-        try:
-            slope = log_partition(P + 1e-20j, r, F).imag / 1e-20
-        except (TypeError, ValueError):
-            return False
-        steps = [log_partition(P + h, r, F) for h in (1e-5, -1e-5)]
-        return np.allclose(slope, np.subtract(*steps) / 2e-5, rtol=1e-3, atol=1e-6)
+        """Whether there is a penalty to be minimised."""
+        return isinstance(self.belief, Penalty)
 
     @cached_property
     def entry_size(self):
         """The root mean square of an entry of u, by the law of the belief."""
-        u = cast(Belief, self.belief).rows.draw(
-            (30_000, self.d), rng=np.random.default_rng(0)
-        )
+        u = self.belief.rows.draw((30_000, self.d), rng=np.random.default_rng(0))
         return np.sqrt(np.mean(u**2))
 
     def ask(self, method, arrays):
@@ -113,34 +102,31 @@ class Trial:
         answer = getattr(self.denoiser, method)(*arrays)
         return list(require_pair(answer)) if method == "denoise" else [answer]
 
-    @cached_property
-    def loop(self):
-        """What shows that the denoiser takes one row at a time, or an empty text."""
-        return loop_over_rows(self)
-
     def estimate(self, problem=None):
         """Return the estimate for `problem`, or for the trial's own."""
         return np.asarray(self.denoiser.estimate(*(problem or self.problem).copies()))
 
-    def mean_jacobian(self, problem=None):
-        """Return the mean Jacobian for `problem`, or for the trial's own."""
-        rows = (problem or self.problem).copies()
-        return np.asarray(self.denoiser.mean_jacobian(*rows))
+    @cached_property
+    def loop(self):
+        """What shows that the denoiser takes one row at a time, or an empty text.
 
-    def penalties(self, X, r):
-        """Return g(x_i / sqrt(r_i)) of each row of `X`, shape (N,).
-
-        The belief knows g; where there is none, the denoiser is asked.
+        A solver may take more iterations for more rows, up to a point; a loop goes on.
         """
-        if isinstance(self.belief, Penalty):
-            return np.asarray(self.belief.value(X / np.sqrt(r)[:, None]))
-        ask = self.denoiser.penalty
-        rows = zip(X[:, None].copy(), r[:, None].copy(), strict=True)
-        return np.array([require_number(ask(x, s), "penalty") for x, s in rows])
-
-    def convexity(self, r):
-        """Return the denoiser's convexity at the rates `r`, a number."""
-        return require_number(self.denoiser.convexity(r.copy()), "convexity")
+        for method in self.own(*METHODS):
+            lines = {}
+            for N in (1000, 4000):  # the same rows again take as many steps
+                rows = self.problem.rows(np.arange(N) % len(self.problem.r))
+                lines[N] = self.count_lines(self.denoiser, method, *rows.copies())
+            growth = (lines[4000] - lines[1000]) / 3000
+            if growth >= 0.5:
+                counts = "; ".join(f"{N} rows: {n} lines" for N, n in lines.items())
+                return (
+                    f"{method} executes {growth:.1f} lines of Python for every further "
+                    f"row: a loop over the rows. {counts}. Use operations on whole "
+                    "arrays, such as np.einsum, broadcasting, or one decomposition of "
+                    "F for all rows"
+                )
+        return ""
 
 
 def trial_of(denoiser, *, belief=None, d=3, n_rows=40, rng=None):

@@ -161,16 +161,11 @@ def require_number(value, method):
     amptutorial.checks.verdict.Malformed: penalty returns an array of shape (1,); \
 return a float
     """
-    number = value
-    if (
-        isinstance(value, np.ndarray)
-        and value.shape == ()
-        and value.dtype in (float, int)
-    ):
-        number = value.item()
-    is_real = isinstance(number, float | int | np.integer)  # and so is True
-    if is_real and not isinstance(number, bool) and not np.isnan(number):
-        return float(number)
+    if isinstance(value, float | int | np.generic | np.ndarray):
+        array = np.asarray(value)
+        is_exact = array.dtype.kind == "i" or array.dtype == float
+        if array.shape == () and is_exact and not np.isnan(array):
+            return float(array)
     raise Malformed(f"{method} returns {_what(value)}; return a float")
 
 

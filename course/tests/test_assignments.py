@@ -18,8 +18,8 @@ import yaml
 from sample_class import changed
 
 from amptutorial.checks import CHECKS, CheckReport, CheckResult, Trial, draw_problem
+from amptutorial.checks.problems import LONG, SHORT
 from amptutorial.checks.report import run_checks
-from amptutorial.checks.trials import LONG, SHORT
 from amptutorial.denoisers import GaussianPosterior, Ridge
 from amptutorial_course.assignments import (
     ASSIGNMENTS,

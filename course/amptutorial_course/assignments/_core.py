@@ -23,7 +23,7 @@ from amptutorial.checks import (
     run_checks,
 )
 from amptutorial.checks.beliefs import Belief
-from amptutorial.checks.trials import SHORT
+from amptutorial.checks.problems import SHORT
 from amptutorial.denoisers import check_is_denoiser
 from amptutorial.laws import BiasLaw, DiscreteBias, RowLaw
 from amptutorial.metrics import normalised_mse
@@ -96,14 +96,14 @@ class Family:
         return [self.setting(d, **self.draw_params(rng, d)) for d in self.dimensions]
 
     def draw_others(self, rng):
-        """Return settings for `right_answers`: pairs that share all but one parameter, and others."""
+        """Return settings for `right_answers`: pairs that share all parameters but one, and others that reach far."""
         settings = []
         for d in self.asked * 3:
-            one, other, far = (self.draw_params(rng, d, reach) for reach in (WIDE, WIDE, FAR))
+            one, other = (self.draw_params(rng, d, WIDE) for _ in range(2))
             changed = str(rng.choice(list(one)))
-            drawn = (one, one | {changed: other[changed]}, far)
-            settings += [self.setting(d, **params) for params in drawn]
-        return settings
+            pair = one, one | {changed: other[changed]}
+            settings += [self.setting(d, **params) for params in pair]
+        return [*settings, *(self.setting(d, **self.draw_params(rng, d, FAR)) for d in self.asked * 3)]
 
 
 @dataclass(frozen=True, repr=False)
@@ -288,9 +288,7 @@ class Assignment:
             if others[0].class_name == e.class_name:
                 others.append(family.setting(e.d, **e.params))
             drawn = (self._trial(setting, make, count_lines, rng) for setting in others)
-            one, *rest = trials[first : first + len(family.dimensions)]
-            silent = [replace(other, seed=None) for other in rest]
-            complete += [replace(one, relatives=(*rest, *drawn)), *silent]
+            complete += as_family(trials[first : first + len(family.dimensions)], drawn)
             first += len(family.dimensions)
         return complete or trials
 
@@ -361,6 +359,12 @@ class Assignment:
             f"PREDICTION is {value:.4g}, {'as' if passed else 'not what'} state "
             f"evolution gives with this denoiser (to {experiment.tolerance:g})"
         )
+
+
+def as_family(trials, others=()):
+    """Return the trials, of which the first alone asks for right answers: of all of them, and of others."""
+    one, *rest = trials
+    return [replace(one, relatives=(*rest, *others)), *(replace(other, seed=None) for other in rest)]
 
 
 def _prediction_result(passed, message):

@@ -55,20 +55,15 @@ def _directions(X):
 
 @dataclass(frozen=True)
 class NotBeyond(Penalty):
-    """g(u) = 0 for |u| <= radius, infinite beyond, but for round-off."""
+    """g(u) = 0 for |u| <= the radius of `rows`, infinite beyond, but for round-off."""
 
-    radius: float
+    rows: BallRows
 
     convexity = 0.0
 
-    @property
-    def rows(self):
-        """Rows uniform in the ball."""
-        return BallRows(self.radius)
-
     def value(self, U):
         """Return g of each row."""
-        inside = np.linalg.norm(U, axis=1) <= (1 + 1e-9) * self.radius
+        inside = np.linalg.norm(U, axis=1) <= (1 + 1e-9) * self.rows.radius
         return np.where(inside, 0.0, np.inf)
 
     def prox(self, U, steps):
@@ -78,29 +73,24 @@ class NotBeyond(Penalty):
     def project(self, U):
         """Return the nearest rows of the ball."""
         lengths = np.maximum(np.linalg.norm(U, axis=1, keepdims=True), 1e-300)
-        return U * np.minimum(1, self.radius / lengths)
+        return U * np.minimum(1, self.rows.radius / lengths)
 
 
 @dataclass(frozen=True)
 class UniformPhase(Prior):
-    """u is uniform on the circle of this radius."""
+    """u is uniform on the circle."""
 
-    radius: float
+    rows: CircleRows
 
     decades = (-4, 5)  # sharper peaks than the mean over phases resolves are asked at p = 0
     sharpest = 300.0
     tolerance = 1e-5
 
-    @property
-    def rows(self):
-        """Rows uniform on the circle."""
-        return CircleRows(self.radius)
-
     def log_partition(self, P, r, F):
         """Return log E exp(p x^T - x F x^T / 2), the mean over 1024 phases."""
         phases = np.linspace(0, 2 * np.pi, 1024, endpoint=False)
         circle = np.column_stack([np.cos(phases), np.sin(phases)])
-        X = self.radius * np.sqrt(r)[:, None, None] * circle
+        X = self.rows.radius * np.sqrt(r)[:, None, None] * circle
         exponents = np.einsum("nk,njk->nj", P, X) - ((X @ F) * X).sum(axis=2) / 2
         return logsumexp(exponents, axis=1) - np.log(1024)
 
@@ -130,7 +120,7 @@ def ball(d, radius):
             lambda P, r, F: 1e-7 * np.sqrt(r)[:, None] * _directions(P),
         ),
     )
-    return DenoiserSetting("Ball", {"radius": radius}, NotBeyond(radius), d, limits)
+    return DenoiserSetting("Ball", {"radius": radius}, NotBeyond(BallRows(radius)), d, limits)
 
 
 def circle(d, radius):
@@ -140,7 +130,7 @@ def circle(d, radius):
         {"radius": 1e-5},
         lambda P, r, F: 1e-10 / 2 * r[:, None] * P,
     )
-    return DenoiserSetting("Circle", {"radius": radius}, UniformPhase(radius), 2, (tiny,))
+    return DenoiserSetting("Circle", {"radius": radius}, UniformPhase(CircleRows(radius)), 2, (tiny,))
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,11 @@ from amptutorial.denoisers import GaussianPosterior, check_is_denoiser
 from amptutorial.estimator import AMPEmbedding
 from amptutorial.heldout import heldout_gain, hold_out, split_counts
 
-from ._core import Assignment, DenoiserSetting, Experiment, load_submission, maker
+from ._core import Assignment, DenoiserSetting, Experiment, as_family, load_submission, maker
 
 # how often a denoiser learns before it is checked once more, and from how many rows;
 # on how many sets of rows the likelihood is followed
-LESSONS, LEARNING_ROWS, N_CLASSES = 10, 500, 8
+LESSONS, LEARNING_ROWS, N_CLASSES = 10, 500, 3
 N_TABLES, SHAPE, N_COUNTS, HELD_OUT = 3, (400, 500), 20_000, 0.2
 # times the gain of the Gaussian posterior mean: priors of the right shape reach 1.1 to
 # 1.3, others 1.00
@@ -297,7 +297,7 @@ class OpenProject(Assignment):
     def trials(self, make, **options):
         """Return two `Trial` for each setting: as it is made, and after learning."""
         fresh = super().trials(make, **options)
-        return [*fresh, *map(_after_learning, fresh)]
+        return as_family([*fresh, *map(_after_learning, fresh)])
 
 
 def _after_learning(trial):
@@ -308,7 +308,7 @@ def _after_learning(trial):
         return _learned(trial.make(**changes), lessons).frozen()
 
     belief, title = replace(trial.belief, seed=None), f"{trial.title}, after learning"
-    return replace(trial, make=make, belief=belief, title=title)
+    return replace(trial, make=make, stated=belief, title=title)
 
 
 @dataclass(frozen=True, repr=False)
@@ -347,9 +347,9 @@ ASSIGNMENT = OpenProject(
         # the contract of every denoiser
         **{"shapes": 3, "no_mutation": 4, "deterministic": 4, "row_independence": 3, "hard_inputs": 6, "speed": 6},
         # the estimate
-        **{"frequency_scaling": 6, "lipschitz": 6},
+        **{"frequency_scaling": 6},
         # the Jacobian
-        **{"jacobian": 10, "one_prior": 4},
+        **{"jacobian": 10, "one_prior": 10},
         # both of them, on problems of every kind
         **{"right_answers": 10},
         # in AMP

@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import cache
 
 from amptutorial.checks import CheckReport
-from amptutorial.checks.trials import LONG, SHORT
+from amptutorial.checks.problems import LONG, SHORT
 
 from .record import Record
 from .session import Session, StudentError, count_remote_lines, remote_class
