@@ -113,11 +113,12 @@ def test_what_the_onsager_term_and_the_ridge_that_grows_with_frequency_are_worth
 
 @pytest.mark.parametrize("corpus", ["Poisson", "bursts 0.05", "bursts 0.3", "bursts 1"])
 def test_amp_finds_nothing_where_nothing_is(corpus):
-    """Nor does it lose more than 4 standard errors."""
+    """It gains no more than 4 standard errors, and where it keeps what noise has chosen, loses hardly anything."""
     records = stored(corpus)
     gains, errors = (records[key][records["method"] == "amp"] for key in ("gain", "error"))
     assert len(gains) > 1
-    assert (np.abs(gains) <= 4 * errors + 1e-12).all()  # round-off, where the embedding is zero
+    assert (gains <= 4 * errors + 1e-12).all()  # round-off, where the embedding is zero
+    assert gains.min() > -0.003
 
 
 @pytest.mark.slow
