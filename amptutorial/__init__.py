@@ -16,7 +16,6 @@ from .laws import (
     ConstantBias,
     DiscreteBias,
     GaussianRows,
-    LogNormal,
     ShiftedExponential,
     Zipf,
     scaled_rows,
@@ -40,7 +39,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AMPEmbedding", "AMPWarning", "ConstantBias", "Denoiser", "DiscreteBias",
-    "FisherScore", "GaussianPosterior", "GaussianRows", "Lasso", "LogNormal",
+    "FisherScore", "GaussianPosterior", "GaussianRows", "Lasso",
     "PoissonEmbedding", "Ridge", "ShiftedExponential", "Zipf", "biased_low_rank_amp",
     "check_denoiser", "cooccurrence", "corpus_from_texts", "draw_embedding",
     "draw_example", "drop_empty", "estimate_bias", "gaussian_state_evolution",

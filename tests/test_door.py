@@ -28,6 +28,7 @@ import amptutorial as amp
 from amptutorial import amp as loop
 from amptutorial import baselines, laws, metrics, neighbours, planning
 from amptutorial.bayes_optimal import GaussianMixture, MatchedEvolution, SeenRows
+from amptutorial.channels import Channel
 from amptutorial.paper import descent
 
 DOORS = {f"amptutorial.{name}" for name in ("estimator", "spectrum", "planning", "bayes_optimal", "baselines")}
@@ -162,7 +163,7 @@ def fit(**arguments):
 
 
 def bias_law(name, **arguments):
-    law = getattr(amp, name)(**arguments)
+    law = getattr(laws, name)(**arguments)
     return law.draw((2, 3), rng=generator()), law.isf([0.25, 1.0]), law.atoms(), law.moment(0.5)
 
 
@@ -223,10 +224,7 @@ BIAS_LAWS = "ConstantBias", "DiscreteBias", "LogNormal", "ShiftedExponential", "
 # What is called where it is not the function of that name alone
 CALLS = {
     "AMPEmbedding": fit,
-    **{
-        name: partial(bias_law, name)
-        for name in ("ConstantBias", "DiscreteBias", "LogNormal", "ShiftedExponential", "Zipf")
-    },
+    **{name: partial(bias_law, name) for name in BIAS_LAWS},
     "EmpiricalRows": lambda N, **a: laws.EmpiricalRows(**a).draw(N, rng=generator()),
     "FisherScore": score,
     "GaussianMixture": mixture,
@@ -478,7 +476,7 @@ def numbers_of(value):
             yield from numbers_of(one)
     elif dataclasses.is_dataclass(value) or isinstance(value, amp.Denoiser):
         yield from numbers_of(list(vars(value).values()))
-    elif value is not None and not isinstance(value, str):
+    elif value is not None and not isinstance(value, (str, Channel)):
         raise AssertionError(f"a result of unknown type {type(value)}")
 
 

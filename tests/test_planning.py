@@ -15,14 +15,13 @@ from amptutorial import (
     GaussianPosterior,
     GaussianRows,
     Lasso,
-    LogNormal,
     Ridge,
     Zipf,
     draw_embedding,
     gaussian_state_evolution,
     scaled_rows,
 )
-from amptutorial.laws import EmpiricalRows
+from amptutorial.laws import EmpiricalRows, LogNormal
 from amptutorial.planning import _solve, counts_needed, laws_of, rows_needed
 
 BETA, SIZE = 2 / 3, {"m": 200, "n": 300}
