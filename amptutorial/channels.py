@@ -10,7 +10,8 @@ channel three things are wanted. With log rate as the parameter (Fisher's identi
 - the Fisher information is the variance of E[N_ij | Z_ij], that is, the Poisson
   channel's, rate_ij, minus what the channel hides of N_ij;
 - counts that are only expected, to a factor: E[Z_ij] is proportional to rate_ij, so
-  that biases refitted to the counts give the rates of the counts.
+  that biases refitted to the counts give the rates of the counts. `Presence` alone
+  saturates: its rates are those of the bursts.
 """
 
 from abc import ABC, abstractmethod
@@ -24,6 +25,7 @@ from scipy.special import digamma, exprel
 from .bias import margins
 from .sampling import ALL_UP_TO
 
+MOST_ONES = 0.9  # of the pairs: more say hardly anything of their rates
 LEAST_DISPERSION = 1e-6  # of counts that vary no more than Poisson counts
 
 
@@ -228,7 +230,7 @@ def channel_of(name, Z):
 
     The law of zeros and ones is `Presence`. Where there are other counts the rates are
     theirs, and `Indicator` stands for it; so it does in tables of more than 2^26 pairs,
-    of which nearly all are rare.
+    of which nearly all are rare, and where hardly a zero is left to tell rates apart.
 
     Parameters
     ----------
@@ -243,7 +245,13 @@ def channel_of(name, Z):
     >>> type(channel_of("presence", sp.csr_array(np.eye(2)))).__name__
     'Presence'
     """
-    small = Z.shape[0] * Z.shape[1] <= ALL_UP_TO
-    if name == "presence" and small and Z.max() <= 1:
+    n_pairs = Z.shape[0] * Z.shape[1]
+    told = Z.nnz <= MOST_ONES * n_pairs and n_pairs <= ALL_UP_TO
+    if name == "presence" and told and are_ones(Z):
         return Presence()
     return CHANNELS[name].refit(Z)
+
+
+def are_ones(Z):
+    """Return whether a csr_array stores nothing but ones."""
+    return bool((Z.data == 1).all())

@@ -7,10 +7,12 @@ that it is right for, and an embedding comes out all the same.
 import numpy as np
 
 from .bias import margins, without_gaps
+from .channels import are_ones
 
 FREQUENT = 0.3  # counts expected of a pair that can have one at most
 ONES = 0.05  # the share of counts of one, from which on zeros should occur too
 FEWEST, MOST = 20, 500  # columns of which some may force each other
+FEW = 4  # rows or columns, in fewer of which chance does much
 RATES_ADD_UP_TO = 1000  # at least, where rates are scaled to the same total
 
 
@@ -29,33 +31,34 @@ def doubts(Z, law=False):
     >>> import scipy.sparse as sp
     >>> list(doubts(sp.csr_array([[1.0, 2.0], [3.0, 0.0]])))
     []
-    >>> for doubt in doubts(sp.csr_array([[1.0, 2.0, 3.0], [3.0, 0.0, 3.0]])):
+    >>> Z = np.array([[1.0, 2, 0], [3, 0, 1], [0, 5, 1], [2, 2, 2]])
+    >>> for doubt in doubts(sp.csr_array(np.column_stack([Z, Z.sum(axis=1)]))):
     ...     print(doubt)
-    column 2 is the sum of the others: leave out totals
+    column 3 is the sum of the others: leave out totals
     """
     observed, gaps = without_gaps(Z)
     rows, columns = margins(observed)
     yield from _sums_and_numbers("column", observed.tocsc(), columns, rows)
     yield from _sums_and_numbers("row", observed.T.tocsc(), rows, columns)
-    level = rows.mean()
-    if level >= RATES_ADD_UP_TO and 0 < np.ptp(rows) + 1e-9 < 1e-3 * level:
+    level, spread = rows.mean(), np.ptp(rows)
+    if len(rows) >= FEW and level >= RATES_ADD_UP_TO and spread < 0.5 * np.sqrt(level):
         yield (
             f"all rows add up to {level:.3g}: if they were scaled to one total, pass "
             "the counts themselves, whose errors are others"
         )
-    ones = (Z.data == 1).sum()
-    if gaps is not None and Z.nnz == len(rows) * len(columns) and ones > ONES * Z.nnz:
+    ones = (observed.data == 1).sum()
+    full = gaps is not None and observed.nnz + gaps.nnz == len(rows) * len(columns)
+    if full and ones > ONES * observed.nnz:
         yield (
             "X has NaN and no zero. NaN is a pair that was not observed, and is left "
             "out: where nothing happened, fillna(0)"
         )
-    most = rows.max() * columns.max() / rows.sum()
-    once = observed.max() <= 1
+    most, once = rows.max() * columns.max() / rows.sum(), are_ones(observed)
     if once and not law and most > FREQUENT:
         yield (
             f"X holds zeros and ones, taken for Poisson counts of up to {most:.2g}: "
-            "associations of frequent pairs are understated. Up to 67 million pairs "
-            "channel='auto' takes their law"
+            "associations of frequent pairs are understated. channel='auto' takes "
+            "their law in tables of up to 67 million pairs"
         )
     if gaps is None and not once:
         yield from _forced("columns", observed)
@@ -67,21 +70,27 @@ def _forced(word, Z):
 
     Of events that come by themselves, sums of frequent columns, whatever their signs
     and weights, scatter like Poisson counts or more: the eigenvalues of the covariance
-    are above the lower edge of Marchenko and Pastur's law. The sums of
-    the rows are counted, and scatter less.
+    are above the lower edge of Marchenko and Pastur's law. Columns that scatter less by
+    themselves, as trials do, are measured by their own variance. The sums of the rows
+    are counted, and scatter less.
     """
     rows, columns = margins(Z)
     k = int(min(len(columns), rows.sum() ** 2 / (2 * rows @ rows), MOST))
+    some = np.argsort(-columns)[:k]
+    # of how many rows a column has its counts: those of few rows are no sample
+    again = Z.multiply(Z).sum(axis=0) - columns
+    some = some[columns[some] ** 2 >= k * again[some]]
+    k = len(some)
     if k < FEWEST:
         return
-    some = np.argsort(-columns)[:k]
     c, X = columns[some], Z[:, some]
     cross, root = np.outer(rows @ X, c / rows.sum()), np.sqrt(c)
     square = rows @ rows / rows.sum() ** 2
     residual = (X.T @ X).toarray() - cross - cross.T + square * np.outer(c, c)
     root /= np.linalg.norm(root)
     counted = np.eye(k) - np.outer(root, root)
-    covariance = counted @ (residual / np.sqrt(np.outer(c, c))) @ counted
+    scale = np.sqrt(np.minimum(c, np.maximum(np.diag(residual), 1e-9 * c)))
+    covariance = counted @ (residual / np.outer(scale, scale)) @ counted
     values, vectors = np.linalg.eigh(covariance + np.outer(root, root))
     edge = (1 - np.sqrt(k * (rows @ rows)) / rows.sum()) ** 2
     if values[0] < edge / 4:
@@ -98,9 +107,11 @@ def _sums_and_numbers(word, Z, sums, others):
     m = len(others)
     numbers = np.arange(m), np.arange(1, m + 1)
     for k in np.flatnonzero(2 * sums == sums.sum()):
-        if len(sums) > 2 and np.array_equal(2 * Z[:, [k]].toarray()[:, 0], others):
+        if min(len(sums), m) >= FEW and np.array_equal(
+            2 * Z[:, [k]].toarray()[:, 0], others
+        ):
             yield f"{word} {k} is the sum of the others: leave out totals"
     for k in np.flatnonzero(np.isin(sums, [each.sum() for each in numbers])):
         column = Z[:, [k]].toarray()[:, 0]
-        if m > 3 and any(np.array_equal(column, each) for each in numbers):
+        if m >= FEW and any(np.array_equal(column, each) for each in numbers):
             yield f"{word} {k} holds the numbers from {column[0]:.0f} on: leave it out"

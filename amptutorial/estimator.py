@@ -373,7 +373,7 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         array (len(rows), n)
             r_u_i r_v_j exp(u_i . v_j / sqrt(m)). Its rows add up to those of the
             counts, over the pairs that were observed. Of zeros and ones: probabilities,
-            1 - exp(-rate).
+            1 - exp(-rate), whose sums are those of the counts within some per cent.
         """
         check_is_fitted(self)
         if _is_table(named(rows)[0]):
@@ -754,6 +754,12 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             _warn(f"still improving after n_iter={self.n_iter} iterations: allow more")
         gain, error, errors = judged
         if errors >= DOUBTFUL:
+            return
+        if not np.isfinite(error):
+            _warn(
+                "the hidden counts are of one row or of one column, which do not show "
+                "how others differ: heldout_gain_ cannot be judged"
+            )
             return
         most = max(gain, 0.0) + DOUBTFUL * error
         if most > WORTH or not error:

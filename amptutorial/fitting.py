@@ -208,7 +208,9 @@ def search(table, model, rng, report):
     """
     seen, held_out = table.hide(rng)
     names = list(AUTOMATIC) if model.channel == "auto" else [model.channel]
-    if table.largest() <= 1 and model.channel == "auto":
+    if table.largest() <= 1:  # without repetitions they are the same
+        names = names[:1]
+    if model.channel == "auto" and table.channel("presence").saturates:
         names = ["presence"]
     law = table.channel(names[0])
     if law.saturates:
@@ -342,7 +344,8 @@ class Settled:
     sample : AllColumns or amptutorial.sampling.ColumnSample
         Of the columns, over which sums of rows run: those of new rows too.
     r_u, r_v : arrays (m,), (n,)
-        Biases with which the rates have the margins of the counts.
+        Biases with which the rates have the margins of the counts; of the bursts behind
+        them, if the channel saturates.
     """
 
     rows: Side

@@ -170,7 +170,7 @@ def surprising_pairs(rows, columns, fraction, rng):
     # those drawn of all such pairs, row by row, by their distances
     expected = ends[-1] * fraction
     steps = rng.geometric(fraction, int(expected + 10 * sqrt(expected) + 10))
-    drawn = np.cumsum(steps) - 1
+    drawn = np.cumsum(np.minimum(steps, ends[-1] + 1)) - 1
     drawn = drawn[drawn < ends[-1]]
     i = np.searchsorted(ends, drawn, side="right")
     j = order[drawn - (ends - numbers)[i]]
@@ -253,9 +253,9 @@ class Judged(NamedTuple):
         In nats per held-out count, and its two-way standard error.
     errors : float
         By how many standard errors the pairs are predicted better than by independence,
-        if a log-ratio above `LARGEST_RATIO` counts as that much. Of a strong embedding,
-        few pairs would make the error large; without one, the mean is expected below
-        zero with the cut as it is without.
+        as they are or, if that is more, with log-ratios cut at `LARGEST_RATIO`. Of a
+        strong embedding, few pairs would make the error large; without one, the mean is
+        expected below zero with the cut as it is without.
     """
 
     gain: float
@@ -409,9 +409,14 @@ class HeldOut:
         best = [max(each, key=attrgetter("gain")) for each in zip(*halves, strict=True)]
         judging = zip(reversed(self.halves), best, strict=True)
         log_ratios = sum(z * half.log_ratios for z, half in judging) / self.z
-        sure = np.minimum(log_ratios, LARGEST_RATIO)
-        errors = self.mean(sure) / (self.standard_error(sure) or np.inf)
-        return Judged(self.mean(log_ratios), self.standard_error(log_ratios), errors)
+        cut = np.minimum(log_ratios, LARGEST_RATIO)
+        means, errors = zip(*map(self._judged, (log_ratios, cut)), strict=True)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            times = np.nan_to_num(np.divide(means, errors), nan=0.0, posinf=np.inf)
+        return Judged(means[0], errors[0], float(times.max()))
+
+    def _judged(self, values):
+        return self.mean(values), self.standard_error(values)
 
     def mean(self, values, z=None):
         """Return the mean over the held-out counts of `values`, one for each pair.

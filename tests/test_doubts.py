@@ -73,3 +73,12 @@ def test_zeros_and_ones_are_doubted_only_where_they_are_to_be_poisson(rng):
     assert "channel='auto' takes their law" in said(Z)[0]
     rare = (rng.random((300, 200)) < 0.01).astype(float)
     assert said(rare[rare.any(axis=1)][:, rare.any(axis=0)]) == []
+
+
+def test_columns_that_vary_less_than_poisson_counts_are_not_said_to_decide_one_another(rng):
+    """Trials by themselves; and a small heavy group of rows, of which more columns than rows are frequent."""
+    assert said(rng.binomial(2, rng.uniform(0.05, 0.95, 30), (300, 30)).astype(float)) == []
+    rates = np.full((300, 100), 0.3)
+    rates[:10, :30], rates[10:, :30] = 15, 0.02
+    Z = rng.poisson(rates).astype(float)
+    assert said(Z[Z.any(axis=1)][:, Z.any(axis=0)]) == []

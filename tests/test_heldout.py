@@ -302,6 +302,14 @@ def test_a_half_of_the_pairs_is_judged_by_what_the_other_half_would_choose():
     assert pairs.judged(halves_of(pairs, found[:1]))[0] == 2.0  # without a choice all pairs judge
 
 
+def test_a_gain_that_is_the_same_everywhere_is_sure():
+    """Cut at two, all log-ratios are the same: no error is left to compare with."""
+    pairs = HeldOut.of(np.ones(20), np.ones(20), np.ones((20, 20)))
+    strong = 3 + 0.1 * np.random.default_rng(0).standard_normal(400)
+    assert pairs.judged(halves_of(pairs, [strong])).errors == np.inf
+    assert pairs.judged(halves_of(pairs, [np.zeros(400)])).errors == 0
+
+
 def test_in_a_small_table_each_pair_gives_counts_to_both_halves():
     pairs = HeldOut.of(np.ones(2), np.ones(2), np.array([[4, 5], [0, 3]]))
     assert [half.tolist() for half in pairs.halves] == [[2, 3, 1], [2, 2, 2]]

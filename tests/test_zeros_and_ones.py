@@ -79,3 +79,14 @@ def test_independent_zeros_and_ones_gain_nothing(fits):
         with pytest.warns(match="within three standard errors"):
             gains.append(AMPEmbedding(1, random_state=0).fit(Z).heldout_gain_)
     assert max(gains) < 0.01
+
+
+def test_the_law_is_for_zeros_and_ones_alone(fits):
+    """Not for shares below one, nor where hardly a zero is left."""
+    rng = np.random.default_rng(0)
+    shares = 0.1 * rng.random((60, 30))
+    with pytest.warns(match="fractions"):
+        model = AMPEmbedding(1, random_state=0).fit(shares)
+    assert model.channel_ in ("counts", "damped") and model.predict_rates().sum() == pytest.approx(shares.sum())
+    with pytest.warns(match="taken for Poisson counts"):
+        assert AMPEmbedding(1, random_state=0).fit(rng.random((100, 50)) < 0.95).channel_ == "counts"

@@ -8,6 +8,7 @@ iterates by the hidden pairs, a tenth of all, which it holds.
 """
 
 import pickle
+import warnings
 from copy import copy, deepcopy
 from dataclasses import replace
 from functools import cached_property
@@ -17,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from .._validation import AMPWarning
 from ..bias import bias_of_margins, fill_margins, margins, without_gaps
 from ..channels import CHANNELS
 from ..estimator import AMPEmbedding
@@ -65,6 +67,12 @@ def sharded_embedding(counts, model, *, client, checkpoints=None):
         damaged, for a checkpoint that is damaged or of another fit, and for checkpoints
         with ``random_state=None``.
 
+    Warns
+    -----
+    AMPWarning
+        As `AMPEmbedding.fit`, but of what it doubts of a table; and if all counts are
+        zeros and ones, which are taken for Poisson counts here.
+
     Notes
     -----
     A checkpoint holds both sides (`amptutorial.reexpansion.Side`) after the last
@@ -94,6 +102,13 @@ def sharded_embedding(counts, model, *, client, checkpoints=None):
     model.n_features_in_ = table.shape[1]
     model.row_names_ = model.column_names_ = None
     model._warn_of_doubts(*decided)
+    if table.largest() <= 1:
+        warnings.warn(
+            "zeros and ones are taken for Poisson counts on shards: associations of "
+            "frequent pairs are understated",
+            AMPWarning,
+            stacklevel=2,
+        )
     return model
 
 
