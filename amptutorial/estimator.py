@@ -27,6 +27,7 @@ from ._validation import (
     check_integer,
     check_positive,
     pairs_once,
+    quiet,
     refuse_masked,
 )
 from .bias import drop_empty, without_gaps
@@ -396,9 +397,20 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         m = len(self.embedding_)
         given = U, V / np.sqrt(m), r_v
         r_u, columns = observed_biases(Z, *given), new_side(V, r_v, None)
+
+        def swept(r_u):
+            sides = new_side(U, r_u, None), columns, m
+            bursts = Table(Z).seen_bursts(self._channel, *sides)
+            return observed_biases(bursts.Z, *given)
+
         for _ in range(SWEEPS * self._channel.saturates):
-            given_rates = self._channel, new_side(U, r_u, None), columns, m
-            r_u = observed_biases(Table(Z).seen_bursts(*given_rates).Z, *given)
+            # where most pairs have a one, sweeps are slow: Aitken's extrapolation
+            first = swept(r_u)
+            second = swept(first)
+            with quiet():
+                steps = np.nan_to_num(np.log([first / r_u, second / first]))
+                shrunk = np.nan_to_num(steps[1] / steps[0]).clip(0, 0.99)
+            r_u = second * np.exp(steps[1] * shrunk / (1 - shrunk))
         return r_u
 
     def _rates(self, U, r_u):
