@@ -254,11 +254,11 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self._totals, m = margins[1], len(row_index)
         if run.channel.saturates:
             self._totals = table.margins_under(run.channel)[1]
-        self._gaps = table.observed[1] if table.gaps else None
+        observed, self._gaps = table.observed
         self._mean_row = table.rare(run.channel).total() / m
         # sqrt(m) in the model counts all rows, in the fit those with counts
         self._unit = (shape[0] / m) ** 0.25
-        counted = table.observed[0].margins() if table.gaps else margins
+        counted = observed.margins()
         of_rows = partial(_spread, index=row_index, size=shape[0])
         of_columns = partial(_spread, index=column_index, size=shape[1])
         self.embedding_ = of_rows(self._unit * fit.rows.X)

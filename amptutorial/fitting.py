@@ -215,8 +215,8 @@ def search(table, model, rng, report):
     law = table.channel(names[0])
     if law.saturates:
         rows, columns = seen.margins_under(law)
-        held_out = replace(held_out, rows=rows, columns=columns, law=law)
-        held_out = replace(held_out, total=seen.total())
+        total = seen.total()
+        held_out = replace(held_out, rows=rows, columns=columns, law=law, total=total)
     given = table, seen, held_out, model, int(rng.integers(2**31)), report
     auto, path, halves = model.n_components == "auto", [], []
     best: Any = None
@@ -398,11 +398,8 @@ def _biases_of_bursts(table, channel, rows, columns):
 
 def _biases(table, U, W, best, sampler):
     """Return biases with which the rates have the margins of the counts."""
-    if table.gaps:
-        observed, gaps = table.observed
-        rows, columns, gaps = *observed.margins(), Gaps.of(gaps, U, W)
-    else:
-        (rows, columns), gaps = table.margins(), None
+    observed, gaps = table.observed
+    (rows, columns), gaps = observed.margins(), Gaps.of(gaps, U, W)
     # all counts of a column may have been hidden
     r_v = np.where(best.r_v > 0, best.r_v, columns / len(rows))
     # most sweeps in the faster precision; without an embedding one is exact

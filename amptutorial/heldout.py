@@ -101,9 +101,11 @@ def split_pairs(Z, fraction: float, rng: np.random.Generator) -> tuple:
     of this package know gaps; for other methods `amptutorial.bias.fill_gaps` fills
     them.
 
-    `heldout_gain` is a proper score. Over the choice of the pairs, it expects fraction
-    times the sum of mu log(rate) - rate over all pairs, hidden zeros included, where mu
-    is the mean of a count. That is largest at rate = mu, be the counts Poisson or not.
+    `heldout_gain` is a proper score for rates that do not follow which pairs are
+    hidden. Over the choice of the pairs, it expects fraction times the sum of mu
+    log(rate) - rate over all pairs, hidden zeros included, where mu is the mean of a
+    count. That is largest at rate = mu, be the counts Poisson or not. Rates raised in
+    the gaps alone would gain without a reason: their sum there is not judged.
 
     Parameters
     ----------
@@ -318,9 +320,8 @@ class HeldOut:
         if self.gaps is None:
             return rows, columns
         shares = rows / rows.sum(), columns / columns.sum()
-        return rows * (1 - self.gaps @ shares[1]), columns * (
-            1 - self.gaps.T @ shares[0]
-        )
+        unseen = self.gaps @ shares[1], self.gaps.T @ shares[0]
+        return rows * (1 - unseen[0]), columns * (1 - unseen[1])
 
     @cached_property
     def halves(self):

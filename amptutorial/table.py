@@ -44,10 +44,8 @@ class Table:
 
     def __init__(self, Z):
         self.Z, self.shape = Z, Z.shape
-        self._bursts: tuple = (
-            None,
-            None,
-        )  # a channel that does not follow the rate, and theirs
+        # a channel that does not follow the rate, and theirs
+        self._bursts: tuple = None, None
 
     def __getitem__(self, rows):
         """Return the table of some rows."""
@@ -167,7 +165,7 @@ class Table:
         With those before a step, a pair that the step makes likely would add to the
         total that makes it likely.
         """
-        for _ in range(REFITS if channel.saturates else self.gaps):
+        for _ in range(REFITS if channel.saturates else int(self.gaps)):
             seen = self.seen_bursts(channel, rows, columns, m).Z
             bias = observed_biases(seen, rows.X, scaled_rows(columns, m), columns.bias)
             rows = replace(rows, bias=bias)
