@@ -1,9 +1,14 @@
 """Tables of zeros and ones: whether a pair occurs, and not how often."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from amptutorial import AMPEmbedding
+from amptutorial.channels import Presence
+from amptutorial.heldout import HeldOut
 
 
 def drawn(seed, m=500, n=200, d=2, deviation=0.8):
@@ -91,3 +96,18 @@ def test_the_law_is_for_zeros_and_ones_alone():
     assert model.channel_ in ("counts", "damped") and model.predict_rates().sum() == pytest.approx(shares.sum())
     with pytest.warns(match="taken for Poisson counts"):
         assert AMPEmbedding(1, random_state=0).fit(rng.random((100, 50)) < 0.95).channel_ == "counts"
+
+
+def test_log_ratios_under_the_law_are_those_of_probabilities_less_their_excess(rng):
+    """Written out: expected counts of the pairs seen, beyond those of independence, over the counts kept."""
+    m, n, total = 12, 9, 40.0
+    U, V = rng.standard_normal((m, 2)), rng.standard_normal((n, 2))
+    r_u, r_v, rows, columns = (rng.uniform(0.3, 1.5, size) for size in (m, n, m, n))
+    columns *= rows.sum() / columns.sum()
+    gaps, held_out = rng.random((m, n)) < 0.3, (rng.random((m, n)) < 0.3).astype(float)
+    pairs = HeldOut.of(rows, columns, held_out, sp.csr_array(gaps.astype(float)))
+    pairs = replace(pairs, law=Presence(), total=total)
+    p = 1 - np.exp(-np.outer(r_u, r_v) * np.exp(U @ V.T / np.sqrt(m)))
+    independent = 1 - np.exp(-np.outer(rows, columns) / rows.sum())
+    expected = np.log(p / independent)[pairs.i, pairs.j] - (p - independent)[~gaps].sum() / total
+    assert np.allclose(pairs.log_ratios(U, V, r_u, r_v), expected, rtol=1e-12)
