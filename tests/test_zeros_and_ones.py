@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from amptutorial import AMPEmbedding
 from amptutorial.channels import Presence
 from amptutorial.heldout import HeldOut
+from amptutorial.table import Table
 
 
 def drawn(seed, m=500, n=200, d=2, deviation=0.8):
@@ -111,3 +112,17 @@ def test_log_ratios_under_the_law_are_those_of_probabilities_less_their_excess(r
     independent = 1 - np.exp(-np.outer(rows, columns) / rows.sum())
     expected = np.log(p / independent)[pairs.i, pairs.j] - (p - independent)[~gaps].sum() / total
     assert np.allclose(pairs.log_ratios(U, V, r_u, r_v), expected, rtol=1e-12)
+
+
+def test_the_information_of_frequent_pairs_is_less_than_their_rates(rng):
+    """Each one counts so that a pair has rate^2 / (exp(rate) - 1) in the mean."""
+    rates = np.outer(rng.uniform(0.5, 2, 300), 4 / (1 + np.arange(100)))
+    table = Table(sp.csr_array((rng.random(rates.shape) < 1 - np.exp(-rates)).astype(float)))
+    rows, columns = table.margins_under(Presence())
+    assert np.allclose(rows.sum(), rates.sum(), rtol=0.05)
+    found, information = table.information(Presence()), rates**2 / np.expm1(rates)
+    for sums, axis in zip(found, (1, 0), strict=True):
+        expected = information.sum(axis=axis)
+        assert sums.sum() == pytest.approx(expected.sum(), rel=0.05)
+        assert np.corrcoef(sums, expected)[0, 1] > 0.8
+    assert found[1][0] < 0.5 * columns[0]
