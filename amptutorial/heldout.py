@@ -428,9 +428,18 @@ class HeldOut:
         return replace(self, i=i[some], j=j[some], z=z[some])
 
     def raised(self, log_ratios):
-        """Return the sum of what rates exceed independence by, given `log_ratios`."""
-        with np.errstate(over="ignore"):
-            return float(self.z @ np.expm1(log_ratios))
+        """Return the sum of what rates exceed independence by, given `log_ratios`.
+
+        Raises
+        ------
+        FloatingPointError
+            If it is not finite: the rates overflow.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = float(self.z @ np.expm1(log_ratios))
+        if not np.isfinite(total):
+            raise FloatingPointError("the rates overflow: scale the embedding down")
+        return total
 
     def judged(self, halves):
         """Return the gain of what was chosen by other pairs: `Judged`.

@@ -28,15 +28,20 @@ from ..corpus import (
 )
 from ..corpus.docstrings import source
 from ..estimator import AMPEmbedding
-from ..heldout import held_out_pairs, heldout_gain, hold_out, split_counts
+from ..heldout import (
+    held_out_pairs,
+    heldout_gain,
+    hold_out,
+    split_counts,
+    split_pairs,
+)
 from ..model import PoissonEmbedding
 from ..neighbours import nearest_words
-from .rates import hidden_as_zeros
 from .rivals import ABLATIONS, METHODS
 
 HELD_OUT = 0.2  # the fraction that judges the methods
 N_REVIEWS = 2000  # few, for the sake of the slow methods
-SPLITS = {"pairs": hidden_as_zeros, "counts": split_counts}
+SPLITS = {"pairs": split_pairs, "counts": split_counts}
 WORDS = ("awful", "horror", "detective", "song", "soldier", "cartoon")
 DOC_WORDS = ("matrix", "plot", "sparse", "kernel", "random", "gradient")
 LIBRARY_WORDS = ("thread", "socket", "string", "exception", "window", "test")
@@ -93,7 +98,7 @@ def _in_bursts(Z, shape, *, rng):
 
 
 def _compare_methods(
-    corpus, *, rng, methods=METHODS, dimensions=(10,), words=(), split=hidden_as_zeros
+    corpus, *, rng, methods=METHODS, dimensions=(10,), words=(), split=split_pairs
 ):
     """Fit every method to four fifths of the counts of a corpus.
 
@@ -108,7 +113,7 @@ def _compare_methods(
     words : sequence of str
         Whose nearest words are listed.
     split : callable
-        What is hidden: `hidden_as_zeros`, or `split_counts`.
+        What is hidden: `split_pairs`, or `split_counts`.
 
     Returns
     -------

@@ -6,13 +6,13 @@ import numpy as np
 from scipy.optimize import minimize
 
 from .._extras import extra
-from ..bias import estimate_bias, margins
+from ..bias import estimate_bias, margins, without_gaps
 from ..denoisers import GaussianPosterior
 from ..reexpansion import starting_sides
 from ..score import blocks
 from ..sums import BLOCK_ENTRIES
 from ..table import Table
-from .rates import TABLES, choose, fit_exponential
+from .rates import EMPTY, TABLES, choose, fit_exponential
 
 # grids tuned for L-BFGS: prior standard deviation of M_ij (the ridge); iterations
 DEVIATIONS = (0.015, 0.03, 0.06, 0.12, 0.25, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0)
@@ -80,8 +80,10 @@ def _lbfgs_path(table, X, Y, strength, weight):
     for which their rows add up to those of the table; b is fitted with X and Y. After
     each number of steps it begins anew. The ridge is half of the sum of
     (strength + weight f_i) |x_i|^2 over the rows of X (m, d), with f_i the counts of
-    row i over their mean, and the same for Y (n, d) and the columns.
+    row i over their mean, and the same for Y (n, d) and the columns. Pairs of `table`
+    that are NaN have no part in it.
     """
+    table, gaps = without_gaps(table)
     rows, columns = margins(table)
     transposed, d = table.T.tocsr(), X.shape[1]
     ridge_X, ridge_Y = (
@@ -101,7 +103,7 @@ def _lbfgs_path(table, X, Y, strength, weight):
 
     def objective(x):
         X, Y, b = unflatten(x)
-        log_rows, mean_Y, fitted, sum_X = _summed(rows, X, Y, b)
+        log_rows, mean_Y, fitted, sum_X = _summed(rows, X, Y, b, gaps)
         products = table @ Y
         by_X = ridge_X * X + rows[:, None] * mean_Y - products
         by_Y = ridge_Y * Y + sum_X - transposed @ X
@@ -119,13 +121,13 @@ def _lbfgs_path(table, X, Y, strength, weight):
         yield X.astype(np.float32), Y.astype(np.float32)
 
 
-def _summed(rows, X, Y, b):
+def _summed(rows, X, Y, b, gaps):
     """Return what the loss needs of the rates r_u_i exp(b_j + x_i . y_j).
 
-    Their rows add up to `rows`. In single precision, a block of rows at a time: the
-    log sum_j exp(b_j + x_i . y_j) (m,); the means (m, d) of y_j with the rates of row i
-    as weights; the sums of the columns (n,); the sums (n, d) of the x_i with the rates
-    of column j as weights.
+    Their rows, without `gaps`, add up to `rows`. In single precision, a block of rows
+    at a time: the log sum_j exp(b_j + x_i . y_j) (m,); the means (m, d) of y_j with the
+    rates of row i as weights; the sums of the columns (n,); the sums (n, d) of the x_i
+    with the rates of column j as weights.
     """
     X1, Y1 = (np.column_stack([np.ones(len(E)), E]).astype(np.float32) for E in (X, Y))
     b = b.astype(np.float32)
@@ -134,6 +136,8 @@ def _summed(rows, X, Y, b):
         rates = X1[some, 1:] @ Y1[:, 1:].T + b
         largest = rates.max(axis=1)
         np.exp(rates - largest[:, None], out=rates)
+        if gaps is not None:
+            rates[gaps[some].nonzero()] = 0
         sums_Y = rates @ Y1
         log_rows[some] = np.log(sums_Y[:, 0]) + largest
         means[some] = sums_Y[:, 1:] / sums_Y[:, :1]
@@ -166,7 +170,7 @@ def skip_gram(kept, d, rng):
 
     settings = {"rate": RATES, "epochs": EPOCHS, "negative": NEGATIVES}
     settings |= {"power": POWERS, "scale": FACTORS}
-    return choose(fit, settings, kept, rng)
+    return choose(fit, settings, kept, rng, EMPTY)
 
 
 def _sampled_factors(table, d, rng, *, epochs, negative, rate=0.025, power=0.75):

@@ -8,12 +8,18 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import numpy as np
-import scipy.sparse as sp
 
-from ..bias import estimate_bias, fill_gaps, margins, same_pairs
-from ..biases import biases_of_margins
+from ..bias import (
+    estimate_bias,
+    fill_gaps,
+    margins,
+    same_pairs,
+    with_values,
+    without_gaps,
+)
+from ..biases import Gaps, biases_of_margins
 from ..channels import Damped
-from ..heldout import HeldOut, held_out_pairs, hide_pairs, hold_out
+from ..heldout import held_out_pairs, hold_out
 from ..sums import products_of_pairs
 
 TUNING_SHARE = 0.1  # of the kept pairs, held out to choose settings
@@ -21,23 +27,45 @@ TUNING_ROWS = 7000  # at most, to choose settings
 PROGRESS = 1e-3  # nats per count: a setting that gains less is no better
 BALANCED = 100  # sweeps that fit the margins of a mixture, each of them cheap
 
-# what a method may be fitted to: see `amptutorial.channels.Damped`
+# what a method may be fitted to, hidden pairs being gaps: see `channels.Damped`
 TABLES = {
     "counts": lambda counts: counts,
     "damped": lambda counts: same_pairs(counts, Damped().bursts(counts.data, 0.0)),
 }
 
 
-class _Rates:
+# and for methods that know no gaps: hidden pairs look empty, or as independence expects
+def _each(done):
+    return {name: lambda counts, of=of: done(of(counts)) for name, of in TABLES.items()}
+
+
+EMPTY = _each(lambda table: with_values(table, np.nan_to_num(table.data)))
+FILLED = _each(fill_gaps)
+EITHER = {f"{name} with zeros": of for name, of in EMPTY.items()} | FILLED
+
+
+class Rates:
     """Expected counts, to be judged by counts that a method has not seen."""
 
-    def log_ratios(self, pairs):
-        """Return log(rate / rate under independence) of each of the `HeldOut` pairs.
-
-        Rates that add up to more than the kept counts have their excess subtracted from
-        every one, so that the mean over the counts is the gain.
-        """
+    def of_pairs(self, pairs):
+        """Return log(rate / rate under independence) of each of the `HeldOut` pairs."""
         raise NotImplementedError
+
+    def excess(self, pairs):
+        """Return by which fraction rates exceed the kept counts, over the pairs seen.
+
+        The default is for rates that add up to the margins of the kept counts, with
+        gaps filled.
+        """
+        return -pairs.unseen.raised(self.of_pairs(pairs.unseen))
+
+    def log_ratios(self, pairs):
+        """Return the log ratios of the pairs, less what the rates exceed the counts by.
+
+        So the mean over the counts is the gain, as in `heldout_gain`.
+        """
+        raised = pairs.compared.raised(self.of_pairs(pairs.compared))
+        return self.of_pairs(pairs) - self.excess(pairs) - raised
 
     def gain(self, kept, held_out):
         """Return the held-out gain over independence, in nats per count."""
@@ -46,7 +74,7 @@ class _Rates:
 
 
 @dataclass(frozen=True)
-class Exponential(_Rates):
+class Exponential(Rates):
     """Rates r_u_i r_v_j exp(u_i . v_j / sqrt(m))."""
 
     U: np.ndarray  # (m, d)
@@ -54,16 +82,20 @@ class Exponential(_Rates):
     r_u: np.ndarray  # (m,): bias factors
     r_v: np.ndarray  # (n,)
     chosen: dict = field(default_factory=dict)  # the settings that hidden pairs chose
+    own_gain: float = 0.0  # by these pairs
 
-    def log_ratios(self, pairs):
-        """See `Rates.log_ratios`."""
-        log_ratios = pairs.log_ratios(self.U, self.V, self.r_u, self.r_v)
+    def of_pairs(self, pairs):
+        """See `Rates.of_pairs`."""
+        return pairs.log_ratios(self.U, self.V, self.r_u, self.r_v)
+
+    def excess(self, pairs):
+        """See `Rates.excess`."""
         W = self.V / np.sqrt(len(self.U))
-        return log_ratios - pairs.excess(self.U, W, self.r_u, self.r_v)
+        return pairs.excess(self.U, W, self.r_u, self.r_v)
 
 
 @dataclass(frozen=True)
-class _Mixture(_Rates):
+class _Mixture(Rates):
     """Rates (1 - share) W H + share row_i col_j / Z_tot.
 
     W H are topics; independence gets its share for the pairs that they rule out. The
@@ -75,9 +107,10 @@ class _Mixture(_Rates):
     weights: np.ndarray  # (d,): and in all counts
     share: float  # of independence
     chosen: dict = field(default_factory=dict)  # the settings that hidden pairs chose
+    own_gain: float = 0.0  # by these pairs
 
-    def log_ratios(self, pairs):
-        """See `Rates.log_ratios`; minus infinity for a pair that is ruled out."""
+    def of_pairs(self, pairs):
+        """See `Rates.of_pairs`; minus infinity for a pair that is ruled out."""
         U = self.U / self.weights
         ratios = products_of_pairs(U, self.V, pairs.i, pairs.j)
         with np.errstate(divide="ignore"):
@@ -95,7 +128,7 @@ def choose(fit, settings, kept, rng, tables=TABLES):
     ----------
     fit : callable
         ``fit(counts, table, n_sweeps)`` returns a function of the settings, by their
-        names, to `_Rates`: fitted to the table, with the margins of the counts (biases
+        names, to `Rates`: fitted to the table, with the margins of the counts (biases
         refitted in at most `n_sweeps` sweeps, see `refit_biases`).
     settings : dict of str to sequence
         The values of each setting.
@@ -110,27 +143,19 @@ def choose(fit, settings, kept, rng, tables=TABLES):
         Its ``chosen`` says which ``table`` and which settings, with a star at those
         that stand at an end of their grid, where a longer search might gain more.
     """
-    few = kept = fill_gaps(kept)
+    few = kept
     if kept.shape[0] > TUNING_ROWS:
         few = kept[rng.choice(kept.shape[0], TUNING_ROWS, replace=False)]
-    training, validation, _, _ = hold_out(few, TUNING_SHARE, rng, hidden_as_zeros)
-    pairs, found = HeldOut.of(*margins(training), validation), {}
+    training, validation, _, _ = hold_out(few, TUNING_SHARE, rng)
+    pairs, found = held_out_pairs(training, validation), {}
     for name, of in tables.items():
         rates = fit(training, of(training), 2)
         found[name] = climb(_gain_of(rates, pairs), settings)
     name = max(found, key=lambda name: found[name][1])
-    best, _ = found[name]
+    best, gain = found[name]
     rates = fit(kept, tables[name](kept), 20)(**best)
-    return replace(rates, chosen={"table": name} | starred(best, settings))
-
-
-def hidden_as_zeros(Z, fraction, rng):
-    """Hide pairs for methods that know no gaps: hidden pairs look empty to all of them.
-
-    In text most pairs are. What a zero in the place of a count costs, it costs each of
-    the methods that are compared.
-    """
-    return hide_pairs(sp.csr_array(Z, dtype=np.float64), fraction, rng)
+    chosen = {"table": name} | starred(best, settings)
+    return replace(rates, chosen=chosen, own_gain=gain)
 
 
 def starred(chosen, settings):
@@ -213,9 +238,9 @@ def fit_exponential(counts, U, V, n_sweeps):
     There are at most `n_sweeps` sweeps. Single precision makes this twice as fast.
     """
     U, V = U.astype(np.float32), V.astype(np.float32)
-    rows, columns = margins(counts)
-    given = rows, columns, U, V / np.sqrt(len(U)), columns
-    r_u, r_v, _ = biases_of_margins(*given, n_sweeps, tol=1e-4)
+    W, (observed, gaps) = V / np.sqrt(len(U)), without_gaps(counts)
+    given = *margins(observed), U, W, margins(counts)[1], n_sweeps
+    r_u, r_v, _ = biases_of_margins(*given, tol=1e-4, gaps=Gaps.of(gaps, U, W))
     return Exponential(U, V, r_u, r_v)
 
 
@@ -232,7 +257,7 @@ def root_mean_square(counts, U, V):
     """
     r_u, r_v = estimate_bias(counts)
     A, B = np.sqrt(r_u)[:, None] * U, np.sqrt(r_v)[:, None] * V
-    return np.sqrt(np.vdot(A.T @ A, B.T @ B) / len(U) / counts.sum())
+    return np.sqrt(np.vdot(A.T @ A, B.T @ B) / len(U) / (r_u.sum() * r_v.sum()))
 
 
 def mixture_of_topics(counts, W, H, share):

@@ -26,6 +26,7 @@ from ..estimator import AMPEmbedding
 from ..score import FisherScore
 from .minimisers import embedding_start, minimise_poisson_loss, skip_gram
 from .rates import (
+    FILLED,
     TABLES,
     Exponential,
     choose,
@@ -69,8 +70,8 @@ def _fitted(kept, d, rng, **options):
 
 def _rates(model, **chosen):
     chosen = {"table": model.channel_, "steps": model.n_iter_} | chosen
-    biases = model.row_bias_, model.column_bias_
-    return Exponential(model.embedding_, model.components_.T, *biases, chosen)
+    rest = model.row_bias_, model.column_bias_, chosen, model.heldout_gain_
+    return Exponential(model.embedding_, model.components_.T, *rest)
 
 
 class _WithoutOnsager(GaussianPosterior):
@@ -124,7 +125,7 @@ def _amp_with_counted_biases(kept, d, rng):
     def with_counted_biases(counts, U, V, n_sweeps):
         return Exponential(U, V, *estimate_bias(counts))
 
-    return _scaled(factors, kept, rng, {}, with_counted_biases)
+    return _scaled(factors, kept, rng, {}, with_counted_biases, tables=TABLES)
 
 
 def _quadratic_amp(kept, d, rng):
@@ -256,7 +257,7 @@ def _singular(factors):
     return A / roots, roots**2, B / roots
 
 
-def _scaled(decompose, kept, rng, settings, rates_of=fit_exponential):
+def _scaled(decompose, kept, rng, settings, rates_of=fit_exponential, tables=FILLED):
     """Return rates with the factors of a table; choose `settings` and the scale of M.
 
     ``decompose(table, **settings)`` returns U (m, d), singular values (d,) and V
@@ -275,7 +276,7 @@ def _scaled(decompose, kept, rng, settings, rates_of=fit_exponential):
 
         return rates
 
-    return choose(fit, settings | {"scale": SCALES}, kept, rng)
+    return choose(fit, settings | {"scale": SCALES}, kept, rng, tables)
 
 
 def _positive_pmi(counts, shift=0.0, smoothing=1.0):

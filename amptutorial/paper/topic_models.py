@@ -4,16 +4,34 @@ import warnings
 from functools import cache
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.special import digamma
 from sklearn.decomposition import NMF, LatentDirichletAllocation
 from sklearn.exceptions import ConvergenceWarning
 
-from ..bias import margins, same_pairs
+from ..bias import margins, same_pairs, without_gaps
 from ..sums import products_of_pairs
-from .rates import choose, mixture_of_topics
+from .rates import EITHER, choose, mixture_of_topics
 
 # of independence in a mixture
-SHARES = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.99)
+SHARES = (
+    0.001,
+    0.003,
+    0.01,
+    0.02,
+    0.05,
+    0.1,
+    0.15,
+    0.2,
+    0.3,
+    0.4,
+    0.5,
+    0.6,
+    0.7,
+    0.8,
+    0.9,
+    0.99,
+)
 NMF_STEPS = (10, 20, 40, 80, 160, 320, 640, 1280, 2560)
 # of topics in a document and of words in a topic; passes over the documents
 LDA_PRIORS, LDA_PASSES = (0.0005, 0.002, 0.01, 0.05, 0.2, 1.0), (10, 30)
@@ -48,7 +66,7 @@ def nmf(kept, d, rng):
 
         return lambda steps, share: mixture_of_topics(counts, *factors(steps), share)
 
-    return choose(fit, {"steps": NMF_STEPS, "share": SHARES}, kept, rng)
+    return choose(fit, {"steps": NMF_STEPS, "share": SHARES}, kept, rng, EITHER)
 
 
 def lda(kept, d, rng):
@@ -72,7 +90,7 @@ def lda(kept, d, rng):
         return lambda share, **of: mixture_of_topics(counts, *factors(**of), share)
 
     settings = {"prior": LDA_PRIORS, "passes": LDA_PASSES, "share": SHARES}
-    return choose(fit, settings, kept, rng)
+    return choose(fit, settings, kept, rng, EITHER)
 
 
 def gamma_poisson(kept, d, rng):
@@ -102,19 +120,23 @@ def _variational_factors(Z, d, shape, rng):
 
     Z_ij is Poisson of mean row_i col_j / Z_tot theta_i . beta_j; all factors are gamma
     of the given shape and of mean 1 / sqrt(d), so that the ratios have mean 1. No row
-    and no column of `Z` may be empty.
+    and no column of `Z` may be empty. Pairs that are NaN have no part in it.
     """
     rows, columns = margins(Z)
     rows = rows / rows.sum()  # with the columns: the rates of independence
+    Z, gaps = without_gaps(Z)
+    gaps = sp.csr_array(Z.shape) if gaps is None else gaps
     Zt, rate = Z.T.tocsr(), shape * np.sqrt(d)
     theta, beta = (rng.gamma(100, 0.01, (size, d)) / np.sqrt(d) for size in Z.shape)
     geometric_theta, geometric_beta = theta, beta  # exp(E log) of the gamma variables
     for _ in range(SWEEPS):
         shapes = shape + geometric_theta * _shared(Z, geometric_theta, geometric_beta)
-        rates = rate + rows[:, None] * (columns @ beta)
+        mass = columns[:, None] * beta
+        rates = rate + rows[:, None] * (mass.sum(axis=0) - gaps @ mass)
         theta, geometric_theta = shapes / rates, np.exp(digamma(shapes)) / rates
         shapes = shape + geometric_beta * _shared(Zt, geometric_beta, geometric_theta)
-        rates = rate + columns[:, None] * (rows @ theta)
+        mass = rows[:, None] * theta
+        rates = rate + columns[:, None] * (mass.sum(axis=0) - gaps.T @ mass)
         beta, geometric_beta = shapes / rates, np.exp(digamma(shapes)) / rates
     return theta, beta
 
