@@ -13,8 +13,8 @@ from amptutorial.bias import drop_empty, estimate_bias
 from amptutorial.heldout import split_counts
 from amptutorial.paper import comparison, meaning
 from amptutorial.paper.comparison import CASES, _compare_methods, docstrings, reviews_instance
+from amptutorial.paper.methods import ABLATIONS, METHODS
 from amptutorial.paper.reproduce import load_results
-from amptutorial.paper.rivals import ABLATIONS, METHODS
 from amptutorial.score import FisherScore
 
 

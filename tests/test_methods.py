@@ -13,10 +13,10 @@ from amptutorial.denoisers import GaussianPosterior
 from amptutorial.heldout import held_out_pairs, heldout_gain, split_counts
 from amptutorial.paper import rates, topic_models
 from amptutorial.paper.meaning import METHODS as OF_MEANING
+from amptutorial.paper.methods import METHODS as COMPARED
 from amptutorial.paper.minimisers import _lbfgs_path, _sampled_factors
 from amptutorial.paper.rates import Exponential, _Mixture, choose, climb, fit_exponential, mixture_of_topics
-from amptutorial.paper.rivals import METHODS as COMPARED
-from amptutorial.paper.rivals import _capped, _correspondence_analysis, _positive_pmi, _WithoutOnsager
+from amptutorial.paper.rivals import _capped, _positive_pmi, _WithoutOnsager, correspondence_analysis
 from amptutorial.paper.topic_models import _variational_factors
 from amptutorial.score import FisherScore
 
@@ -233,7 +233,7 @@ def test_without_the_onsager_term_the_posterior_mean_is_the_same_and_nothing_is_
     assert np.allclose(estimate, one.estimate(P, r, np.eye(2))) and not jacobian.any()
 
 
-@pytest.mark.parametrize("method", [METHODS["quartic_target"], _correspondence_analysis])
+@pytest.mark.parametrize("method", [METHODS["quartic_target"], correspondence_analysis])
 def test_decompositions_are_those_of_the_dense_formulas(method, rng):
     """Of (Z - E) / ((Z + E) / 2), and of (Z - E) / sqrt(E), times that root again, with E that of independence.
 
@@ -243,7 +243,7 @@ def test_decompositions_are_those_of_the_dense_formulas(method, rng):
     rates = method(Z, 3, rng)
     dense = Z.toarray()
     expected = np.outer(dense.sum(axis=1), dense.sum(axis=0)) / dense.sum()
-    root = np.sqrt(expected) if method is _correspondence_analysis else 1.0
+    root = np.sqrt(expected) if method is correspondence_analysis else 1.0
     left, sigma, right = np.linalg.svd((dense - expected) / (root if np.ndim(root) else (dense + expected) / 2))
     M = (left[:, :3] * sigma[:3] ** value_of(rates.chosen["power"])) @ right[:3] / root
     M *= value_of(rates.chosen["scale"]) / np.sqrt(np.average(M**2, weights=expected))

@@ -4,12 +4,9 @@ How well does a method predict counts that it has not seen, what do its embeddin
 of labels, how long does it take? And what does it report where there is no embedding?
 """
 
-import sys
 import time
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,15 +15,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.preprocessing import scale
 
 from .._validation import AMPWarning
-from ..bias import estimate_bias
-from ..corpus import (
-    Corpus,
-    cooccurrence,
-    docstring_texts,
-    load_docstrings,
-    load_movie_reviews,
-)
-from ..corpus.docstrings import source
+from ..corpus import load_movie_reviews
 from ..estimator import AMPEmbedding
 from ..heldout import (
     held_out_pairs,
@@ -35,12 +24,13 @@ from ..heldout import (
     split_counts,
     split_pairs,
 )
-from ..model import PoissonEmbedding
 from ..neighbours import nearest_words
-from .rivals import ABLATIONS, METHODS
+from ..smoothing import cosines_of_rows
+from .corpora import CORPORA, NULLS, TEXTS
+from .methods import ABLATIONS, METHODS, SMOOTHERS, at_best_size
 
 HELD_OUT = 0.2  # the fraction that judges the methods
-N_REVIEWS = 2000  # few, for the sake of the slow methods
+COSINES = (0.0, 0.3, 0.4, 0.5, 0.6, 1.0)  # of a row with the row nearest to it
 SPLITS = {"pairs": split_pairs, "counts": split_counts}
 WORDS = ("awful", "horror", "detective", "song", "soldier", "cartoon")
 DOC_WORDS = ("matrix", "plot", "sparse", "kernel", "random", "gradient")
@@ -65,38 +55,6 @@ def _probe_accuracy(features, labels, *, rng):
     return float(cross_val_score(regression, features, labels, cv=folds).mean())
 
 
-def _without_embedding(Z, *, rng):
-    """Return Poisson counts, sparse (m, n), that share only their margins with `Z`.
-
-    The margins of `Z` are their expectations.
-    """
-    U, V = (np.zeros((size, 1)) for size in Z.shape)
-    biases = (np.log(r) for r in estimate_bias(Z))
-    return PoissonEmbedding(U, V, *biases).sample(rng, sparse=True)
-
-
-def _in_bursts(Z, shape, *, rng):
-    """Return negative binomial counts that share only their margins with `Z`.
-
-    The rate of each pair is multiplied by a gamma variable of its own, of mean 1 and
-    the given shape, small for large bursts: the counts of a pair come together, and
-    there is no embedding. No row and no column of `Z`, sparse (m, n), may be empty.
-
-    Examples
-    --------
-    >>> Z = sp.csr_array(np.ones((300, 400)))
-    >>> drawn = _in_bursts(Z, 0.5, rng=np.random.default_rng(0)).toarray()
-    >>> drawn.mean().round(1), drawn.var().round(1)  # 1 + 1 / shape
-    (np.float64(1.0), np.float64(3.0))
-    """
-    r_u, r_v = estimate_bias(Z)
-    drawn = [
-        sp.csr_array(rng.negative_binomial(shape, shape / (shape + r * r_v)))
-        for r in r_u
-    ]
-    return sp.vstack([row.reshape(1, -1) for row in drawn], format="csr")
-
-
 def _compare_methods(
     corpus, *, rng, methods=METHODS, dimensions=(10,), words=(), split=split_pairs
 ):
@@ -110,6 +68,7 @@ def _compare_methods(
     methods : dict of str to callable
         ``method(kept, d, rng)`` returns rates. The others are compared with the first.
     dimensions : sequence of int
+        Zero for the size that each method would choose (`at_best_size`).
     words : sequence of str
         Whose nearest words are listed.
     split : callable
@@ -121,21 +80,29 @@ def _compare_methods(
         For each dimension and method: ``method``, ``d``; ``gain`` in nats per count and
         its two-way standard ``error``; ``lead``, by how much the first method gains
         more, and ``lead_error``, both of the differences pair by pair; ``chosen``, the
-        settings; ``probe``, the accuracy of a logistic regression from the rows'
-        embeddings to the labels, nan where the corpus has none; ``words``, the five
-        words nearest to each of `words`; ``seconds`` of all processors together, the
-        choice of the settings included.
+        settings; ``by_cosine``, the gain in rows whose largest cosine with another row
+        is between those of `COSINES`, and ``shares``, how many of the hidden counts are
+        there; ``probe``, the accuracy of a logistic regression from the rows'
+        embeddings to the labels, nan where the corpus has none or the method has no
+        vectors; ``words``, the five words nearest to each of `words`; ``seconds`` of
+        all processors together, the choice of the settings included.
     """
     kept, held_out, rows, columns = hold_out(corpus.counts, HELD_OUT, rng, split)
     labels = None if corpus.labels is None else corpus.labels[rows]
     vocabulary = corpus.vocabulary[columns]
     pairs, seed = held_out_pairs(kept, held_out), int(rng.integers(2**31))
+    nearest = cosines_of_rows(sp.csr_array(kept)).max(axis=1)[pairs.i]
+    places = np.digitize(nearest, COSINES[1:-1])
+    shares = np.bincount(places, pairs.z, len(COSINES) - 1)
     records = []
     for d in dimensions:
         first = None
         for name, method in methods.items():
             begin = time.process_time()
-            rates = method(kept, d, np.random.default_rng([seed, d]))
+            own_rng = np.random.default_rng([seed, d])
+            rates = (
+                method(kept, d, own_rng) if d else at_best_size(method, kept, own_rng)
+            )
             seconds = time.process_time() - begin
             log_ratios = rates.log_ratios(pairs)
             first = log_ratios if first is None else first
@@ -147,6 +114,9 @@ def _compare_methods(
                     "lead": pairs.mean(first - log_ratios),
                     "lead_error": pairs.standard_error(first - log_ratios),
                     "chosen": ", ".join(f"{k} {v}" for k, v in rates.chosen.items()),
+                    "by_cosine": np.bincount(places, pairs.z * log_ratios, len(shares))
+                    / np.maximum(shares, 1),
+                    "shares": shares / shares.sum(),
                     "probe": _probe(rates.U, labels, np.random.default_rng(seed)),
                     "words": [_nearest(rates.V, vocabulary, word) for word in words],
                 }
@@ -156,6 +126,8 @@ def _compare_methods(
 
 def _nearest(V, vocabulary, word, k=5):
     """Return the words nearest to a word; empty ones where it has no embedding."""
+    if V is None:
+        return [""] * k
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AMPWarning)
         near = nearest_words(V, vocabulary, word, k)
@@ -163,66 +135,14 @@ def _nearest(V, vocabulary, word, k=5):
 
 
 def _probe(U, labels, rng):
-    """Return the accuracy of embeddings in standardised coordinates; nan unlabelled."""
-    if labels is None:
+    """Return the accuracy of embeddings in standardised coordinates; nan without."""
+    if labels is None or U is None:
         return np.nan
     return _probe_accuracy(scale(U.astype(np.float64)), labels, rng=rng)
 
 
-def docstrings():
-    """Return the counts of the docstrings, labelled by their packages."""
-    corpus = load_docstrings()
-    packages = [name.partition(".")[0] for name in np.asarray(corpus.names)]
-    return replace(corpus, labels=np.array(packages))
-
-
-def _standard_library():
-    """Return the counts of the docstrings of Python's own modules.
-
-    No program of this package was developed on them.
-    """
-    return load_docstrings(_modules())
-
-
-def _words_in_context():
-    """Return how often words of these docstrings stand among five before another."""
-    return cooccurrence(docstring_texts(_modules()), window=5, min_df=5)
-
-
-def _modules():
-    return filter(source, sorted(sys.stdlib_module_names))
-
-
-def negative_binomial(index, shape):
-    """Return counts with the margins of the docstrings' and no embedding."""
-    corpus = docstrings()
-    counts = _in_bursts(corpus.counts, shape, rng=np.random.default_rng(index))
-    return replace(corpus, counts=counts)
-
-
-def poisson(index):
-    """Return Poisson counts with the margins of the docstrings' and no embedding."""
-    corpus = docstrings()
-    counts = _without_embedding(corpus.counts, rng=np.random.default_rng(index))
-    return replace(corpus, counts=counts)
-
-
-# by the index of a case: of reviews, the choice
-CORPORA: dict[str, Callable[[int], Corpus]] = {
-    "docstrings": lambda index: docstrings(),
-    "standard library": lambda index: _standard_library(),
-    "words in context": lambda index: _words_in_context(),
-    "reviews": lambda index: load_movie_reviews(
-        n_documents=N_REVIEWS, max_df=3 * N_REVIEWS // 7, random_state=index
-    ),
-    "Poisson": poisson,
-    "bursts 0.05": partial(negative_binomial, shape=0.05),
-    "bursts 0.3": partial(negative_binomial, shape=0.3),
-    "bursts 1": partial(negative_binomial, shape=1.0),
-}
-
-
-NEIGHBOURS = dict.fromkeys(CORPORA, DOC_WORDS) | {"reviews": WORDS}
+NEIGHBOURS = dict.fromkeys(CORPORA, ()) | dict.fromkeys(NULLS, DOC_WORDS)
+NEIGHBOURS |= {"docstrings": DOC_WORDS, "reviews": WORDS, "news": WORDS}
 NEIGHBOURS |= dict.fromkeys(("standard library", "words in context"), LIBRARY_WORDS)
 
 
@@ -233,7 +153,7 @@ class _Case:
     corpus: str  # a key of `CORPORA`
     index: int  # of the split; of the reviews, also of the choice of documents
     hidden: str = "pairs"  # a key of `SPLITS`
-    dimensions: tuple = (10, 30, 50)
+    dimensions: tuple = (10,)
     methods: tuple = tuple(METHODS)
 
     def run(self):
@@ -251,24 +171,26 @@ class _Case:
         return [where | record for record in records]
 
 
-TEXTS = "docstrings", "standard library", "words in context", "reviews"
-NULLS = tuple(name for name in CORPORA if name not in TEXTS)
-BOTH = "amp", *ABLATIONS, "lbfgs"  # a minimiser beside AMP, and what is switched off
-USUAL = *BOTH, "skip_gram", "nmf", "gamma_poisson"
-FAST = "amp", "amp_without_onsager", "svd_pmi", "gamma_poisson"
-QUICK = *FAST, "lbfgs"
+FAST = "amp", "amp_without_onsager", "svd_pmi", "gamma_poisson", *SMOOTHERS
+QUICK = "amp", "amp_neighbours", *SMOOTHERS, "lbfgs"
+SIZED = *QUICK, "skip_gram", "gamma_poisson", "svd_pmi", "lsa"
+N_SPLITS = 5
 
 
 def _cases():
     """Yield what is compared; the slowest methods meet few tables."""
-    some = tuple(name for name in METHODS if name != "lda")
-    yield _Case("docstrings", 0, dimensions=(30,))
-    yield _Case("docstrings", 0, dimensions=(10,), methods=some)
-    for d in (30, 10):
-        yield _Case("standard library", 0, dimensions=(d,))
-    yield _Case("words in context", 0, dimensions=(10,), methods=USUAL)
-    yield _Case("reviews", 0, dimensions=(10,), methods=USUAL)
-    yield _Case("standard library", 1, dimensions=(10, 30), methods=QUICK)
+    slow = {"lda", "lbfgs_bursts"}
+    for name in TEXTS:
+        left_out = slow if name == "docstrings" else set()
+        all_but = tuple(method for method in METHODS if method not in left_out)
+        yield _Case(name, 0, dimensions=(10,), methods=all_but)
+    for name in ("docstrings", "standard library", "reviews", "news"):
+        yield _Case(name, 0, dimensions=(0,), methods=SIZED)
+    for name in ("docstrings", "standard library"):
+        yield _Case(name, 0, dimensions=(30,), methods=("amp", *ABLATIONS, "lbfgs"))
+    for k in range(1, N_SPLITS):
+        for name in TEXTS:
+            yield _Case(name, k, dimensions=(10,), methods=QUICK)
     for name in NULLS:
         yield _Case(name, 0, dimensions=(10, 30), methods=FAST)
     yield _Case("docstrings", 0, hidden="counts", dimensions=(10,), methods=FAST)

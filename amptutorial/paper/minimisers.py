@@ -17,7 +17,9 @@ from .rates import EMPTY, TABLES, choose, fit_exponential
 # grids tuned for L-BFGS: prior standard deviation of M_ij (the ridge); iterations
 DEVIATIONS = (0.015, 0.03, 0.06, 0.12, 0.25, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0)
 LBFGS_STEPS = (5, 10, 20, 40, 80, 160, 320)
-WEIGHTS = (0.0, 0.18, 0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8)  # of frequency in it
+# of frequency in it
+WEIGHTS = (0.0, 0.18, 0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0)
+BURST_SHAPES = (0.03, 0.1, 0.3, 1.0, 3.0)
 # grids tuned for skip-gram: learning rate, epochs, negative samples per positive, the
 # power of frequency with which these are drawn; scale of M
 RATES, EPOCHS = (0.0125, 0.025, 0.05, 0.1, 0.2, 0.4), (1, 2, 5, 10, 20, 40, 80)
@@ -73,19 +75,53 @@ def minimise_poisson_loss(kept, d, rng, *, weights=WEIGHTS, tables=TABLES):
     return choose(fit, settings, kept, rng, tables)
 
 
-def _lbfgs_path(table, X, Y, strength, weight):
+def minimise_burst_loss(kept, d, rng):
+    """Minimise the loss of negative binomial counts, as `minimise_poisson_loss` does.
+
+    Their mean is r_u_i r_v_j exp(M_ij), and their shape one number, which is chosen.
+    The descent begins where `AMPEmbedding` does.
+    """
+    seed = int(rng.integers(2**31))
+
+    def fit(counts, table, n_sweeps):
+        @cache
+        def path(deviation, weight, shape):
+            sides, _ = embedding_start(table, d, np.random.default_rng(seed))
+            X, Y = (X / table.shape[0] ** 0.25 for X in sides)
+            ridge = np.sqrt(d) / deviation, np.sqrt(d) * weight
+            return _lbfgs_path(table, X, Y, *ridge, shape)
+
+        @cache
+        def iterate(deviation, weight, shape, steps):
+            for before in [k for k in LBFGS_STEPS if k < steps][-1:]:
+                iterate(deviation, weight, shape, before)
+            return next(path(deviation, weight, shape))
+
+        def rates(deviation, weight, shape, steps):
+            X, Y = iterate(deviation, weight, shape, steps)
+            root = counts.shape[0] ** 0.25
+            return fit_exponential(counts, root * X, root * Y, n_sweeps)
+
+        return rates
+
+    settings = {"deviation": DEVIATIONS, "weight": WEIGHTS, "shape": BURST_SHAPES}
+    counts = {"counts": TABLES["counts"]}
+    return choose(fit, settings | {"steps": LBFGS_STEPS}, kept, rng, counts)
+
+
+def _lbfgs_path(table, X, Y, strength, weight, shape=None):
     """Yield X, Y after each number of `LBFGS_STEPS` of SciPy's L-BFGS.
 
-    It minimises the Poisson loss of the rates r_u_i exp(b_j + x_i . y_j), with the r_u
-    for which their rows add up to those of the table; b is fitted with X and Y. After
-    each number of steps it begins anew. The ridge is half of the sum of
-    (strength + weight f_i) |x_i|^2 over the rows of X (m, d), with f_i the counts of
-    row i over their mean, and the same for Y (n, d) and the columns. Pairs of `table`
-    that are NaN have no part in it.
+    It minimises the loss of Poisson counts with the rates r_u_i exp(b_j + x_i . y_j),
+    with the r_u for which their rows add up to those of the table; b is fitted with X
+    and Y. Given a shape, it is that of negative binomial counts with these means, and
+    log r_u is fitted too. After each number of steps it begins anew. The ridge is half
+    of the sum of (strength + weight f_i) |x_i|^2 over the rows of X (m, d), with f_i
+    the counts of row i over their mean, and the same for Y (n, d) and the columns.
+    Pairs of `table` that are NaN have no part in it.
     """
     table, gaps = without_gaps(table)
-    rows, columns = margins(table)
-    transposed, d = table.T.tocsr(), X.shape[1]
+    (rows, columns), d = margins(table), X.shape[1]
     ridge_X, ridge_Y = (
         strength + weight * (total / total.mean())[:, None] for total in (rows, columns)
     )
@@ -94,31 +130,70 @@ def _lbfgs_path(table, X, Y, strength, weight):
     variance = 1 / (strength + weight)
     scales = [np.sqrt(ridge_X + rows[:, None] * variance).repeat(d)]
     scales += [np.sqrt(ridge_Y + columns[:, None] * variance).repeat(d)]
-    scale = np.concatenate([*scales, np.sqrt(columns)])
-    cuts = np.cumsum([X.size, Y.size])
+    scale = np.concatenate([*scales, np.sqrt(columns), np.sqrt(rows)])
+    cuts = np.cumsum([X.size, Y.size, len(columns)])
 
     def unflatten(x):
-        X, Y, b = np.split(x / scale, cuts)
-        return X.reshape(-1, d), Y.reshape(-1, d), b
+        X, Y, b, a = np.split(x / scale, cuts)
+        return X.reshape(-1, d), Y.reshape(-1, d), b, a
 
     def objective(x):
-        X, Y, b = unflatten(x)
-        log_rows, mean_Y, fitted, sum_X = _summed(rows, X, Y, b, gaps)
-        products = table @ Y
-        by_X = ridge_X * X + rows[:, None] * mean_Y - products
-        by_Y = ridge_Y * Y + sum_X - transposed @ X
-        loss = rows @ log_rows - np.vdot(X, products) - columns @ b
+        X, Y, b, a = unflatten(x)
+        if shape is None:
+            found = _poisson_loss(table, rows, columns, X, Y, b, gaps)
+        else:
+            found = _burst_loss(table, X, Y, b, a, gaps, shape)
+        loss, by_X, by_Y, by_b, by_a = found
+        by_X, by_Y = by_X + ridge_X * X, by_Y + ridge_Y * Y
         loss += (np.vdot(ridge_X * X, X) + np.vdot(ridge_Y * Y, Y)) / 2
-        by_all = np.concatenate([by_X.ravel(), by_Y.ravel(), fitted - columns])
-        return loss, by_all / scale
+        return loss, np.concatenate([by_X.ravel(), by_Y.ravel(), by_b, by_a]) / scale
 
-    b = np.log(columns / columns.sum())
-    x = scale * np.concatenate([X.ravel(), Y.ravel(), b])
+    a, b = np.log(rows), np.log(columns / columns.sum())
+    x = scale * np.concatenate([X.ravel(), Y.ravel(), b, a])
     for steps in np.diff(LBFGS_STEPS, prepend=0):
         options = {"maxiter": steps, "ftol": 0, "gtol": 0, "maxfun": 2 * steps}
         x = minimize(objective, x, jac=True, method="L-BFGS-B", options=options).x
-        X, Y, _ = unflatten(x)
+        X, Y, _, _ = unflatten(x)
         yield X.astype(np.float32), Y.astype(np.float32)
+
+
+def _poisson_loss(table, rows, columns, X, Y, b, gaps):
+    """Return the loss of `_lbfgs_path`, and its derivatives by X, Y, b; 0 by log r_u.
+
+    The loss is the largest likelihood over r_u.
+    """
+    log_rows, mean_Y, fitted, sum_X = _summed(rows, X, Y, b, gaps)
+    products = table @ Y
+    by_X = rows[:, None] * mean_Y - products
+    by_Y = sum_X - table.T @ X
+    loss = rows @ log_rows - np.vdot(X, products) - columns @ b
+    return loss, by_X, by_Y, fitted - columns, np.zeros(len(rows))
+
+
+def _burst_loss(table, X, Y, b, a, gaps, shape):
+    """Return the loss of counts of this shape, and its derivatives by X, Y, b and a.
+
+    The means are exp(a_i + b_j + x_i . y_j); single precision, a block of rows at a
+    time.
+    """
+    X1, Y1 = (np.column_stack([np.ones(len(E)), E]).astype(np.float32) for E in (X, Y))
+    loss, by_X1, by_Y1 = 0.0, np.empty(X1.shape), np.zeros(Y1.shape)
+    for some in blocks(len(X), BLOCK_ENTRIES // len(Y)):
+        eta = X1[some, 1:] @ Y1[:, 1:].T + b.astype(np.float32)
+        eta += a[some, None].astype(np.float32)
+        part = table[some].tocoo()
+        i, j = part.coords
+        more = np.logaddexp(0, eta - np.float32(np.log(shape)))  # log(1 + mean / shape)
+        slope = shape * -np.expm1(-more)
+        loss += part.data @ (more[i, j] - eta[i, j])
+        slope[i, j] -= part.data * np.exp(-more[i, j])
+        if gaps is not None:
+            hidden = gaps[some].nonzero()
+            more[hidden] = slope[hidden] = 0
+        loss += shape * more.sum(dtype=np.float64)
+        by_X1[some] = slope @ Y1
+        by_Y1 += slope.T @ X1[some]
+    return loss, by_X1[:, 1:], by_Y1[:, 1:], by_Y1[:, 0], by_X1[:, 0]
 
 
 def _summed(rows, X, Y, b, gaps):
@@ -134,10 +209,10 @@ def _summed(rows, X, Y, b, gaps):
     log_rows, means, total = np.empty(len(X)), np.empty(X.shape), np.zeros(Y1.shape)
     for some in blocks(len(X), BLOCK_ENTRIES // len(Y)):
         rates = X1[some, 1:] @ Y1[:, 1:].T + b
+        if gaps is not None:
+            rates[gaps[some].nonzero()] = -np.inf
         largest = rates.max(axis=1)
         np.exp(rates - largest[:, None], out=rates)
-        if gaps is not None:
-            rates[gaps[some].nonzero()] = 0
         sums_Y = rates @ Y1
         log_rows[some] = np.log(sums_Y[:, 0]) + largest
         means[some] = sums_Y[:, 1:] / sums_Y[:, :1]

@@ -107,7 +107,7 @@ REPRODUCTIONS = {
     # what the paper does not show, but for a table
     "text": _Reproduction(
         partial(_later, "comparison", "text_instance"),
-        12,  # comparison.CASES: a test compares
+        51,  # comparison.CASES: a test compares
         "programs compared on texts * + (chapter 14, appendix on text)",
         seeds="case k of amptutorial.paper.comparison.CASES draws everything from "
         "numpy.random.default_rng([its index, m])",

@@ -1,4 +1,4 @@
-"""Methods that predict counts of words: AMP and its rivals.
+"""Methods that predict counts of words: AMP, its parts, and singular vectors.
 
 A method takes `kept`, a sparse array (m, n) of counts without empty rows or columns,
 the dimension `d` and a generator for what it draws; it returns
@@ -24,7 +24,7 @@ from ..bias import estimate_bias, same_pairs
 from ..denoisers import GaussianPosterior
 from ..estimator import AMPEmbedding
 from ..score import FisherScore
-from .minimisers import embedding_start, minimise_poisson_loss, skip_gram
+from .minimisers import embedding_start
 from .rates import (
     FILLED,
     TABLES,
@@ -35,7 +35,6 @@ from .rates import (
     root_mean_square,
     starred,
 )
-from .topic_models import gamma_poisson, lda, nmf
 
 # grids tuned for quadratic AMP: iterations; scale of M
 ITERATIONS = (1, 2, 4, 8, 16)
@@ -48,6 +47,7 @@ SHIFTS, SMOOTHING = (0.0, 0.35, 0.7, 1.1, 1.6, 2.3), (0.5, 0.75, 1.0, 1.25)
 # of LSA: what it decomposes
 WEIGHTS = {
     "log": lambda counts: counts.log1p(),
+    "root": lambda counts: counts.sqrt(),
     "tf-idf": lambda counts: TfidfTransformer().fit_transform(counts),
 }
 CAPS = (2.0, 4.0, 8.0, 16.0, 32.0, np.inf)  # of the entries of the score
@@ -97,7 +97,7 @@ def amp_without_onsager(kept, d, rng):
     return amp(kept, d, rng, denoiser=denoiser)
 
 
-def _amp_with_given_prior(kept, d, rng):
+def amp_with_given_prior(kept, d, rng):
     """Fit `AMPEmbedding` with a prior that is not learned: its size is chosen."""
     seed = int(rng.integers(2**31))
 
@@ -113,7 +113,7 @@ def _amp_with_given_prior(kept, d, rng):
     return _rates(fit(**best), **starred(best, {"deviation": DEVIATIONS}))
 
 
-def _amp_with_counted_biases(kept, d, rng):
+def amp_with_counted_biases(kept, d, rng):
     """Fit `AMPEmbedding`; take counted biases for its rates; choose the scale of M."""
     seed = int(rng.integers(2**31))
 
@@ -128,7 +128,7 @@ def _amp_with_counted_biases(kept, d, rng):
     return _scaled(factors, kept, rng, {}, with_counted_biases, tables=TABLES)
 
 
-def _quadratic_amp(kept, d, rng):
+def quadratic_amp(kept, d, rng):
     """Fit AMP to the plain score; choose when to stop, and a scale of M.
 
     The start and the prior are those of `AMPEmbedding`. The biases of the rates are
@@ -174,8 +174,8 @@ def svd_pmi(kept, d, rng):
 def lsa(kept, d, rng):
     """Fit latent semantic analysis: a truncated SVD of weighted counts.
 
-    Chosen are the weights, log(1 + count) or tf-idf, the power of the singular values,
-    and the scale of M.
+    Chosen are the weights, log(1 + count), root or tf-idf, the power of the singular
+    values, and the scale of M.
     """
     seed = int(rng.integers(2**31))
 
@@ -197,7 +197,7 @@ def _truncated(table, d, seed):
     return left / sigma, sigma, decomposition.components_.T
 
 
-def _correspondence_analysis(kept, d, rng):
+def correspondence_analysis(kept, d, rng):
     """Take M from the singular vectors of the standardised residuals; choose its scale.
 
     Those are the Fisher score with the counted biases, up to a factor. Divided by the
@@ -298,26 +298,3 @@ def _positive_pmi(counts, shift=0.0, smoothing=1.0):
     r_v = smooth * (r_v.sum() / smooth.sum())
     values = np.maximum(np.log(pairs.data / (r_u[i] * r_v[j])) - shift, 0)
     return sp.csr_array((values, (i, j)), shape=pairs.shape)
-
-
-# what is switched off, one at a time
-ABLATIONS = {
-    "amp_without_onsager": amp_without_onsager,
-    "amp_given_prior": _amp_with_given_prior,
-    "amp_counts": partial(amp, channel="counts"),
-    "amp_counted_biases": _amp_with_counted_biases,
-    "quadratic": _quadratic_amp,
-    "lbfgs_one_ridge": partial(minimise_poisson_loss, weights=(0.0,)),
-    "lbfgs_counts": partial(minimise_poisson_loss, tables={"counts": TABLES["counts"]}),
-}
-METHODS = {
-    "amp": amp,
-    "lbfgs": minimise_poisson_loss,
-    "skip_gram": skip_gram,
-    "nmf": nmf,
-    "gamma_poisson": gamma_poisson,
-    "lda": lda,
-    "svd_pmi": svd_pmi,
-    "correspondence": _correspondence_analysis,
-    "quartic_target": quartic_target,
-} | ABLATIONS
