@@ -11,7 +11,8 @@ from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 from ..corpus import cooccurrence, corpus_from_texts, docstring_texts
 from ..corpus.words import lemma
 from ..neighbours import normalise_rows, rate_coordinates
-from .rivals import amp, lsa, skip_gram, svd_pmi
+from .minimisers import skip_gram
+from .rivals import amp, lsa, svd_pmi
 
 METHODS = {"amp": amp, "lsa": lsa, "svd_pmi": svd_pmi, "skip_gram": skip_gram}
 DIMENSION = 30
