@@ -25,9 +25,10 @@ def neighbour_rates(
     cosine between their tf-idf and that of the row. No row predicts itself. A share of
     independence is added, and rows and columns are scaled to the margins of the counts.
 
-    The rates of an embedding have the same margins, and so have mixtures, for example
-    ``0.5 * model.predict_rates() + 0.5 * neighbour_rates(Z)``. Which weights and which
-    power are best, hidden pairs say (`amptutorial.heldout.split_pairs`).
+    Of a table without gaps, the rates of an `AMPEmbedding` have the same margins, and
+    so has a mixture like ``0.5 * model.predict_rates() + 0.5 * neighbour_rates(Z)``.
+    Which weights and which power are best, hidden pairs say
+    (`amptutorial.heldout.split_pairs`).
 
     Parameters
     ----------
