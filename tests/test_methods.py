@@ -15,7 +15,7 @@ from amptutorial.paper import rates, topic_models
 from amptutorial.paper.meaning import METHODS as OF_MEANING
 from amptutorial.paper.methods import METHODS as COMPARED
 from amptutorial.paper.methods import at_best_size
-from amptutorial.paper.minimisers import _burst_loss, _lbfgs_path, _sampled_factors
+from amptutorial.paper.minimisers import _burst_loss, _by_frequency, _lbfgs_path, _sampled_factors
 from amptutorial.paper.rates import EITHER, Exponential, _Mixture, choose, climb, fit_exponential, mixture_of_topics
 from amptutorial.paper.rivals import _capped, _positive_pmi, _WithoutOnsager, correspondence_analysis
 from amptutorial.paper.topic_models import _variational_factors
@@ -257,11 +257,11 @@ def test_the_minimum_of_the_poisson_loss_has_the_margins_and_balances_the_ridge(
     Z, _, _, _ = kept_and_held_out(rng, split)
     gaps = np.isnan(Z.toarray())
     assert gaps.any() == (split is split_pairs)
-    strength, weight = 15.0, 8.0
+    ridges = _by_frequency(Z, 15.0, 8.0, 2)
     sums = (np.nansum(Z.toarray(), axis) for axis in (1, 0))
-    ridge_X, ridge_Y = (strength + weight * (each / each.mean())[:, None] for each in sums)
+    ridge_X, ridge_Y = (15 + 8 * (each / each.mean())[:, None] for each in sums)
     X, Y = (0.3 * rng.standard_normal((size, 2)) for size in Z.shape)
-    *_, (X, Y) = _lbfgs_path(Z, X, Y, strength, weight)
+    *_, (X, Y) = _lbfgs_path(Z, X, Y, *ridges)
     fitted = fit_exponential(Z, *(len(X) ** 0.25 * E for E in (X, Y)), 100)
     rates = fitted.r_u[:, None] * fitted.r_v * np.exp(X @ Y.T)
     residual, Z = np.where(gaps, 0, Z.toarray() - rates), np.nan_to_num(Z.toarray())

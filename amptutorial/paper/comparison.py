@@ -174,6 +174,7 @@ class _Case:
 FAST = "amp", "amp_without_onsager", "svd_pmi", "gamma_poisson", *SMOOTHERS
 QUICK = "amp", "amp_neighbours", *SMOOTHERS, "lbfgs"
 SIZED = *QUICK, "skip_gram", "gamma_poisson", "svd_pmi", "lsa"
+AS_AMP = "lbfgs_amp_ridge", "lbfgs_amp_prior"
 N_SPLITS = 5
 
 
@@ -190,7 +191,7 @@ def _cases():
         yield _Case(name, 0, dimensions=(30,), methods=("amp", *ABLATIONS, "lbfgs"))
     for k in range(1, N_SPLITS):
         for name in TEXTS:
-            yield _Case(name, k, dimensions=(10,), methods=QUICK)
+            yield _Case(name, k, dimensions=(10,), methods=(*QUICK, *AS_AMP))
     for name in NULLS:
         yield _Case(name, 0, dimensions=(10, 30), methods=FAST)
     yield _Case("docstrings", 0, hidden="counts", dimensions=(10,), methods=FAST)

@@ -5,7 +5,12 @@ from functools import partial
 
 import numpy as np
 
-from .minimisers import minimise_burst_loss, minimise_poisson_loss, skip_gram
+from .minimisers import (
+    minimise_burst_loss,
+    minimise_poisson_loss,
+    minimise_with_the_ridge_of_amp,
+    skip_gram,
+)
 from .rates import TABLES, starred
 from .rivals import (
     amp,
@@ -32,6 +37,8 @@ ABLATIONS = {
     "amp_counted_biases": amp_with_counted_biases,
     "quadratic": quadratic_amp,
     "lbfgs_one_ridge": partial(minimise_poisson_loss, weights=(0.0,)),
+    "lbfgs_amp_ridge": partial(minimise_with_the_ridge_of_amp, term=True),
+    "lbfgs_amp_prior": partial(minimise_with_the_ridge_of_amp, term=False),
     "lbfgs_counts": partial(minimise_poisson_loss, tables={"counts": TABLES["counts"]}),
 }
 SMOOTHERS = {"neighbours": row_neighbours, "word_walk": word_walk}  # without vectors

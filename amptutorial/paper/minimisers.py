@@ -1,13 +1,18 @@
 """Rivals of AMP with rates like its own, found by descent."""
 
+import warnings
+from dataclasses import replace
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
 
 from .._extras import extra
+from .._validation import AMPWarning
 from ..bias import estimate_bias, margins, without_gaps
 from ..denoisers import GaussianPosterior
+from ..estimator import AMPEmbedding
 from ..reexpansion import starting_sides
 from ..score import blocks
 from ..sums import BLOCK_ENTRIES
@@ -54,7 +59,8 @@ def minimise_poisson_loss(kept, d, rng, *, weights=WEIGHTS, tables=TABLES):
                 X, Y = (X / table.shape[0] ** 0.25 for X in sides)
             else:
                 X, Y = (0.1 * own_rng.standard_normal((n, d)) for n in table.shape)
-            return _lbfgs_path(table, X, Y, np.sqrt(d) / deviation, np.sqrt(d) * weight)
+            ridge = _by_frequency(table, np.sqrt(d) / deviation, np.sqrt(d) * weight, d)
+            return _lbfgs_path(table, X, Y, *ridge)
 
         @cache
         def iterate(deviation, weight, start, steps):
@@ -88,7 +94,7 @@ def minimise_burst_loss(kept, d, rng):
         def path(deviation, weight, shape):
             sides, _ = embedding_start(table, d, np.random.default_rng(seed))
             X, Y = (X / table.shape[0] ** 0.25 for X in sides)
-            ridge = np.sqrt(d) / deviation, np.sqrt(d) * weight
+            ridge = _by_frequency(table, np.sqrt(d) / deviation, np.sqrt(d) * weight, d)
             return _lbfgs_path(table, X, Y, *ridge, shape)
 
         @cache
@@ -109,27 +115,76 @@ def minimise_burst_loss(kept, d, rng):
     return choose(fit, settings | {"steps": LBFGS_STEPS}, kept, rng, counts)
 
 
-def _lbfgs_path(table, X, Y, strength, weight, shape=None):
+def minimise_with_the_ridge_of_amp(kept, d, rng, *, term):
+    """Minimise the Poisson loss with the ridge that `AMPEmbedding` has at rest.
+
+    That is u^T (C^-1 + r_i Gamma) u / 2 for row i (`prop-text-rest`), where C and Gamma
+    are those of its last iteration; without the `term`, u^T C^-1 u / 2. Nothing is
+    chosen: the descent takes all steps.
+    """
+    seed = int(rng.integers(2**31))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AMPWarning)  # there may be nothing to find
+        model = AMPEmbedding(d, random_state=seed).fit(kept)
+    sides, table = (model._rows, model._columns), TABLES[model.channel_](kept)
+    root = np.sqrt(kept.shape[0])  # x^T y = u^T v / root
+    ridges = (
+        _Ridge(
+            root * np.linalg.inv(of.denoiser.covariance), root * term * to.Gamma, of.r
+        )
+        for of, to in (sides, sides[::-1])
+    )
+    start, _ = embedding_start(table, d, np.random.default_rng(seed))
+    *_, (X, Y) = _lbfgs_path(table, *(X / np.sqrt(root) for X in start), *ridges)
+    rates = fit_exponential(kept, np.sqrt(root) * X, np.sqrt(root) * Y, 20)
+    return replace(rates, chosen={"table": model.channel_})
+
+
+class _Ridge(NamedTuple):
+    """The penalty x_i^T (A + f_i B) x_i / 2, added up over the rows of X (m, d)."""
+
+    A: np.ndarray  # (d, d)
+    B: np.ndarray  # (d, d)
+    f: np.ndarray  # (m,)
+
+    def pull(self, X):
+        """Return its derivative by X; half of the product with X is the penalty."""
+        return X @ self.A + self.f[:, None] * (X @ self.B)
+
+    @property
+    def diagonal(self):
+        return np.diag(self.A) + self.f[:, None] * np.diag(self.B)
+
+
+def _by_frequency(table, strength, weight, d):
+    """Return the `_Ridge` (strength + weight f_i) |x_i|^2 / 2 of rows and of columns.
+
+    The f_i are counts over their mean.
+    """
+    sums, unit = margins(without_gaps(table)[0]), np.eye(d)
+    return [_Ridge(strength * unit, weight * unit, f / f.mean()) for f in sums]
+
+
+def _lbfgs_path(table, X, Y, ridge_X, ridge_Y, shape=None):
     """Yield X, Y after each number of `LBFGS_STEPS` of SciPy's L-BFGS.
 
     It minimises the loss of Poisson counts with the rates r_u_i exp(b_j + x_i . y_j),
     with the r_u for which their rows add up to those of the table; b is fitted with X
     and Y. Given a shape, it is that of negative binomial counts with these means, and
-    log r_u is fitted too. After each number of steps it begins anew. The ridge is half
-    of the sum of (strength + weight f_i) |x_i|^2 over the rows of X (m, d), with f_i
-    the counts of row i over their mean, and the same for Y (n, d) and the columns.
-    Pairs of `table` that are NaN have no part in it.
+    log r_u is fitted too. After each number of steps it begins anew. Pairs of `table`
+    that are NaN have no part in it.
     """
     table, gaps = without_gaps(table)
     (rows, columns), d = margins(table), X.shape[1]
-    ridge_X, ridge_Y = (
-        strength + weight * (total / total.mean())[:, None] for total in (rows, columns)
-    )
     # the unknowns are scaled by the roots of their curvatures: with the variance of
     # the other side under its prior, a quarter of the steps without it are enough
-    variance = 1 / (strength + weight)
-    scales = [np.sqrt(ridge_X + rows[:, None] * variance).repeat(d)]
-    scales += [np.sqrt(ridge_Y + columns[:, None] * variance).repeat(d)]
+    ridges = ridge_X.diagonal, ridge_Y.diagonal
+    scales = [
+        np.sqrt(own + counts[:, None] / other.mean()).ravel()
+        for own, other, counts in zip(
+            ridges, ridges[::-1], (rows, columns), strict=True
+        )
+    ]
     scale = np.concatenate([*scales, np.sqrt(columns), np.sqrt(rows)])
     cuts = np.cumsum([X.size, Y.size, len(columns)])
 
@@ -144,8 +199,10 @@ def _lbfgs_path(table, X, Y, strength, weight, shape=None):
         else:
             found = _burst_loss(table, X, Y, b, a, gaps, shape)
         loss, by_X, by_Y, by_b, by_a = found
-        by_X, by_Y = by_X + ridge_X * X, by_Y + ridge_Y * Y
-        loss += (np.vdot(ridge_X * X, X) + np.vdot(ridge_Y * Y, Y)) / 2
+        for by, ridge, E in ((by_X, ridge_X, X), (by_Y, ridge_Y, Y)):
+            pull = ridge.pull(E)
+            by += pull
+            loss += np.vdot(pull, E) / 2
         return loss, np.concatenate([by_X.ravel(), by_Y.ravel(), by_b, by_a]) / scale
 
     a, b = np.log(rows), np.log(columns / columns.sum())
