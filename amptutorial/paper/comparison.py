@@ -173,8 +173,9 @@ class _Case:
 
 FAST = "amp", "amp_without_onsager", "svd_pmi", "gamma_poisson", *SMOOTHERS
 QUICK = "amp", "amp_neighbours", *SMOOTHERS, "lbfgs"
-SIZED = *QUICK, "skip_gram", "gamma_poisson", "svd_pmi", "lsa"
+SIZED = "amp", "amp_neighbours", "gamma_poisson", "svd_pmi", "svd_of_ratios", "lsa"
 AS_AMP = "lbfgs_amp_ridge", "lbfgs_amp_prior"
+SLOWLY_SIZED = "docstrings", "standard library", "reviews", "news"
 N_SPLITS = 5
 
 
@@ -185,8 +186,9 @@ def _cases():
         left_out = slow if name == "docstrings" else set()
         all_but = tuple(method for method in METHODS if method not in left_out)
         yield _Case(name, 0, dimensions=(10,), methods=all_but)
-    for name in ("docstrings", "standard library", "reviews", "news"):
-        yield _Case(name, 0, dimensions=(0,), methods=SIZED)
+    for name in TEXTS:
+        more = ("lbfgs", "skip_gram") if name in SLOWLY_SIZED else ()
+        yield _Case(name, 0, dimensions=(0,), methods=(*SIZED, *more))
     for name in ("docstrings", "standard library"):
         yield _Case(name, 0, dimensions=(30,), methods=("amp", *ABLATIONS, "lbfgs"))
     for k in range(1, N_SPLITS):

@@ -21,12 +21,13 @@ from .rivals import (
     lsa,
     quadratic_amp,
     quartic_target,
+    svd_of_ratios,
     svd_pmi,
 )
 from .smoothers import amp_and_neighbours, row_neighbours, word_walk
 from .topic_models import gamma_poisson, lda, nmf
 
-SIZES = (5, 10, 20, 30, 60, 100, 200)
+SIZES = (5, 10, 20, 30, 60, 100, 200, 400)
 
 # what is switched off, one at a time
 ABLATIONS = {
@@ -50,6 +51,7 @@ EMBEDDINGS = {
     "gamma_poisson": gamma_poisson,
     "lda": lda,
     "svd_pmi": svd_pmi,
+    "svd_of_ratios": svd_of_ratios,
     "lsa": lsa,
     "correspondence": correspondence_analysis,
     "quartic_target": quartic_target,

@@ -20,6 +20,7 @@ from ..bias import (
 from ..biases import Gaps, biases_of_margins
 from ..channels import Damped
 from ..heldout import held_out_pairs, hold_out
+from ..smoothing import balanced
 from ..sums import products_of_pairs
 
 TUNING_SHARE = 0.1  # of the kept pairs, held out to choose settings
@@ -115,6 +116,27 @@ class _Mixture(Rates):
         ratios = products_of_pairs(U, self.V, pairs.i, pairs.j)
         with np.errstate(divide="ignore"):
             return np.log((1 - self.share) * ratios + self.share)
+
+
+@dataclass(frozen=True)
+class Ratios(Rates):
+    """Rates of all pairs, with the margins of the kept counts."""
+
+    ratios: np.ndarray  # (m, n): over those of independence
+    U: np.ndarray | None = None  # vectors, where there are any
+    V: np.ndarray | None = None
+    chosen: dict = field(default_factory=dict)  # the settings that hidden pairs chose
+    own_gain: float = 0.0  # by these pairs
+
+    def of_pairs(self, pairs):
+        """See `Rates.of_pairs`."""
+        return np.log(self.ratios[pairs.i, pairs.j], dtype=np.float64)
+
+
+def mixed(counts, *parts, **vectors):
+    """Return `Ratios` of a mixture of (weight, ratios), with the margins of counts."""
+    total = sum(np.float32(weight) * ratios for weight, ratios in parts)
+    return Ratios(balanced(total, *margins(counts)), **vectors)
 
 
 def choose(fit, settings, kept, rng, tables=TABLES):

@@ -32,6 +32,7 @@ from .rates import (
     choose,
     climb,
     fit_exponential,
+    mixed,
     root_mean_square,
     starred,
 )
@@ -51,6 +52,8 @@ WEIGHTS = {
     "tf-idf": lambda counts: TfidfTransformer().fit_transform(counts),
 }
 CAPS = (2.0, 4.0, 8.0, 16.0, 32.0, np.inf)  # of the entries of the score
+FLOORS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7)  # the least of the ratios
+EXPONENTS = (0.7, 1.0, 1.4, 2.0, 2.8, 4.0)
 # of M under a prior that is not learned
 DEVIATIONS = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0, 11.0, 16.0)
 
@@ -214,6 +217,34 @@ def correspondence_analysis(kept, d, rng):
         return left / np.sqrt(r_u)[:, None], sigma, right / np.sqrt(r_v)[:, None]
 
     return _scaled(decompose, kept, rng, {"cap": CAPS, "power": POWERS})
+
+
+def svd_of_ratios(kept, d, rng):
+    """Take 1 + M for ratios to independence, M from singular vectors of the score.
+
+    Chosen are the least ratio, the power of all of them, the power of the singular
+    values, and of what the score is: the counts, damped counts, or the roots of the
+    counts.
+    """
+    seed = int(rng.integers(2**31))
+    roots = {"roots": lambda counts: same_pairs(counts, np.sqrt(counts.data))}
+
+    def fit(counts, table, _):
+        r_u, r_v = estimate_bias(table)
+        Y = FisherScore(table, r_u, r_v)
+        left, sigma, right = _singular(svd(Y, d, rng=np.random.default_rng(seed)))
+        U, V = left / np.sqrt(r_u)[:, None], right / np.sqrt(r_v)[:, None]
+        sigma = sigma * np.vdot(left[:, 0], Y @ right[:, 0]) / sigma[0]
+
+        def rates(power, floor, exponent):
+            scaled = U * sigma * (sigma / sigma[0]) ** power
+            ratios = np.maximum(1 + scaled @ V.T, floor) ** exponent
+            return mixed(counts, (1, ratios.astype(np.float32)), U=scaled, V=V)
+
+        return rates
+
+    settings = {"power": POWERS, "floor": FLOORS, "exponent": EXPONENTS}
+    return choose(fit, settings, kept, rng, TABLES | roots)
 
 
 def _capped(Z, r_u, r_v, cap):

@@ -4,14 +4,13 @@ All give a share to independence, and have the margins of the counts. A mixture 
 and the rows nearest to a row has both: vectors, and what no few of them hold.
 """
 
-from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
 
 from ..bias import margins
-from ..smoothing import balanced, cosines_of_rows, neighbour_ratios
-from .rates import EMPTY, TABLES, Rates, choose
+from ..smoothing import cosines_of_rows, neighbour_ratios
+from .rates import EMPTY, TABLES, choose, mixed
 from .rivals import amp
 from .topic_models import SHARES
 
@@ -19,27 +18,6 @@ from .topic_models import SHARES
 COSINE_POWERS = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0)
 RATIO_POWERS = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0)
 AMP_SHARES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
-
-
-@dataclass(frozen=True)
-class _Ratios(Rates):
-    """Rates of all pairs, with the margins of the kept counts."""
-
-    ratios: np.ndarray  # (m, n): over those of independence
-    U: np.ndarray | None = None  # vectors, where there are any
-    V: np.ndarray | None = None
-    chosen: dict = field(default_factory=dict)  # the settings that hidden pairs chose
-    own_gain: float = 0.0  # by these pairs
-
-    def of_pairs(self, pairs):
-        """See `Rates.of_pairs`."""
-        return np.log(self.ratios[pairs.i, pairs.j], dtype=np.float64)
-
-
-def _mixed(counts, *parts, **vectors):
-    """Return `_Ratios` of a mixture of (weight, ratios), with the margins of counts."""
-    total = sum(np.float32(weight) * ratios for weight, ratios in parts)
-    return _Ratios(balanced(total, *margins(counts)), **vectors)
 
 
 def row_neighbours(kept, d, rng):
@@ -50,7 +28,7 @@ def row_neighbours(kept, d, rng):
 
     def fit(counts, table, _):
         ratios = _neighbours(table)
-        return lambda power, share: _mixed(
+        return lambda power, share: mixed(
             counts, (1 - share, ratios(power)), (share, 1)
         )
 
@@ -80,7 +58,7 @@ def amp_and_neighbours(kept, d, rng):
 
         def mixture(power, amp_share):
             parts = (amp_share, ratios), (1 - amp_share, near(power)), (1e-3, 1)
-            return _mixed(counts, *parts, U=rates.U, V=rates.V)
+            return mixed(counts, *parts, U=rates.U, V=rates.V)
 
         return mixture
 
@@ -103,7 +81,7 @@ def word_walk(kept, d, rng):
         together /= np.maximum(together.sum(axis=1, keepdims=True), 1e-300)
         met = (table @ together) / rows[:, None] / (columns / columns.sum())
         met = met.astype(np.float32)
-        return lambda power, share: _mixed(counts, (1 - share, met**power), (share, 1))
+        return lambda power, share: mixed(counts, (1 - share, met**power), (share, 1))
 
     settings = {"power": RATIO_POWERS, "share": SHARES}
     return choose(fit, settings, kept, rng, EMPTY)
