@@ -306,7 +306,7 @@ def test_the_size_is_that_of_the_largest_own_gain_up_or_down(rng):
     for peak, wanted, tried in (
         (20, 20, [10, 20, 30]),
         (4, "5*", [10, 20, 5]),
-        (300, "200*", [10, 20, 30, 60, 100, 200]),
+        (900, "400*", [10, 20, 30, 60, 100, 200, 400]),
     ):
         assert at_best_size(method(peak), None, rng).chosen["d"] == wanted and asked == tried
         asked.clear()
