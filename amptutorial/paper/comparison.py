@@ -142,7 +142,7 @@ def _probe(U, labels, rng):
 
 
 NEIGHBOURS = dict.fromkeys(CORPORA, ()) | dict.fromkeys(NULLS, DOC_WORDS)
-NEIGHBOURS |= {"docstrings": DOC_WORDS, "reviews": WORDS, "news": WORDS}
+NEIGHBOURS |= {"docstrings": DOC_WORDS, "reviews": WORDS}
 NEIGHBOURS |= dict.fromkeys(("standard library", "words in context"), LIBRARY_WORDS)
 
 
