@@ -51,7 +51,7 @@ from amptutorial.corpus import archive, docstring_texts
 from amptutorial.neighbours import nearest_words
 from amptutorial_course.grading.gradebook import fill_in
 from amptutorial_course.grading.notebooks import notebook_source
-from amptutorial_course.grading.submissions import collect_submissions
+from amptutorial_course.grading.submissions import find_submissions, read_submission
 
 KINDS = ("right", "refused", "wrong", "obscure", "missing")
 MISSING = re.compile("unexpected keyword|has no attribute|cannot import|positional argument")
@@ -457,7 +457,8 @@ def grader():
         return data.getvalue()
 
     def collected(contents):
-        return [each.source for each in collect_submissions(files(contents), ["Mine"], 100)]
+        found = find_submissions(files(contents)).values()
+        return [read_submission(paths, ["Mine"], 100).source for paths in found]
 
     def as_expected(pair):
         source = collected({"ada.zip": packed(pair[0]), "bob.py": CLASS})[0]

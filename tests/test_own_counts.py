@@ -289,7 +289,7 @@ def test_names_go_in_and_come_out(fitted, tmp_path):
         models = [AMPEmbedding(2, random_state=0).fit(table) for table in (corpus, cells, frame)]
     for one, names in zip(models, (corpus.names, cells.obs_names, cells.obs_names), strict=True):
         rows, columns = one.frames()
-        assert rows.index.tolist() == [str(name) for name in names]
+        assert rows.index.tolist() == list(names)
         assert columns.index.tolist() == corpus.vocabulary.tolist()
         assert columns.columns.tolist() == ["ampembedding0", "ampembedding1", "bias", "counts"]
         assert np.array_equal(columns["counts"], corpus.counts.sum(axis=0))

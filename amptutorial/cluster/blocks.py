@@ -25,7 +25,8 @@ class Blocks:
     counts : Shards, path, or dask.array.Array (m, n)
         Files of `amptutorial.cluster.shards.write_shards`, which all workers see by the
         same path, or an array of Dask: its blocks, which are dense or sparse, are
-        joined to whole rows. Small files that are neighbours are joined too.
+        joined to whole rows, without those that have none. Small files that are
+        neighbours are joined too.
     client : distributed.Client
         Of the cluster. Its workers and its scheduler have this package.
 
@@ -63,7 +64,12 @@ class Blocks:
         if isinstance(counts, Array):
             check_cluster(client, __name__)
             pieces = [client.compute(row) for row in counts.to_delayed().tolist()]
-            self.parts = self.tasks.map(_whole_rows, range(len(pieces)), pieces)
+            whole = self.tasks.map(_whole_rows, range(len(pieces)), pieces)
+            # a filter leaves blocks without rows
+            shapes = self.tasks.gather(self.tasks.map(attrgetter("shape"), whole))
+            self.parts = [part for part, (m, _) in zip(whole, shapes, strict=True) if m]
+            if not self.parts:
+                raise ValueError("the counts have no rows")
             rows, columns = self.tasks.gather(self._sums())
             self._margins = np.concatenate(rows), *add(columns)
             sizes = list(map(len, rows))
@@ -128,6 +134,8 @@ def _load(folder, files):
 def _whole_rows(k, pieces):
     """Return a block of rows, whose `pieces` are dense or sparse."""
     whole = sp.hstack([sp.csr_array(piece) for piece in pieces], format="csr")
+    if not whole.shape[0]:
+        return whole
     return sp.csr_array(check_counts(whole, name=f"block {k} of the counts"))
 
 
