@@ -249,7 +249,8 @@ def check_counts(Z, *, integers=False, gaps=False, name="Z"):
     """Return the counts `Z` as a finite non-negative array, or as a CSR array.
 
     Sparse counts come back as a CSR array that stores each pair once, with sorted
-    indices. The caller's arrays stay as they are.
+    indices, and no zeros: what is drawn for stored pairs is then the same in every
+    format. The caller's arrays stay as they are.
 
     Parameters
     ----------
@@ -278,6 +279,9 @@ def check_counts(Z, *, integers=False, gaps=False, name="Z"):
             f"{Z.shape}"
         )
     Z = pairs_once(Z, name) if sp.issparse(Z) else Z
+    if sp.issparse(Z) and not Z.data.all():
+        Z = Z.copy()
+        Z.eliminate_zeros()
     values = Z.data if sp.issparse(Z) else Z
     if gaps and np.isinf(values).any():
         raise ValueError(f"{name} holds infinite values: counts are finite")
