@@ -57,7 +57,9 @@ def named(X):
     elif is_frame(X):
         if hasattr(kind, "collect") and not hasattr(kind, "__array__"):
             raise TypeError(f"a {kind.__name__} holds no counts yet: pass X.collect()")
-        rows, columns = X.index if hasattr(kind, "index") else None, X.columns
+        rows = X.index if hasattr(kind, "index") else None
+        # those of pyarrow.Table.columns are data
+        columns = X.column_names if hasattr(kind, "column_names") else X.columns
     elif all(hasattr(X, name) for name in ("X", "obs_names", "var_names")):  # AnnData
         X, rows, columns = X.X, X.obs_names, X.var_names
         if X is None:

@@ -239,6 +239,8 @@ def test_rows_and_columns_without_counts_and_other_clients_are_refused(shards, B
     for counts, gap in (([[1, 0], [2, 0]], "column 1"), ([[1, 1], [0, 0]], "row 1")):
         with pytest.raises(ValueError, match=f"{gap} has no counts"):
             run_on(write_shards(np.array(counts), tmp_path / "gap"), client, np.ones((2, 1)))
+    with pytest.raises(TypeError, match=r"counts is of type ndarray: write_shards\(counts, folder\) makes Shards"):
+        run_on(np.eye(2), client, B0)
     with pytest.raises(TypeError, match="client must be a distributed.Client"):
         run_on(shards, None, B0)
 

@@ -4,6 +4,7 @@ from functools import cached_property
 from hashlib import sha256
 from itertools import accumulate
 from operator import attrgetter
+from os import PathLike
 
 import numpy as np
 import scipy.sparse as sp
@@ -78,6 +79,11 @@ class Blocks:
             )
             self.fingerprint = sha256(b"".join(map(bytes, self._margins))).digest()
         else:
+            if not isinstance(counts, Shards | str | PathLike):
+                raise TypeError(
+                    f"counts is of type {type(counts).__name__}: write_shards(counts, "
+                    "folder) makes Shards of it"
+                )
             shards = counts if isinstance(counts, Shards) else open_shards(counts)
             self._shards, self._margins = shards, (shards.rows, shards.columns)
             self._files = _joined(shards.files, len(self.tasks.workers))
