@@ -8,11 +8,14 @@ import pickle
 import re
 import uuid
 import warnings
+from pathlib import Path
 from types import SimpleNamespace
 
+import nbformat
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.io
 
 import amptutorial as amp
 from amptutorial import AMPEmbedding
@@ -266,6 +269,22 @@ def test_an_export_that_is_interrupted_leaves_the_old_files(error, tmp_path, mon
         with pytest.raises(error):
             export()
     assert {file: file.read_bytes() for file in tmp_path.iterdir()} == before
+
+
+def test_the_lines_of_the_guide_read_the_files_that_they_name(tmp_path, monkeypatch):
+    """Those of Matrix Market and CSV, which no cell runs: a browser has neither threads nor pandas."""
+    monkeypatch.chdir(tmp_path)
+    guide = nbformat.read(Path(__file__).parents[1] / "book/your_counts.ipynb", as_version=4)
+    block = re.search(
+        r"```python\n(counts = scipy.io.mmread.*?)```", "".join(c.source for c in guide.cells), re.DOTALL
+    )[1]
+    table, header = np.array([[5, 0, 2], [0, 1, 0]]), "%%MatrixMarket matrix coordinate integer general\n"
+    Path("matrix.mtx").write_text(f"{header}3 2 3\n1 1 5\n3 1 2\n2 2 1\n")
+    Path("table.csv").write_text("name,red,car,wine\nfirst,5,0,2\nsecond,0,1,0\n")
+    names = {"scipy": scipy, "pandas": pd}
+    for line in block.splitlines()[:2]:
+        exec(line, names)
+        assert np.array_equal(names["counts"] @ np.eye(3), table)
 
 
 # A fit that fails or is interrupted
