@@ -10,9 +10,6 @@ import numpy as np
 
 from ._files import compressed, write_atomically
 
-ENDS = "[\n\v\f\r\x1c-\x1e\x85\u2028\u2029]"  # of lines, as `str.splitlines` has them
-NOT_COORDINATES = "bias", "counts"  # columns of the frames of `AMPEmbedding`
-
 
 class NamedCounts:
     """Counts with the names of their rows and columns: an `amptutorial.corpus.Corpus`.
@@ -171,7 +168,7 @@ def coordinates(X):
     array([[1.]])
     """
     columns = list(map(str, X.columns)) if is_frame(X) else []
-    others = [name for name in NOT_COORDINATES if name in columns]
+    others = [name for name in ("bias", "counts") if name in columns]
     if not others:
         return X
     numbered = [name for name in columns if re.search(r"\D\d+$", name)]
@@ -239,7 +236,9 @@ def write_projector(folder, names, X):
     ['red', 'car']
     """
     # a mark of byte order at the beginning of a file is no part of its text
-    words = _texts(names, lambda name: re.sub("[\t\ufeff]|\r\n|" + ENDS, " ", name))
+    words = _texts(
+        names, lambda name: " ".join(re.sub("[\t\ufeff]", " ", name).splitlines())
+    )
     metadata = _lines(([word] for word in words), "\t")
     vectors = _lines((map(repr, x) for x in X.tolist()), "\t")
     write_atomically(Path(folder, "vectors.tsv"), vectors)
