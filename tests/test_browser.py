@@ -1,6 +1,6 @@
 """The pages as a reader meets them: opened in a browser, and served from a folder that needs no other host.
 
-`make test` builds the site with OFFLINE=1 and names its folder in AMPTUTORIAL_SITE. Each page is opened once and asked
+`make test-all` builds the site with OFFLINE=1 and names its folder in AMPTUTORIAL_SITE. Each page is opened once and asked
 every question; a handful of pages, one of each kind, is asked in the fast tests too.
 """
 
@@ -53,7 +53,7 @@ def site():
     """Return the folder of the pages. Where the tests run unattended nobody reads why they were skipped."""
     reason = None if CHROMIUM else "there is no Chromium and no Chrome"
     if not SITE:
-        reason = "AMPTUTORIAL_SITE names no site: make test builds one, with npm"
+        reason = "AMPTUTORIAL_SITE names no site: make test-all builds one, with npm"
     if reason:
         (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
     return SITE
