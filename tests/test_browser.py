@@ -399,6 +399,25 @@ def test_first_answers_count_and_are_kept(open_chapter):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("refusal", ["null", "{ setItem() { throw new DOMException('full', 'QuotaExceededError'); } }"])
+def test_without_storage_the_colours_change_and_no_script_fails(open_chapter, refusal):
+    failures = []
+
+    def prepare(page):
+        page.on("pageerror", failures.append)
+        refused = "Object.defineProperty(window, name, {{ get() {{ return {0}; }}, configurable: true }})"
+        page.add_init_script(f'for (const name of ["localStorage", "sessionStorage"]) {refused.format(refusal)}')
+
+    page = open_chapter(prepare)
+    theme = page.locator("html")
+    themes = set()
+    for _ in range(3):
+        page.locator(".theme-switch-button:visible").first.press("Enter")
+        themes.add((theme.get_attribute("data-mode"), theme.get_attribute("data-theme")))
+    assert len(themes) == 3 and not failures
+
+
+@pytest.mark.slow
 def test_a_field_names_the_neighbours_of_any_word_and_words_that_begin_so(open_chapter):
     page = open_chapter()
     field, said = page.locator(".amp-words input"), page.locator(".amp-words p")
