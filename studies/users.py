@@ -384,7 +384,8 @@ UNSEEN = {  # of HTML: a browser shows "red wine"
 SEEN = {  # a browser shows "secret" too
     "<p aria-hidden=true>secret</p>", "<p class='a hidden b'>secret</p>", "<p title=hidden>secret</p>",
     "<p data-hidden>secret</p>", "<dialog open>secret</dialog>", "<scripts>secret</scripts>", "<titles>secret</titles>",
-    "<i style='display: block'>secret</i>", "<p onclick='if (a > b) tell()'>secret</p>", "<div>secret</div hidden>",
+    "<i style='display: block'>secret</i>", "<i style='backface-visibility:hidden'>secret</i>",
+    "<i style='overflow: hidden'>secret</i>", "<p onclick='if (a > b) tell()'>secret</p>", "<div>secret</div hidden>",
 }  # fmt: skip
 SPELLINGS = (
     "м'ята м’ята мʼята м‘ята м`ята М’ЯТА", "пʼять п'ять", "об'єкт об’єкт", "сям’я сям'я", "ג'ירף ג׳ירף ג’ירף",

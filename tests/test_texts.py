@@ -94,6 +94,10 @@ SPLIT = [
     ("\ufb01lm \uff46ull ㅋㅋ Windows™", "film full ㅋㅋ windows"),
     ("mustn't won’t isn`t they'll we’ve", "mustn't won't isn't they ll we ve"),
     ("o'clock l’homme 'quoted' rock'n'roll didn't've", "clock homme quoted rock roll didn't ve"),
+    ("'мята' ·vi· ״שלום״ 张三·李四 a·b cʼhoar km² km2 H₂O 2½h ①st", "мята vi שלום 张三 李四 a·b cʼhoar km km st"),
+    ("the <title> of a page", "the of page"),
+    ("a <video> of wine, <p hidden>never ended", "of wine never ended"),
+    ("red &lt;script&gt; is a tag <!-- cut off", "red is tag"),
 ]
 
 
@@ -111,6 +115,7 @@ HTML = [
     "red <DIV HIDDEN><div>secret</div>more</div> <span\nhidden=''>secret</span> wine",
     "red <b style='color: red; DISPLAY : none'>secret</b> <i style=\"visibility:hidden\">secret</i> wine",
     "red <p hidden>secret<p>seen</p> <video>secret</video> <canvas>secret</canvas> <dialog>secret</dialog> wine",
+    "red <p style='backface-visibility: hidden; display: nonesuch'>seen</p> wine",
     "red <p aria-hidden=true>seen</p> <i class='a hidden b' title='is hidden'>seen</i> <dialog open>seen</dialog> wine",
     "red <input hidden> <br hidden> <img hidden> <input type=hidden value='x > secret'> wine <i data-hidden>seen</i>",
     "red <img alt='a > secret' title=\"it's > secret\"> <p onclick='if (a > secret) tell()'>seen</p> wine",
@@ -124,13 +129,6 @@ def test_words_are_those_that_a_browser_shows(text):
     found = words(text)
     assert found[0] == "red" and set(found) <= {"red", "seen", "wine"} and "wine" in found
     assert found.count("seen") == text.count("seen")
-
-
-@pytest.mark.parametrize(
-    "text", ["the <title> of a page", "the title of a <video> page", "the <p hidden> title of a page"]
-)
-def test_an_element_that_never_ends_hides_nothing(text):
-    assert words(re.sub(r"<p hidden>|[<>]", "", text)) != [] and len(words(text)) >= 3 and words(text)[-1] == "page"
 
 
 ONE_WORD = [
@@ -156,11 +154,6 @@ def test_spellings_of_one_word_are_one(spellings):
     assert len(found) == len(spellings.split()) and set(found) == {found[0]}
 
 
-def test_a_sign_that_is_not_between_letters_of_its_language_is_no_part_of_a_word():
-    text = "'мята' ·vi· ״שלום״ l'homme l’homme 张三·李四 a·b cʼhoar km² km2 H₂O 2½h ①st"
-    assert words(text) == "мята vi שלום homme homme 张三 李四 a·b cʼhoar km km st".split()
-
-
 PIECES = ["<", "a < b ", "<a ", "<!--", "&", "&amp;", "&#1", "'", "n't", "a\u0301\u0323", "\u0301\u0323"]
 PIECES += [
     "<script>",
@@ -180,8 +173,8 @@ PIECES += [
 @pytest.mark.parametrize("piece", PIECES)
 @pytest.mark.parametrize("start", ["", "<a ", "<p hidden>"])
 def test_time_is_linear_in_the_length_of_a_text(piece, start):
-    """In quadratic time a million characters would take an hour."""
-    assert len(_clean(start + piece * (10**6 // len(piece)))) <= 10**6 + len(start)
+    """In quadratic time so many characters would take minutes."""
+    assert len(_clean(start + piece * (200_000 // len(piece)))) <= 200_000 + len(start)
 
 
 def test_letters_are_those_of_unicode_and_forms_of_a_letter_are_the_letter():

@@ -37,7 +37,7 @@ _HIDES = re.compile(
     r"(?:(?:title|template|noscript|iframe|noembed|noframes|audio|video|canvas|datalist"
     r"|rp|desc|annotation|progress|meter)[\s/>]|dialog(?=[\s>])(?!.*\sopen\b)"
     r"""|(?:[^"']|"[^"]*"|'[^']*')*?\shidden[\s=/>]"""
-    r"|.*?(?:display\s*:\s*none|visibility\s*:\s*hidden)(?![\w-]))",
+    r"|.*?(?<![\w-])(?:display\s*:\s*none|visibility\s*:\s*hidden)(?![\w-]))",
     re.DOTALL | re.IGNORECASE,
 )
 # what is left of markup where it was escaped, as in "&lt;br&gt;"

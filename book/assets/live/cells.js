@@ -5,7 +5,7 @@ const page = document.querySelector("script[data-page]").dataset.page;
 const cells = [...document.querySelectorAll("div.cell:has(.cell_input pre)")].map(equip);
 const bar = makeBar();
 let runner; // the module that runs cells, once somebody asked for it
-let failures = 0;
+let failures = 0; // to fetch it
 
 document.querySelector(".live-run-page").addEventListener("click", () => run(cells.at(-1), true));
 
