@@ -10,7 +10,7 @@ By hidden pairs a fit chooses its iterate (`Chosen`), and knows when to stop
 """
 
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import sqrt
 from operator import attrgetter
@@ -101,11 +101,11 @@ def split_pairs(Z, fraction: float, rng: np.random.Generator) -> tuple:
     of this package know gaps; for other methods `amptutorial.bias.fill_gaps` fills
     them.
 
-    `heldout_gain` is a proper score for rates that do not follow which pairs are
-    hidden. Over the choice of the pairs, it expects fraction times the sum of mu
-    log(rate) - rate over all pairs, hidden zeros included, where mu is the mean of a
-    count. That is largest at rate = mu, be the counts Poisson or not. Rates raised in
-    the gaps alone would gain without a reason: their sum there is not judged.
+    `heldout_gain` is a proper score for all rates that are made of `kept`. Over the
+    choice of the pairs, it expects fraction times the sum of mu log(rate) - rate over
+    all pairs, hidden zeros included, where mu is the mean of a count. That is largest
+    at rate = mu, be the counts Poisson or not. Rates that are higher in the gaps than
+    in like pairs gain nothing by it: what they add there counts against them.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def hide_pairs(Z, fraction, rng):
     return tuple(with_values(Z, values) for values in parts)
 
 
-def surprising_pairs(rows, columns, fraction, rng):
+def surprising_pairs(rows, columns, fraction=1.0, rng=None):
     """Return a fraction of the pairs of which independence expects `SURPRISING` counts.
 
     Parameters
@@ -157,7 +157,8 @@ def surprising_pairs(rows, columns, fraction, rng):
         Sums of counts.
     fraction : float
         With which probability each of them is drawn, by itself.
-    rng : numpy.random.Generator
+    rng : numpy.random.Generator, optional
+        None returns them all.
 
     Returns
     -------
@@ -169,11 +170,12 @@ def surprising_pairs(rows, columns, fraction, rng):
         least = SURPRISING * rows.sum() / np.maximum(rows, tiny)
     numbers = np.searchsorted(-columns[order], -least)
     ends = np.cumsum(numbers)
-    # those drawn of all such pairs, row by row, by their distances
-    expected = ends[-1] * fraction
-    steps = rng.geometric(fraction, int(expected + 10 * sqrt(expected) + 10))
-    drawn = np.cumsum(np.minimum(steps, ends[-1] + 1)) - 1
-    drawn = drawn[drawn < ends[-1]]
+    drawn = np.arange(ends[-1])
+    if rng is not None:  # some of all such pairs, row by row, by their distances
+        expected = ends[-1] * fraction
+        steps = rng.geometric(fraction, int(expected + 10 * sqrt(expected) + 10))
+        drawn = np.cumsum(np.minimum(steps, ends[-1] + 1)) - 1
+        drawn = drawn[drawn < ends[-1]]
     i = np.searchsorted(ends, drawn, side="right")
     j = order[drawn - (ends - numbers)[i]]
     shape = len(rows), len(columns)
@@ -283,6 +285,8 @@ class HeldOut:
         (`amptutorial.bias.margins`).
     gaps : csr_array (m, n), or None
         One where a pair was not observed, or is hidden and no zero stands for it.
+    contrast : csr_array (m, n), or None
+        See `_contrast`.
     law : Channel
         The margins are those of the bursts of a law that saturates.
     total : float
@@ -295,11 +299,12 @@ class HeldOut:
     rows: np.ndarray
     columns: np.ndarray
     gaps: sp.csr_array | None = None
+    contrast: sp.csr_array | None = None
     law: Channel = COUNTS
     total: float = 0.0
 
     @classmethod
-    def of(cls, rows, columns, held_out, gaps=None):
+    def of(cls, rows, columns, held_out, gaps=None, contrast=None):
         """Return the `HeldOut`, given the row and column sums of what was kept.
 
         Examples
@@ -311,7 +316,8 @@ class HeldOut:
         held_out = sp.coo_array(held_out, dtype=np.float64)
         i, j = held_out.coords
         seen = (rows[i] > 0) & (columns[j] > 0) & (held_out.data > 0)
-        return cls(i[seen], j[seen], held_out.data[seen], rows, columns, gaps)
+        z = held_out.data[seen]
+        return cls(i[seen], j[seen], z, rows, columns, gaps, contrast)
 
     @cached_property
     def observed(self):
@@ -397,6 +403,34 @@ class HeldOut:
         if np.isnan(total):
             raise FloatingPointError("the rates overflow: scale the embedding down")
         return total / self.observed[0].sum() - 1
+
+    @cached_property
+    def unseen(self):
+        """The gaps; in place of counts, what independence expects of the counts seen.
+
+        That is as shares of all of them, so that ``unseen.raised(log_ratios)`` is by
+        which fraction of the counts seen rates in the gaps exceed independence.
+        """
+        return self._at(self.gaps, self.observed[0].sum())
+
+    @cached_property
+    def compared(self):
+        """The pairs of `contrast`, weighted as shares of the held-out counts."""
+        return self._at(self.contrast, self.z.sum() or 1)
+
+    def _at(self, weights, total):
+        weights = sp.coo_array(
+            (len(self.rows), len(self.columns)) if weights is None else weights
+        )
+        i, j = weights.coords
+        z = weights.data * self.rows[i] * self.columns[j] / self.rows.sum() / total
+        some = z != 0  # rows and columns without counts have no rates to compare
+        return replace(self, i=i[some], j=j[some], z=z[some])
+
+    def raised(self, log_ratios):
+        """Return the sum of what rates exceed independence by, given `log_ratios`."""
+        with np.errstate(over="ignore"):
+            return float(self.z @ np.expm1(log_ratios))
 
     def judged(self, halves):
         """Return the gain of what was chosen by other pairs: `Judged`.
@@ -492,11 +526,33 @@ def held_out_pairs(kept, held_out):
             f"kept and held_out must have the same shape, got {kept.shape} and "
             f"{held_out.shape}"
         )
-    gaps = without_gaps(sp.csr_array(kept))[1]
-    pairs = HeldOut.of(*margins(kept), held_out, gaps)
+    sums, kept, held_out = margins(kept), sp.csr_array(kept), sp.csr_array(held_out)
+    contrast = _contrast(kept, held_out)
+    pairs = HeldOut.of(*sums, held_out, without_gaps(kept)[1], contrast)
     if not pairs.rows.any():
         raise ValueError("kept has no counts at all")
     return pairs
+
+
+def _contrast(kept, held_out):
+    """Return 1 in the gaps of `split_pairs`, minus a share in like pairs that are seen.
+
+    Like pairs are all that the split might have made gaps. The shares add up to the
+    number of the gaps, so that a sum with these weights expects zero for rates that do
+    not follow which pairs are hidden. None where no pair is a gap in `kept` alone.
+    """
+    observed, gaps = without_gaps(kept)
+    own = without_gaps(held_out)[1]
+    if gaps is None:
+        return None
+    # what the split saw: zeros in its gaps
+    before = observed if own is None else observed + same_pairs(own, np.nan)
+    like = surprising_pairs(*margins(before))
+    seen = like - like.multiply(gaps)
+    hidden = like.multiply(gaps if own is None else gaps - gaps.multiply(own))
+    contrast = hidden - seen * (hidden.sum() / (seen.sum() or 1))
+    contrast.eliminate_zeros()
+    return contrast
 
 
 def heldout_gain(kept, held_out, U, V, r_u, r_v) -> float:
@@ -516,7 +572,8 @@ def heldout_gain(kept, held_out, U, V, r_u, r_v) -> float:
     r_u, r_v : arrays (m,), (n,)
         Bias factors, zero or more. With those of `amptutorial.biases.refit_biases` the
         rates add up to the counts `kept`. Rates that add up to more count against the
-        embedding, by their excess.
+        embedding, by their excess; so do rates that are higher where `split_pairs`
+        hides than in like pairs.
 
     Returns
     -------
@@ -547,6 +604,7 @@ def heldout_gain(kept, held_out, U, V, r_u, r_v) -> float:
     U, V = check_embedding(U, V, m, n)
     log_ratios = pairs.log_ratios(U, V, r_u, r_v)
     excess = pairs.excess(U, V / np.sqrt(m), r_u, r_v)
+    excess += pairs.compared.raised(pairs.compared.log_ratios(U, V, r_u, r_v))
     return float(pairs.mean(log_ratios) - excess)
 
 

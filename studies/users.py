@@ -483,7 +483,46 @@ WORDS = {
     unicodedata.normalize("NFD", "naïve café"): "naïve café", "soft\u00adware": "software",
     "العَرَبِيَّة": "العَرَبِيَّة", "Straße GROSS": "straße gross", "Ünïcödé, wörds!": "ünïcödé wörds",
     "snake_case": "snake case", "e-mail 1st": "mail st", "http://example.org/page": "http example org page",
+    "km² H₂O ① ½ 2½h": "km", "l'homme o’clock rock'n'roll": "homme clock rock roll",
+    "'red' «wine» ·film· ״יין״": "red wine film יין", "red·wine 张三·李四": "red·wine 张三 李四", "cʼhoar": "cʼhoar",
+    "the <title> of a page": "the of page", "a <video> of red wine": "of red wine",
+    "&lt;script&gt; is a tag": "is tag", "<3 wine <b>red</b>": "wine red", "<p hidden>never ended": "never ended",
 }  # fmt: skip
+UNSEEN = {  # of HTML: a browser shows "red wine"
+    f"red {markup} wine" for markup in (
+        "<script>var x1 = 'hidden'</script>", "<SCRIPT src='a.js'>\n// <!--\nif (a < b) tell('</div>')\n</SCRIPT >",
+        "<style media=all>p > b {color: blue}</style>", "<!-- <b>secret</b> -->", "<!-- a > b --!>", "<!--->",
+        "<!-- a\n-->",
+        "<title>Tab</title>", "<template><p>secret</p></template>", "<noscript>secret <b>text</b></noscript>",
+        "<iframe>secret</iframe>", "<canvas>secret</canvas>", "<video controls><p>secret</p></video>",
+        "<audio>no</audio>",
+        "<datalist><option>secret</datalist>", "<dialog>secret</dialog>", "<svg><title>secret</title></svg>",
+        "<p hidden>secret</p>", "<div HIDDEN=''>secret <div>more</div> secret</div>",
+        "<b id=a\nhidden\nclass=c>secret</b>",
+        "<i style='display:none'>secret</i>", '<i style="color: red; Display : None !important">secret</i>',
+        "<i style='visibility: hidden'>secret</i>", "<p hidden>secret<p>", "<input type=hidden value='a > secret'>",
+        "<input hidden>", "<br hidden>", "<img hidden src=a>", "<img alt='a > secret'>",
+        '<a title="it\'s > secret"></a>',
+        "<math><annotation>secret</annotation></math>", "<?php secret() ?>", "<!doctype html>", "<![CDATA[secret]]>",
+        "<meta content='secret > text'>", "<head><style>a</style><title>b</title></head>",
+        "<object data='secret'></object>",
+    )
+} | {"red wine <script>secret()", "red wine <!-- secret", "red wine <style>secret"}  # fmt: skip
+SEEN = {  # a browser shows "secret" too
+    "<p aria-hidden=true>secret</p>", "<p class='a hidden b'>secret</p>", "<p title=hidden>secret</p>",
+    "<p data-hidden>secret</p>", "<dialog open>secret</dialog>", "<scripts>secret</scripts>", "<titles>secret</titles>",
+    "<i style='display: block'>secret</i>", "<i style='backface-visibility:hidden'>secret</i>",
+    "<i style='overflow: hidden'>secret</i>", "<p onclick='if (a > b) tell()'>secret</p>", "<div>secret</div hidden>",
+}  # fmt: skip
+SPELLINGS = (
+    "м'ята м’ята мʼята м‘ята м`ята М’ЯТА", "пʼять п'ять", "об'єкт об’єкт", "сям’я сям'я", "ג'ירף ג׳ירף ג’ירף",
+    'צה״ל צה"ל צה”ל', 'ארה״ב ארה"ב', "col·legi COL·LEGI coŀlegi col‧legi", "paral·lel paraŀlel",
+    "كتاب كتـــاب ﻛﺘﺎب", "سلام ﺳﻼم ســلام", "ガイド ｶﾞｲﾄﾞ", "パリ ﾊﾟﾘ", "한글 한\u00ad글", "wine ｗｉｎｅ 𝐰𝐢𝐧𝐞 ＷＩＮＥ",
+    "film ﬁlm ﬁ\u00adlm",
+    "istanbul İstanbul I\u0307stanbul", "diyarbakir DİYARBAKİR", "ինչու ինչո՞ւ", "שלום ﬩שלום", "džep ǆep Ǆep",
+    "café cafe\u0301 CAFÉ",
+    "didn't didn’t didnʼt didn＇t didn`t", "strasse ſtraſſe", "μs µs",
+)  # fmt: skip
 CONTRACTIONS = "mustn won needn ain ve don hasn haven couldn wouldn isn didn doesn ll re".split()
 NO_TEXTS = {
     "a text": ("red wine", "list"), "bytes": ([b"red wine"], "str"), "numbers": ([1, 2], "str"),
@@ -507,6 +546,11 @@ def texts():
     said = "wine; we mustn{0}t, needn{0}t, ain{0}t, won{0}t, they{0}ve, don{0}t, hasn{0}t, she{0}ll, we{0}re, isn{0}t"
     quoted = {f"{w}{q}": (w, said.format(q)) for q in "'’" for w in CONTRACTIONS}
     yield from right({text: (text, expected) for text, expected in WORDS.items()}, as_expected)
+    yield from right(UNSEEN, lambda text: vocabulary(text) == ["red", "wine"])
+    yield from right(SEEN, lambda text: vocabulary(f"red {text} wine") == ["red", "secret", "wine"])
+    yield from right(SPELLINGS, lambda text: len(vocabulary(text)) == 1)
+    in_html = ["<script>", "<p hidden>", "<title>", "<!-- ", "<div hidden><div>", '="<a "', "<a b='", "</", "·", "ʼ"]
+    yield from right(in_html, lambda filling: seconds(vocabulary, "wine <a " + filling * 20_000) < 1)
     yield from right(quoted, lambda pair: pair[0] not in vocabulary(pair[1], stop_words="english"))
     yield from right(
         ["<", "a < b ", "&", "<a", "'"], lambda filling: seconds(vocabulary, "wine " + filling * 20_000) < 1
@@ -854,13 +898,47 @@ def shards():
 
 CELLS = {  # a cell: the kind of its last output, and a part of it
     "1 + 1": "plain 2", "print(3)": "stdout 3", "'é'": "plain é", "'100 %?'": "plain 100",
-    "1 / 0": "error ZeroDivisionError", "exit()": "error SystemExit",
+    "1 / 0": "error ZeroDivisionError", "import sys; sys.exit(2)": "error SystemExit: 2",
+    "print('here')\nexit()\n1": "stdout here", "print('here')\nimport sys\nsys.exit(0)": "stdout here",
+    "raise SystemExit('no data')": "error no data", "import sys\nsys.stdout.write(3)": 'error "cell 1", line 2',
+    "import sys\nsys.stderr.write(b'3')": "error TypeError: write() takes a text",
+    "input('Name? ')": "error A page cannot ask",
+    "import sys\nsys.stdin.readline()": "error A page cannot ask",
+    "import sys\nlist(sys.stdin)": "error A page cannot ask",
+    "import torch_of_mine": "error does not come into the page", "from absent.part import x": "error NumPy, SciPy",
+    ">>> 1 + 1\n2": "error leave out >>>", "  >>> x = 1\n  >>> x": "error leave out >>>",
+    "print(0)\n1;  # why": "stdout 0", "print(0)\n(1\n);": "stdout 0", "print(0)\n'a;';": "stdout 0",
+    "1  # why;": "plain 1",
+    "1\n# why;": "plain 1", "'a;'": "plain a;", "1; 2": "plain 2",
+    "import sys\nsys.stdout.close()\nprint(1)": "stdout 1",
     "import absent": "error absent", "x = = 2": "error invalid syntax",
     "list(range(10**6))": "plain too much", "print('x' * 10**7)": "stdout too much", "len?": "error help(",
     "for k in range(10**5): print(k)": "stdout too much", "raise ValueError('x' * 10**7)": "error too much",
     "?len": "error help(", "await f()": "error async functions", "pip install x": "error nothing can be installed",
-    "import pandas as pd\npd.DataFrame({'a': [1]})": "html <table",
+    "import pandas as pd\npd.DataFrame({'a': [1]})": "html <table", "import pandas as pd\npd.DataFrame": "plain <class",
+    "from amptutorial import AMPEmbedding\nAMPEmbedding": "plain <class", "import sys\nsys": "plain <module",
+    "from sklearn.linear_model import Ridge\nRidge": "plain <class",
+    "from unittest import mock\nmock.MagicMock()": "plain <Mag",
+    "from unittest import mock\nmock.call": "plain call",
 } | {line: "error leave this line out" for line in ("%matplotlib inline", "!pip install x", "%%time\n1")}  # fmt: skip
+
+
+GIVEN = {  # what an object gives as its picture: the kind that is shown
+    "'<b>2</b>'": "html", "('<b>2</b>', {'isolated': True})": "html", "None": "plain", "3": "plain", "b'<b>'": "plain",
+    "1 / 0": "plain", "[]": "plain", "()": "plain", "(None, {})": "plain", "object()": "plain",
+}  # fmt: skip
+KEPT = {  # what a cell makes, and a later one prints with
+    "logging": ("import logging\nlog = logging.Logger('a')\nlog.addHandler(logging.StreamHandler())",
+    "log.error('late')"),
+    "partial": ("import sys, functools\nsay = functools.partial(print, file=sys.stderr)", "say('late')"),
+    "default": ("import sys\ndef say(out=sys.stdout): print('late', file=out)", "say()"),
+    "write": ("import sys\nsay = sys.stdout.write", "say('late');"), "with": ("import sys\nwith sys.stdout: 1",
+    "print('late')"),
+    "thread": ("import sys, threading\nt = threading.Thread(target=print, args=['late'], kwargs={'file': sys.stdout})",
+               "t.start(); t.join()"),
+    "warnings": ("import sys, warnings\nerr = sys.stderr", "print('late', file=err)"),
+    "redirected": ("import io, sys\nsys.stdout = io.StringIO()", "print('late')"),
+}  # fmt: skip
 
 
 def live_cells():
@@ -874,7 +952,23 @@ def live_cells():
         kind, _, part = pair[1].partition(" ")
         return part in outputs(pair[0])[-1][kind]
 
+    def picture(given, method="_repr_html_"):
+        own = (
+            f"    def {method}(self, **kw):\n        return {given[0]}\n    def __repr__(self):\n        return 'text'"
+        )
+        return outputs(f"class A:\n{own}\nA()")[-1] == {given[1]: "<b>2</b>" if given[1] == "html" else "text"}
+
+    def late(pair):
+        outputs(pair[0])
+        return "late" in str(outputs(pair[1])[-1])
+
     yield from right({repr(source): (source, last) for source, last in CELLS.items()}, as_expected)
+    yield from right({given: (given, kind) for given, kind in GIVEN.items()}, picture)
+    bundles = {f"{{'text/html': {given}}}": kind for given, kind in GIVEN.items() if "{" not in given}
+    yield from right(
+        {given: (given, kind) for given, kind in bundles.items()}, lambda x: picture(x, "_repr_mimebundle_")
+    )
+    yield from right(KEPT, late)
     yield from right(list(CELLS), lambda source: len(str(outputs(source))) < 5e5)
 
 

@@ -112,11 +112,39 @@ def test_the_gain_is_that_of_the_poisson_likelihoods(rng):
 def test_rates_of_pairs_that_were_not_observed_are_no_excess(rng):
     """Of counts with gaps: what the rates of the pairs observed add up to, beyond the counts there, is subtracted."""
     U, V, r_u, r_v, rates = small_model(rng)
-    Z, hidden = rng.poisson(3 * rates) + 1, rng.random(rates.shape) < 0.3
-    kept, held_out = np.where(hidden, np.nan, Z), np.where(hidden, Z, 0)
-    gain = (held_out * np.log(rates / np.outer(*estimate_bias(kept)))).sum() / held_out.sum()
-    excess = rates[~hidden].sum() / Z[~hidden].sum() - 1
-    assert heldout_gain(kept, held_out, U, V, r_u, r_v) == pytest.approx(gain - excess, rel=1e-9)
+    Z, hidden, own = rng.poisson(3 * rates) + 1, rng.random(rates.shape) < 0.3, rng.random(rates.shape) < 0.3
+    kept, held_out = np.where(hidden | own, np.nan, Z), np.where(own, np.nan, hidden * Z)
+    independent, z = np.outer(*estimate_bias(kept)), np.nan_to_num(held_out)
+    gain = (z * np.log(rates / independent)).sum() / z.sum()
+    seen, hidden = ~hidden & ~own, hidden & ~own
+    excess = rates[seen].sum() / Z[seen].sum() - 1
+    more = rates - independent  # in the gaps that hide, beyond what it is in like pairs: here, in all
+    raised = more[hidden].sum() - hidden.sum() * more[seen].mean()
+    found = heldout_gain(kept, held_out, U, V, r_u, r_v)
+    assert found == pytest.approx(gain - excess - raised / z.sum(), rel=1e-9)
+
+
+def test_rates_that_follow_what_is_hidden_gain_nothing(rng):
+    """Of a table by chance, a fit that raises its rates in the gaps, and sees nothing else, is worse than none."""
+    Z = rng.poisson(np.outer(rng.gamma(2, 1, 25), rng.gamma(2, 1, 20))) + np.eye(25, 20)
+    gains = []
+    for _ in range(20):
+        kept, held_out = split_pairs(Z, 0.2, rng)
+        U, V = np.isnan(kept.toarray()) * np.sqrt(25) / 2, np.eye(20)
+        gains.append(heldout_gain(kept, held_out, U, V, *refit_biases(kept, U, V)))
+    assert max(gains) < 0 and np.mean(gains) < -0.05
+
+
+def test_what_gaps_add_expects_nothing_for_rates_that_do_not_follow_them(rng):
+    """Of true rates, over splits of one table with popular columns: the mean is zero, within its error."""
+    U, V, *_ = small_model(rng, m=60, n=80)
+    Z = rng.poisson(np.outer(np.ones(60), 4 / np.arange(1, 81)) * np.exp(U @ V.T / np.sqrt(60))) + np.eye(60, 80)
+    found = []
+    for _ in range(100):
+        kept, held_out = split_pairs(Z, 0.2, rng)
+        compared = held_out_pairs(kept, held_out).compared
+        found.append(compared.raised(compared.log_ratios(U, V, *refit_biases(kept, U, V))))
+    assert abs(np.mean(found)) < 3 * np.std(found) / 10 and np.std(found) > 0
 
 
 def test_an_iterate_is_judged_with_biases_refitted_to_the_counts_that_were_seen(rng):
@@ -337,5 +365,6 @@ def test_rates_may_be_moved_to_gaps_without_a_gain(rng):
         chosen.judge(SimpleNamespace(X=0.5 * np.sqrt(60) * U), SimpleNamespace(X=V), pairs)
     assert chosen.patience.highest < 0
     biases = refit_biases(kept, 0.5 * np.sqrt(60) * U, V)
-    gain = heldout_gain(kept, held_out, 0.5 * np.sqrt(60) * U, V, *biases)
+    there = 0.5 * np.sqrt(60) * U, V, *biases
+    gain = heldout_gain(kept, held_out, *there) + pairs.compared.raised(pairs.compared.log_ratios(*there))
     assert chosen.patience.highest == pytest.approx(gain, abs=0.02)

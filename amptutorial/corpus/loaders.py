@@ -109,9 +109,10 @@ def corpus_from_texts(
 ) -> Corpus:
     """Count the words of your own texts, as `tab:nlp` does for the movie reviews.
 
-    Texts are put in lower case; tags, digits and signs are removed. Near-twins are left
-    out. A text is a near-twin if at least half of its runs of eight words occur in the
-    texts kept before it; a text of fewer words, only if it repeats another.
+    Texts are put in lower case; tags, digits, signs and what browsers do not show of
+    HTML are removed. Near-twins are left out. A text is a near-twin if at least half of
+    its runs of eight words occur in the texts kept before it; a text of fewer words,
+    only if it repeats another.
 
     Parameters
     ----------
