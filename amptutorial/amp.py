@@ -25,6 +25,7 @@ from ._validation import (
     check_rates,
     check_rng,
     quiet,
+    read_only,
 )
 from .denoisers import Denoiser, as_pair
 from .score import one_thread
@@ -264,7 +265,7 @@ def random_start(n: int, d: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def check_start(B0, m, n):
-    """Return `B0` if it is a valid start of shape (n, d) with 1 <= d <= min(m, n).
+    """Return `B0`, read-only, if it is a start (n, d) with 1 <= d <= min(m, n).
 
     Raises
     ------
@@ -281,7 +282,7 @@ def check_start(B0, m, n):
             f"B0 has d = {B0.shape[1]} columns; the embedding dimension must be "
             f"between 1 and min(m, n) = {min(m, n)}"
         )
-    return B0
+    return read_only(B0)
 
 
 def denoiser_input(Y, X, X_hat, Gamma, m):

@@ -302,7 +302,11 @@ def test_a_denoiser_cannot_change_the_bias_factors_of_its_caller(side, rng):
     r = np.full(4, 2.0), np.full(5, 3.0)
     with pytest.raises(ValueError, match="read-only"):
         biased_low_rank_amp(np.eye(4, 5), *r, pair, B0=np.ones((5, 1)))
-    assert set(r[0]) == {2.0} and set(r[1]) == {3.0} and r[0].flags.writeable and r[1].flags.writeable
+    B0 = np.ones((4, 1))
+    doubled = sp.linalg.LinearOperator((4, 4), lambda x: np.multiply(x, 2, out=x), dtype=float)
+    with pytest.raises(ValueError, match="read-only"):  # an operator cannot change the start
+        biased_low_rank_amp(doubled, r[0], r[0], Ridge(1.0), B0=B0)
+    assert (B0 == 1).all() and set(r[0]) == {2.0} and set(r[1]) == {3.0} and r[0].flags.writeable and r[1].flags.writeable
 
 
 def test_an_operator_that_returns_its_argument_or_its_own_buffer_keeps_its_numbers(rng):
