@@ -306,7 +306,9 @@ def test_a_denoiser_cannot_change_the_bias_factors_of_its_caller(side, rng):
     doubled = sp.linalg.LinearOperator((4, 4), lambda x: np.multiply(x, 2, out=x), dtype=float)
     with pytest.raises(ValueError, match="read-only"):  # an operator cannot change the start
         biased_low_rank_amp(doubled, r[0], r[0], Ridge(1.0), B0=B0)
-    assert (B0 == 1).all() and set(r[0]) == {2.0} and set(r[1]) == {3.0} and r[0].flags.writeable and r[1].flags.writeable
+    assert (
+        (B0 == 1).all() and set(r[0]) == {2.0} and set(r[1]) == {3.0} and r[0].flags.writeable and r[1].flags.writeable
+    )
 
 
 def test_an_operator_that_returns_its_argument_or_its_own_buffer_keeps_its_numbers(rng):
