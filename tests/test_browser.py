@@ -1,7 +1,7 @@
 """The pages as a reader meets them: opened in a browser, and served from a folder that needs no other host.
 
-`make test-all` builds the site with OFFLINE=1 and names its folder in AMPTUTORIAL_SITE. Each page is opened once and asked
-every question; a handful of pages, one of each kind, is asked in the fast tests too.
+`make test-all` builds the site with OFFLINE=1 and names its folder in AMPTUTORIAL_SITE. Each page is opened once and
+asked every question; those not marked slow are a handful, one of each kind.
 """
 
 import gzip
