@@ -38,7 +38,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
+from grading_samples import RIGHT
+from notebook_styles import NOTEBOOKS, answers
 from page_kernel import run_cell
+from platform_exports import EXPORTS, misplaced
 from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -450,9 +453,11 @@ def grader():
                 file.writestr(name, text)
         return data.getvalue()
 
+    def read(folder, classes):
+        return [read_submission(paths, classes, 100) for paths in find_submissions(folder).values()]
+
     def collected(contents):
-        entries = find_submissions(files(contents))
-        return [read_submission(paths, ["Mine"], 100).source for paths in entries.values()]
+        return [each.source for each in read(files(contents), ["Mine"])]
 
     def as_expected(pair):
         source = collected({"ada.zip": packed(pair[0]), "bob.py": CLASS})[0]
@@ -463,7 +468,14 @@ def grader():
 
     yield from right({names: (names, expected) for names, expected in HANDED_IN.items()}, as_expected)
     yield from right(LITTER, lambda name: len(collected({"ada.py": CLASS, name: "x"})) == 1)
+
+    def is_read_whole(data):
+        (source,) = (each.source for each in read(files({"ada.ipynb": data}), ["RidgeByHand"]))
+        return not isinstance(source, str) and all(map(np.array_equal, answers(source), answers(RIGHT)))
+
     yield from right(LINES, has_imports)
+    yield from right(NOTEBOOKS, is_read_whole)
+    yield from right(EXPORTS, lambda case: not misplaced(files({}), case))
     yield from right(["ada.rar", "ada.docx", "ada.py.txt", "ada"], lambda name: name in collected({name: "x"})[0])
     yield from right({
         "one folder deeper": lambda: "which file" in collected({"export/ada.py": CLASS, "export/bob.py": CLASS})[0],
