@@ -170,7 +170,7 @@ def _statements(cell):
         line = lines[number - 1]
         if re.search("^class ", cell, re.MULTILINE) and not COMMAND.match(line):
             return None
-        indentation = re.match(r"\s*", line)[0]
+        indentation = line[: len(line) - len(line.lstrip())]
         lines[number - 1] = "" if line == f"{indentation}pass" else f"{indentation}pass"
         cell = "\n".join(lines)
     return []
