@@ -31,6 +31,10 @@ IN_PLACE = frozenset(
 )
 FUNCTIONS = ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda
 IMPORTS = ast.Import, ast.ImportFrom
+# Of these, all parts run.
+SIMPLE = ast.ClassDef, ast.FunctionDef, ast.Assign, ast.AnnAssign
+# Scopes that are functions to Python, but run at once.
+COMPREHENSION = re.compile("<?((list|set|dict)comp|genexpr)>?")
 # No name: what `import *` and __future__ bind.
 EVERYTHING = "*"
 # Characters of code in a notebook: its syntax tree takes a thousand bytes for each.
@@ -139,7 +143,7 @@ def _needed(cells, classes):
             if (statements := _statements(cell)) is None:
                 broken |= dict.fromkeys(re.findall(r"^class[ \t]+(\w+)", cell, re.MULTILINE), cell)
             found += statements or ()
-    statements = _analysed(found)
+    statements = _without_failures(_analysed(found))
     bound = {name for each in statements for name in each.binds}
     defined = {part.name for node, _ in found for part in _parts(node) if isinstance(part, ast.ClassDef)}
     wanted = set(classes) & (bound | set(broken)) or defined | set(broken)
@@ -189,7 +193,7 @@ class _Plain(ast.NodeTransformer):
         return node if node.value else ast.Pass()
 
     def visit_Name(self, node):
-        return ast.Constant("__main__") if node.id == "__name__" else node
+        return ast.Constant("__main__") if node.id == "__name__" and isinstance(node.ctx, ast.Load) else node
 
     def visit_Call(self, node):
         return ast.Constant(None) if ast.unparse(node) == "get_ipython()" else self.generic_visit(node)
@@ -227,6 +231,17 @@ def _analysed(found):
     ]
 
 
+def _without_failures(statements):
+    """Leave out attempts that read what is nowhere defined, if their names are defined elsewhere."""
+    bound = {name for each in statements for name in each.binds}
+    failed = [
+        EVERYTHING not in bound and isinstance(each.node, SIMPLE) and not each.reads <= bound | vars(builtins).keys()
+        for each in statements
+    ]
+    sure = {name for each, fails in zip(statements, failed, strict=True) if not fails for name in each.binds}
+    return [each for each, fails in zip(statements, failed, strict=True) if not (fails and each.binds <= sure)]
+
+
 def _bound(node, table):
     """Return the names that a statement binds."""
     names = {symbol.get_name() for symbol in table.get_symbols() if symbol.is_assigned() or symbol.is_imported()}
@@ -257,7 +272,7 @@ def _read(table):
     later = set()
     for child in table.get_children():
         now, then = _read(child)
-        is_called = child.get_type() == "function" and not re.search("comp|genexpr", child.get_name())
+        is_called = child.get_type() == "function" and not COMPREHENSION.fullmatch(child.get_name())
         (later if is_called else reads).update(now)
         later |= then
     return reads, later
