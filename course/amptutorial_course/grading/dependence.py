@@ -129,8 +129,8 @@ def _in_order(statements):
         k = waiting[-1]
         above = {j for j in range(k) if statements[j].changes & reads[k]}
         below = {first[name] for name in reads[k] & first.keys()}
-        missing = above | {j for j in below if not statements[k].binds & reads[j]}
-        missing = [] if k in begun else sorted(missing - begun - {k})
+        others = above | {j for j in below if not statements[k].binds & reads[j]}
+        missing = [] if k in begun else sorted(others - begun - {k})
         begun.add(k)
         if not missing:
             order[waiting.pop()] = statements[k]
