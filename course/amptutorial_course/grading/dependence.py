@@ -23,8 +23,8 @@ IN_PLACE = frozenset(
 )
 # Scopes that are functions to Python, but run at once.
 COMPREHENSION = re.compile("<?((list|set|dict)comp|genexpr)>?")
-# No name: what `import *` and __future__ bind.
-EVERYTHING = "*"
+# No names: what `import *` and __future__ bind, and what a function is given.
+EVERYTHING, ARGUMENTS = "*", "()"
 
 
 @dataclass(frozen=True)
@@ -148,15 +148,17 @@ def _bound(node, table):
 
 
 def _effects(nodes, imported):
-    """Return the global names that functions bind, by function, if it binds some or changes its arguments."""
+    """Return the variables that functions change, by function: `ARGUMENTS`, and global ones."""
     effects = {}
     outside = [part for node in nodes if not isinstance(node, ast.ClassDef) for part in ast.walk(node)]
     for function in (part for part in outside if isinstance(part, FUNCTIONS) and hasattr(part, "name")):
         inside = list(ast.walk(function))
-        bound = {name for part in inside if isinstance(part, ast.Global) for name in part.names}
         arguments = {part.arg for part in inside if isinstance(part, ast.arg)}
-        if bound or arguments.intersection(_changed(inside, imported, {})):
-            effects[function.name] = bound
+        own = {part.id for part in inside if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
+        bound = {name for part in inside if isinstance(part, ast.Global) for name in part.names}
+        changed = set(_changed(inside, imported, effects))
+        given = {ARGUMENTS} if changed & arguments else set()
+        effects[function.name] = bound | changed - arguments - own | given
     return effects
 
 
@@ -195,10 +197,11 @@ def _changed(inside, imported, effects):
         yield from set(map(_root, methods)) - imported  # called for what they do; but not functions of a module
         if isinstance(part, ast.Call):
             name = getattr(part.func, "attr", None) or getattr(part.func, "id", None)
-            out = [word.value for word in part.keywords if name in effects or word.arg == "out"]
-            first = len(part.args) if name in effects else name in IN_PLACE
+            effect = effects.get(getattr(part.func, "id", None), set())
+            out = [word.value for word in part.keywords if ARGUMENTS in effect or word.arg == "out"]
+            first = len(part.args) if ARGUMENTS in effect else name in IN_PLACE
             yield from map(_root, [*part.args[:first], *out])
-            yield from effects.get(name, ())
+            yield from effect - {ARGUMENTS}
 
 
 def _root(node):
