@@ -91,7 +91,7 @@ def _written(opened):
     files = {}
     for magics, code in opened:
         words = (magics.get("writefile") or magics.get("file") or "").split()
-        for name in re.findall(r"(?:\A|[\s/\"'])(\w+\.py)\b", " ".join(words)):
+        for name in re.findall(r"(?:\A|[\s/\\\"'])(\w+\.py)\b", " ".join(words)):
             files[name] = code if {"-a", "--append"}.isdisjoint(words) else files.get(name, "") + code
     return files
 
