@@ -42,7 +42,10 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
+from grading_samples import RIGHT
+from notebook_styles import NOTEBOOKS, answers
 from page_kernel import run_cell
+from platform_exports import EXPORTS, misplaced
 from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -53,7 +56,6 @@ from amptutorial import heldout
 from amptutorial.cluster.shards import open_shards, write_shards
 from amptutorial.corpus import Corpus, archive, docstring_texts
 from amptutorial.neighbours import nearest_words, rate_coordinates
-from amptutorial_course.grading.gradebook import fill_in
 from amptutorial_course.grading.notebooks import notebook_source
 from amptutorial_course.grading.submissions import find_submissions, read_submission
 
@@ -824,11 +826,6 @@ HANDED_IN = {  # files of an archive: denoiser.py, or why there is none
     "/etc/denoiser.py": "leaves its", "work.docx": "only work.docx", "inner.zip": "only inner.zip",
 } | {f"mine.py {name}": CLASS for name in LITTER}  # fmt: skip
 LINES = "np.f?|?np|%matplotlib inline|!ls|x = !ls|x = %who|pip install x|>>> 1|await f()|/f a|f(1|%time 1".split("|")
-ROSTERS = {
-    "Canvas": 'Student,ID,Login,P\n,,,Manual Posting\n  Points Possible,,,100\n"Lovelace, Ada",1,ada,\n',
-    "tabs": "id\tP\nada\t\n", "semicolons": "id;P\nada;\n", "Excel's": "sep=;\nid;P\nada;\n",
-    "blank lines": "\nid,P\n\nada,\n", "quotes": '"id","P"\r\n"ada",""\r\n',
-}  # fmt: skip
 
 
 def grader():
@@ -844,9 +841,11 @@ def grader():
                 file.writestr(name, text)
         return data.getvalue()
 
+    def read(folder, classes):
+        return [read_submission(paths, classes, 100) for paths in find_submissions(folder).values()]
+
     def collected(contents):
-        found = find_submissions(files(contents)).values()
-        return [read_submission(paths, ["Mine"], 100).source for paths in found]
+        return [each.source for each in read(files(contents), ["Mine"])]
 
     def as_expected(pair):
         source = collected({"ada.zip": packed(pair[0]), "bob.py": CLASS})[0]
@@ -857,12 +856,17 @@ def grader():
 
     yield from right({names: (names, expected) for names, expected in HANDED_IN.items()}, as_expected)
     yield from right(LITTER, lambda name: len(collected({"ada.py": CLASS, name: "x"})) == 1)
+
+    def is_read_whole(data):
+        (source,) = (each.source for each in read(files({"ada.ipynb": data}), ["RidgeByHand"]))
+        return not isinstance(source, str) and all(map(np.array_equal, answers(source), answers(RIGHT)))
+
     yield from right(LINES, has_imports)
-    yield from right(ROSTERS, lambda roster: "7" in fill_in(roster, "P", {"ada": 7.0})[0])
+    yield from right(NOTEBOOKS, is_read_whole)
+    yield from right(EXPORTS, lambda case: not misplaced(files({}), case))
     yield from right(["ada.rar", "ada.docx", "ada.py.txt", "ada"], lambda name: name in collected({name: "x"})[0])
-    yield from refused({"no column": (lambda: fill_in("student\nada\n", "P", {"ada": 7.0}), "no column")})
     yield from right({
-        "one folder deeper": lambda: "name " in collected({"export/ada.py": CLASS, "export/bob.py": CLASS})[0],
+        "one folder deeper": lambda: "which file" in collected({"export/ada.py": CLASS, "export/bob.py": CLASS})[0],
         "odd names": lambda: len(collected({f"{name}.py": CLASS for name in ("李明", "O'Neil, Zoë", "=1+1")})) == 3,
     })  # fmt: skip
 
