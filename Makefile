@@ -26,14 +26,12 @@ unexport PYTHONDONTWRITEBYTECODE
 # What `time` says of each part of the tests.
 export TIMEFORMAT := (%0R s, %0U s of the processor)
 TESTS := $(BIN)/python -m pytest -q --durations 20
-# The files whose tests open the site.
-PAGES := tests/test_browser.py tests/test_live.py tests/test_site.py
 NOTEBOOKS := $(wildcard book/*.ipynb book/more/*.ipynb course/assignments/*/brief.ipynb)
 # What stands for the others in make test: AMP, and the state evolution that predicts it.
 TWO := $(wildcard book/07_*.ipynb book/09_*.ipynb)
 PARTS := $(MAKE) --no-print-directory
 
-.PHONY: help setup book test test-all compare site store lint pdf system clean rest offline of-the-package of-the-site pages
+.PHONY: help setup book test test-all compare site store lint pdf system clean rest offline of-the-package of-the-course pages
 
 help:
 	@echo "make setup     install the tested versions into .venv"
@@ -103,20 +101,18 @@ lint: $(INSTALLED)
 	@$(BIN)/zizmor --offline --quiet .github
 	@echo "Code, notebooks, types and workflows are tidy"
 
-test: export AMPTUTORIAL_SITE := $(if $(NPM),$(SITE))
-test: $(INSTALLED) $(if $(NPM),offline)
-	@time $(PARTS) -j2 -Oline of-the-package of-the-site OFFLINE=$(if $(NPM),1)
-	@echo "What tells most has passed. Left out: tests marked slow, all pages but a handful, all notebooks but two; make test-all runs them"
+test: $(INSTALLED)
+	@time $(PARTS) -j2 -Oline of-the-package of-the-course
+	@echo "What tells most has passed. Left out: tests marked slow, the site, all notebooks but two; make test-all runs them"
 
 # Two processes, each of which collects tests of its own: workers of pytest would collect all tests, each of them.
 of-the-package: $(INSTALLED)
 	@$(MAKE) --no-print-directory lint
-	@$(MAKE) --no-print-directory compare NAME="$(TWO)" WORKERS=0
-	@time $(TESTS) -n 0 -m "not slow" amptutorial tools tests $(PAGES:%=--ignore=%)
+	@time $(TESTS) -n 0 -m "not slow and not pages" amptutorial tools tests
 
-of-the-site: $(INSTALLED)
-	@$(MAKE) --no-print-directory pages
-	@time $(TESTS) -n 0 -m "not slow" course/amptutorial_course course/tests $(PAGES)
+of-the-course: $(INSTALLED)
+	@$(MAKE) --no-print-directory compare NAME="$(TWO)" WORKERS=0
+	@time $(TESTS) -n 0 -m "not slow" course/amptutorial_course course/tests
 
 # The cells of one notebook need one kernel.
 compare: WORKERS := 2
@@ -129,9 +125,10 @@ test-all:
 
 # What make test leaves out, after it: in this order nothing is done twice.
 rest: export AMPTUTORIAL_SITE := $(if $(NPM),$(SITE))
-rest: $(INSTALLED)
+rest: $(INSTALLED) $(if $(NPM),offline)
+	@time $(PARTS) pages OFFLINE=$(if $(NPM),1)
 	@time $(PARTS) compare NAME="$(filter-out $(TWO),$(NOTEBOOKS))"
-	@time $(TESTS) -n 2 --dist worksteal -m slow tests course/tests
+	@time $(TESTS) -n 2 --dist worksteal -m "slow or pages" tests course/tests
 	@echo "Every test has passed, and every notebook has printed what is stored"
 
 # What is made lies in dist, which outlives _build: the site takes it from there.

@@ -1,8 +1,37 @@
 """Files that are written all at once."""
 
 import os
+from importlib import import_module
 from pathlib import Path
 from uuid import uuid4
+
+COMPRESSING = {".gz": "gzip", ".bz2": "bz2", ".xz": "lzma"}  # modules, by the suffix
+# what readers would unpack, or take for another format
+REFUSED = (".zip", ".zst", ".tar", ".tgz", ".7z", ".lz4", ".lzma", ".z", ".br", ".rar")
+
+
+def compressed(path, data):
+    r"""Return the bytes `data` as a file of this name holds them, by its suffix.
+
+    Raises
+    ------
+    ValueError
+        For a suffix of an archive, or of another compression.
+
+    Examples
+    --------
+    >>> compressed("words.txt", b"wine"), compressed("words.txt.gz", b"wine")[:2]
+    (b'wine', b'\x1f\x8b')
+    """
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if suffix in REFUSED or path.stem.lower().endswith(".tar"):
+        raise ValueError(
+            f"{path.name} would not be what its name says: take "
+            f"{', '.join(COMPRESSING)} to compress it, or another name"
+        )
+    module = COMPRESSING.get(suffix)
+    return import_module(module).compress(data) if module else data
 
 
 def write_atomically(path, data):

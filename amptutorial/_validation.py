@@ -9,6 +9,8 @@ import sys
 import numpy as np
 import scipy.sparse as sp
 
+from .names import coordinates, named
+
 
 class AMPWarning(UserWarning):
     """The mathematics degrades: the result is finite, but read the message first."""
@@ -89,7 +91,7 @@ def check_callback(value, name):
 
 def check_choice(value, name, choices):
     """Return `value` if it is one of the `choices`, which are strings."""
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{name} must be one of {sorted(choices)}, got {value!r}")
     return value
 
@@ -195,8 +197,8 @@ def check_matrix(X, name, *, shape=(None, None)):
 
 def check_embedding(U, V, m, n):
     """Return the embeddings `U` (m, d) and `V` (n, d), in the same precision."""
-    U = check_matrix(U, "U", shape=(m, None))
-    V = check_matrix(V, "V", shape=(n, U.shape[1]))
+    U = check_matrix(coordinates(U), "U", shape=(m, None))
+    V = check_matrix(coordinates(V), "V", shape=(n, U.shape[1]))
     dtype = np.result_type(U, V)
     return U.astype(dtype, copy=False), V.astype(dtype, copy=False)
 
@@ -204,7 +206,8 @@ def check_embedding(U, V, m, n):
 def check_rates(r, size, name, *, zero=False):
     """Return the bias factors `r` = exp(s), a vector of `size` finite positive numbers.
 
-    With `zero`, a factor may be zero as well: that of a row without counts.
+    With `zero`, a factor may be zero as well: that of a row without counts. They come
+    back read-only, because a denoiser that writes into them would change the caller's.
     """
     r = _as_float(check_array(r, name))
     if r.shape != (size,):
@@ -215,7 +218,20 @@ def check_rates(r, size, name, *, zero=False):
         raise ValueError(
             f"{name} must be {wanted} and finite: {name}[{bad[0]}] is {r[bad[0]]}"
         )
-    return r
+    return read_only(r)
+
+
+def read_only(x):
+    """Return a view of an array through which nothing can be written.
+
+    Examples
+    --------
+    >>> read_only(np.ones(2)).flags.writeable
+    False
+    """
+    view = x.view()
+    view.flags.writeable = False
+    return view
 
 
 def check_symmetric(F, d, name="F"):
@@ -233,11 +249,12 @@ def check_counts(Z, *, integers=False, gaps=False, name="Z"):
     """Return the counts `Z` as a finite non-negative array, or as a CSR array.
 
     Sparse counts come back as a CSR array that stores each pair once, with sorted
-    indices. The caller's arrays stay as they are.
+    indices, and no zeros: what is drawn for stored pairs is then the same in every
+    format. The caller's arrays stay as they are.
 
     Parameters
     ----------
-    Z : array-like or sparse array, shape (m, n)
+    Z : array-like, sparse array, DataFrame, Corpus or AnnData, shape (m, n)
     integers : bool
         Whether fractional entries are an error.
     gaps : bool
@@ -254,6 +271,7 @@ def check_counts(Z, *, integers=False, gaps=False, name="Z"):
         `gaps`) NaN or (with `integers`) fractional entries, or anything but real
         numbers.
     """
+    Z = named(Z)[0]
     Z = Z if sp.issparse(Z) else check_array(Z, name)
     if Z.ndim != 2 or 0 in Z.shape:
         raise ValueError(
@@ -261,6 +279,9 @@ def check_counts(Z, *, integers=False, gaps=False, name="Z"):
             f"{Z.shape}"
         )
     Z = pairs_once(Z, name) if sp.issparse(Z) else Z
+    if sp.issparse(Z) and not Z.data.all():
+        Z = Z.copy()
+        Z.eliminate_zeros()
     values = Z.data if sp.issparse(Z) else Z
     if gaps and np.isinf(values).any():
         raise ValueError(f"{name} holds infinite values: counts are finite")

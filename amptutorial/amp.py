@@ -6,6 +6,7 @@ formed and a denoiser is called: for both sides of AMP, for
 """
 
 import warnings
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count, islice
 
@@ -24,6 +25,7 @@ from ._validation import (
     check_rates,
     check_rng,
     quiet,
+    read_only,
 )
 from .denoisers import Denoiser, as_pair
 from .score import one_thread
@@ -189,6 +191,44 @@ def half_step(P, r, Q, Gamma, denoiser):
     return _HalfStep(F, estimate, jacobian, denoiser, floored)
 
 
+@contextmanager
+def naming(denoiser, first):
+    """Return a context that names the denoiser where its `first` answer is not finite.
+
+    Nothing can have diverged by then: P and F are finite, and of the size of the start.
+
+    Parameters
+    ----------
+    denoiser : Denoiser, or a pair of them
+    first : bool
+        Whether the half-steps inside are the first ones.
+
+    Raises
+    ------
+    FloatingPointError
+
+    Examples
+    --------
+    >>> from amptutorial.denoisers import Ridge
+    >>> with naming(Ridge(1.0), True):
+    ...     check_finite(estimate=np.array([np.nan]))
+    Traceback (most recent call last):
+    ...
+    FloatingPointError: the first estimate of Ridge(1) is not finite, though P and F ...
+    """
+    try:
+        yield
+    except FloatingPointError as error:
+        what = str(error).partition(" ")[0]
+        if not first or what not in ("estimate", "mean_jacobian"):
+            raise
+        names = " or ".join(dict.fromkeys(map(repr, as_pair(denoiser))))
+        raise FloatingPointError(
+            f"the first {what} of {names} is not finite, though P and F are: look for "
+            "a division by zero, and a logarithm or root of what is not positive"
+        ) from error
+
+
 def as_operator(Y):
     """Return the matrix Y, ready for products with tall matrices.
 
@@ -225,7 +265,7 @@ def random_start(n: int, d: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def check_start(B0, m, n):
-    """Return `B0` if it is a valid start of shape (n, d) with 1 <= d <= min(m, n).
+    """Return `B0`, read-only, if it is a start (n, d) with 1 <= d <= min(m, n).
 
     Raises
     ------
@@ -242,7 +282,7 @@ def check_start(B0, m, n):
             f"B0 has d = {B0.shape[1]} columns; the embedding dimension must be "
             f"between 1 and min(m, n) = {min(m, n)}"
         )
-    return B0
+    return read_only(B0)
 
 
 def denoiser_input(Y, X, X_hat, Gamma, m):
@@ -367,13 +407,13 @@ def biased_low_rank_amp(
     damping = check_damping(damping)
     stop = check_callback(on_iteration, "on_iteration")
     iterates = amp_iterates(Y, r_u, r_v, iterate_zero(B0, m, denoiser), damping)
-    run = AMPRun(_collect(islice(iterates, n_iter), stop))
+    run = AMPRun(_collect(islice(iterates, n_iter), stop, denoiser))
     warn_if_floored([it.floored_a or it.floored_b for it in run.iterates])
     return run
 
 
 @quiet()
-def _collect(iterates, stop):
+def _collect(iterates, stop, denoiser):
     """Return the iterates as a list that ends where `stop` is true."""
     collected = []
     try:
@@ -383,7 +423,8 @@ def _collect(iterates, stop):
                 break
     except FloatingPointError as error:
         error.add_note(f"This was in iteration {len(collected)}.")
-        raise
+        with naming(denoiser, not collected):
+            raise
     return collected
 
 

@@ -3,10 +3,10 @@
 import sys
 import warnings
 from collections.abc import Callable
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import compress
-from numbers import Integral
 from typing import Literal, Self
 
 import numpy as np
@@ -95,7 +95,9 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         Whether a fit that takes more than five seconds shows a bar.
     callback : callable, optional
         Called with an `amptutorial.fitting.Progress` after each iteration; if it
-        returns a true value, the fit goes on from the best iterate so far.
+        returns a true value, the fit goes on from the best iterate so far. So a long
+        fit ends with a result; one that is interrupted (Ctrl-C), or fails, leaves the
+        model as it was.
 
     Attributes
     ----------
@@ -124,8 +126,8 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         A `amptutorial.fitting.Progress` for each number of components tried: their
         gain, judged as `heldout_gain_`, its error, the seconds. `pandas.DataFrame`
         makes a table of it.
-    row_names_, column_names_ : arrays of str, or None
-        Of the DataFrame, `Corpus` or AnnData that was fitted.
+    row_names_, column_names_ : pandas.Index, array or list, or None
+        Of the DataFrame, `Corpus` or AnnData that was fitted, as they are there.
 
     Raises
     ------
@@ -221,18 +223,19 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             Itself.
         """
         self._check_parameters()
-        Z = self._check_counts(X, reset=True)
-        shape = Z.shape
-        Z, row_index, column_index = drop_empty(Z)
-        decided = self._fit(Table(Z), row_index, column_index, shape)
-        for doubt in doubts(Z, self._channel.saturates):
-            _warn(doubt)
-        if (Z.data % 1 > 0).any():
-            _warn(
-                "X holds fractions, and counts are expected: of weights such as tf-idf "
-                "or log1p, heldout_error_ and standard_errors() mean nothing"
-            )
-        self._warn_of_doubts(*decided)
+        with all_or_nothing(self):
+            Z = self._check_counts(X, reset=True)
+            shape = Z.shape
+            Z, row_index, column_index = drop_empty(Z)
+            decided = self._fit(Table(Z), row_index, column_index, shape)
+            for doubt in doubts(Z, self._channel.saturates):
+                _warn(doubt)
+            if (Z.data % 1 > 0).any():
+                _warn(
+                    "X holds fractions, and counts are expected: of weights such as "
+                    "tf-idf or log1p, heldout_error_ and standard_errors() mean nothing"
+                )
+            self._warn_of_doubts(*decided)
         return self
 
     def _fit(self, table, row_index, column_index, shape):
@@ -582,20 +585,20 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
         Parameters
         ----------
-        rows, columns : sequences of str (m,), (n,), optional
-            Names, such as a vectoriser's `get_feature_names_out()`; without them, those
-            of the table that was fitted, or numbers.
+        rows, columns : sequences (m,), (n,), optional
+            Names of any type, such as a vectoriser's `get_feature_names_out()`; without
+            them, those of the table that was fitted, or numbers.
 
         Returns
         -------
         rows, columns : pandas.DataFrame
             A line for each row, or column: its embedding, its bias factor and its
-            number of counts.
+            number of counts. The index of a DataFrame that was fitted is theirs.
 
         Raises
         ------
-        ValueError
-            For another number of names.
+        TypeError, ValueError
+            For names that have no order, or another number of names.
 
         Examples
         --------
@@ -629,8 +632,15 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         Parameters
         ----------
         path : path
-        columns : sequence of str (n,), optional
+            Compressed, if it ends in .gz, .bz2 or .xz. It is written all at once.
+        columns : sequence (n,), optional
             As for `frames`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As `frames`; for names that are empty or equal in the file, or that UTF-8
+            cannot hold; for another compression.
         """
         write_word2vec(path, *self._counted_columns(columns))
 
@@ -643,8 +653,13 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         ----------
         folder : path
             Made if it is not there.
-        columns : sequence of str (n,), optional
-            As for `frames`.
+        columns : sequence (n,), optional
+            As for `frames`. Tabs and ends of lines in names become spaces.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As `to_word2vec`.
         """
         write_projector(folder, *self._counted_columns(columns))
 
@@ -685,10 +700,11 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return tags
 
     def _check_parameters(self):
-        if not isinstance(self.n_components, str):
-            check_integer(self.n_components, "n_components", minimum=1)
-        else:
-            check_choice(self.n_components, "n_components", ("auto",))
+        d = self.n_components
+        if not isinstance(d, str):
+            check_integer(d, "n_components", minimum=1)
+        elif d != "auto":
+            raise ValueError(f'n_components must be an integer or "auto", got {d!r}')
         check_integer(self.n_iter, "n_iter", minimum=1)
         check_positive(self.tol, "tol", zero=True)
         check_choice(self.init, "init", ("spectral", "random"))
@@ -724,7 +740,10 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return sp.csr_array(check_counts(Z, gaps=True, name="X"))
 
     def _check_names(self, side, names, known):
-        if not (names is None or known is None) and not np.array_equal(names, known):
+        if names is None or known is None:
+            return
+        # as texts: a name may be NaN, which differs from itself
+        if list(map(str, names)) != list(map(str, known)):
             raise ValueError(
                 f"X has {side} of other names, or in another order, than the fitted "
                 "table"
@@ -785,6 +804,22 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         )
 
 
+@contextmanager
+def all_or_nothing(model):
+    """Return a context in which a fit that does not end leaves the model as it was."""
+    before = dict(vars(model))
+    try:
+        yield
+    except BaseException as error:
+        model.__dict__ = before
+        if isinstance(error, KeyboardInterrupt):
+            error.add_note(
+                "The model is as it was before fit. To end a fit and keep its best "
+                "iterate so far, give the model a callback that returns True"
+            )
+        raise
+
+
 def _warn(message):
     """Warn at the line that called the estimator, directly or through scikit-learn."""
     frame, level = sys._getframe(1), 2
@@ -797,10 +832,13 @@ def _selection(rows):
     """Return an index of rows that keeps their axis; None stands for all of them."""
     if rows is None:
         return slice(None)
-    names = not isinstance(rows, slice) and np.asarray(rows).dtype.kind in "OSU"
-    if names or _is_table(rows):
+    if isinstance(rows, slice):
+        return rows
+    index = np.atleast_1d(rows)
+    index = index if index.size else index.astype(int)
+    if index.ndim > 1 or index.dtype.kind not in "biu":
         raise ValueError("rows must be a slice or a vector of row numbers")
-    return [rows] if isinstance(rows, Integral) else rows
+    return index
 
 
 def _is_table(rows):

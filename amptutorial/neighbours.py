@@ -1,7 +1,7 @@
 """Which embeddings point the same way: the words nearest to a word."""
 
 import warnings
-from collections.abc import Iterable, KeysView, Mapping, Set
+from collections.abc import Hashable
 
 import numpy as np
 from scipy.linalg import polar
@@ -17,6 +17,7 @@ from ._validation import (
     check_values,
     quiet,
 )
+from .names import check_in_order, coordinates, is_index
 
 
 def nearest_words(X, vocabulary, word, k=5, *, counts=None, min_count=5) -> list[str]:
@@ -27,12 +28,14 @@ def nearest_words(X, vocabulary, word, k=5, *, counts=None, min_count=5) -> list
 
     Parameters
     ----------
-    X : array (n, d)
+    X : array (n, d), or DataFrame
         One embedding a word: the rows of V, or `rate_coordinates`, whose cosines do not
-        depend on the coordinates of the fit.
-    vocabulary : sequence of str (n,)
-        The word of each row of `X`, by position.
-    word : str
+        depend on the coordinates of the fit. Of a frame of `AMPEmbedding.frames`, its
+        coordinates alone.
+    vocabulary : sequence of str (n,), or pandas.Index
+        The word of each row of `X`, by position. An index, such as that of a frame, may
+        hold names of any type.
+    word : str, or what the index holds
     k : int
     counts : array (n,), optional
         How often each word occurs.
@@ -69,8 +72,8 @@ def nearest_words(X, vocabulary, word, k=5, *, counts=None, min_count=5) -> list
     """
     places = _places(vocabulary)
     words, n = list(places), len(places)
-    X = normalise_rows(check_matrix(X, "X", shape=(n, None)))
-    if not isinstance(word, str):
+    X = normalise_rows(check_matrix(coordinates(X), "X", shape=(n, None)))
+    if not isinstance(word, Hashable if is_index(vocabulary) else str):
         raise TypeError(f"word must be a str, got {word!r}: ask for one at a time")
     if word not in places:
         raise KeyError(f"{word!r} is not in the vocabulary of {n} words")
@@ -94,19 +97,11 @@ def nearest_words(X, vocabulary, word, k=5, *, counts=None, min_count=5) -> list
 
 def _places(vocabulary):
     """Return the position of each word, a dict in their order."""
-    has_no_order = isinstance(vocabulary, str | bytes | Set | Mapping)
-    has_no_order = has_no_order and not isinstance(vocabulary, KeysView)
-    is_flat = isinstance(vocabulary, Iterable) and getattr(vocabulary, "ndim", 1) == 1
-    if has_no_order or not is_flat:
-        raise TypeError(
-            f"vocabulary is of type {type(vocabulary).__name__}; a sequence of words, "
-            "one for each row of X, is needed: of a vectoriser, get_feature_names_out()"
-        )
-    places = {}
-    for j, word in enumerate(vocabulary):
-        if not isinstance(word, str):
+    places, any_type = {}, is_index(vocabulary)
+    for j, word in enumerate(check_in_order(vocabulary, "vocabulary")):
+        if not (any_type or isinstance(word, str)):
             raise TypeError(f"vocabulary[{j}] is {word!r}; expected a str")
-        if places.setdefault(str(word), j) != j:
+        if places.setdefault(str(word) if isinstance(word, str) else word, j) != j:
             raise ValueError(
                 f"{word!r} stands in the vocabulary twice, at {places[word]} and {j}: "
                 "which row of X is meant?"

@@ -19,8 +19,8 @@ from math import sqrt
 
 import numpy as np
 
-from ._validation import covariance_matrix
-from .amp import half_step
+from ._validation import covariance_matrix, read_only
+from .amp import half_step, naming
 from .biases import margin_biases
 from .channels import COUNTS
 from .denoisers import Denoiser, GaussianPosterior, as_pair
@@ -129,7 +129,8 @@ def reexpanded_half_step(table, this, other, m, sample=None):
     sums = sample.for_rows(this.X, table.totals if sample.sampled else None)
     score, bias = _score(table, this, sums)
     P = score / root + root * this.X @ (Q - Gamma)
-    half = half_step(P, this.r, Q, Gamma, this.denoiser)
+    with naming(this.denoiser, not this.step.any()):
+        half = half_step(P, read_only(this.r), Q, Gamma, this.denoiser)
 
     moved, taken = _moved(table, this, (half.estimate - root * this.X) / root, sums)
     share = taken.mean(dtype=np.float64)  # Gamma is damped as the rows are

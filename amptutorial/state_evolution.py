@@ -22,7 +22,7 @@ from ._validation import (
     check_symmetric,
     quiet,
 )
-from .amp import form_precision, half_step
+from .amp import form_precision, half_step, naming
 from .denoisers import LinearDenoiser, as_pair, mode_gains
 from .laws import GaussianRows, ScaledRowLaw, ScaledRows
 
@@ -150,7 +150,8 @@ class _SampledSide:
     def step(self, M, Q, C, Gamma):
         """Draw P = X M + noise of covariance `Q`, and denoise it."""
         P = self.X @ M + self._draw_noise(Q, C)
-        half = half_step(P, self.r, Q, Gamma, self.denoiser)
+        with naming(self.denoiser, self.estimate is None):
+            half = half_step(P, self.r, Q, Gamma, self.denoiser)
         old, self.estimate, self.denoiser = self.estimate, half.estimate, half.denoiser
         N = len(P)
         return _Moments(

@@ -22,8 +22,8 @@ class ScalesOfRows(Ridge):
 class WithFunction(Denoiser):
     """It holds a function without a name, which pickle refuses."""
 
-    def __init__(self):
-        self.map = lambda X: X
+    def __init__(self, factor=1.0):
+        self.map = lambda X: factor * X
 
     def estimate(self, P, r, F):
         return self.map(P)

@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from synthetic import Linear
 
+from amptutorial import AMPEmbedding, state_evolution
 from amptutorial import amp as loop
 from amptutorial.amp import FLOOR, IndefinitePrecisionWarning, biased_low_rank_amp, floor_precision, random_start
 from amptutorial.denoisers import Denoiser, GaussianPosterior, Lasso, Ridge
-from amptutorial.laws import GaussianRows, ShiftedExponential
+from amptutorial.laws import ConstantBias, GaussianRows, ScaledRows, ShiftedExponential
 from amptutorial.metrics import QuadraticLoss, normalised_mse
 from amptutorial.model import draw_embedding
 
@@ -241,6 +242,73 @@ def test_a_non_finite_iterate_is_refused_with_its_name_and_iteration(rng):
     with pytest.raises(FloatingPointError, match=r"estimate is not finite: .*spectral_start") as caught:
         biased_low_rank_amp(Y, model.r_u, model.r_v, (Exploding(), GaussianPosterior(1.0)), B0=model.B)
     assert caught.value.__notes__ == ["This was in iteration 2."]
+
+
+class NoAnswer(Denoiser):
+    """One of its answers is not finite, as after 0 / 0."""
+
+    precision = "posterior"
+
+    def __init__(self, spoiled):
+        self.spoiled = spoiled
+
+    def estimate(self, P, r, F):
+        return P * (np.nan if self.spoiled == "estimate" else 1.0)
+
+    def mean_jacobian(self, P, r, F):
+        return np.eye(len(F)) * (np.inf if self.spoiled == "mean_jacobian" else 1.0)
+
+    def __repr__(self):
+        return "NoAnswer()"
+
+
+def runs_of(pair, rng):
+    """Return what asks a pair of denoisers: AMP, state evolution, and the fit of `AMPEmbedding`."""
+    model, Y = instance(40, 50, 1, rng)
+    law, counts = ScaledRows(GaussianRows(0.5), ConstantBias(0.0), 1), rng.poisson(2.0, (40, 30)) + 1
+    start = {"beta": 0.8, "M0": np.eye(1), "Q0": 2 * np.eye(1), "n_iter": 2, "n_samples": 50, "rng": rng}
+    return (
+        lambda: biased_low_rank_amp(Y, model.r_u, model.r_v, pair, B0=model.B),
+        lambda: state_evolution(law, law, pair, **start),
+        lambda: AMPEmbedding(1, denoiser=pair, random_state=0).fit(counts),
+    )
+
+
+@pytest.mark.parametrize("spoiled", ["estimate", "mean_jacobian"])
+@pytest.mark.parametrize("side", [1, -1])
+def test_a_denoiser_without_an_answer_is_named_and_not_the_iteration(spoiled, side, rng):
+    named = rf"the first {spoiled} of .*NoAnswer\(\).* is not finite, though P and F are: look for a division by zero"
+    for run in runs_of((NoAnswer(spoiled), Ridge(1.0))[::side], rng):
+        with pytest.raises(FloatingPointError, match=named):
+            run()
+
+
+class WritesInto(Denoiser):
+    """It changes the bias factors that it is given."""
+
+    precision = "posterior"
+
+    def estimate(self, P, r, F):
+        r *= 2
+        return P
+
+
+@pytest.mark.parametrize("side", [1, -1])
+def test_a_denoiser_cannot_change_the_bias_factors_of_its_caller(side, rng):
+    pair = (WritesInto(), Ridge(1.0))[::side]
+    for run in runs_of(pair, rng):
+        with pytest.raises(ValueError, match="read-only"):
+            run()
+    r = np.full(4, 2.0), np.full(5, 3.0)
+    with pytest.raises(ValueError, match="read-only"):
+        biased_low_rank_amp(np.eye(4, 5), *r, pair, B0=np.ones((5, 1)))
+    B0 = np.ones((4, 1))
+    doubled = sp.linalg.LinearOperator((4, 4), lambda x: np.multiply(x, 2, out=x), dtype=float)
+    with pytest.raises(ValueError, match="read-only"):  # an operator cannot change the start
+        biased_low_rank_amp(doubled, r[0], r[0], Ridge(1.0), B0=B0)
+    assert (
+        (B0 == 1).all() and set(r[0]) == {2.0} and set(r[1]) == {3.0} and r[0].flags.writeable and r[1].flags.writeable
+    )
 
 
 def test_an_operator_that_returns_its_argument_or_its_own_buffer_keeps_its_numbers(rng):

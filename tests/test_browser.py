@@ -1,7 +1,7 @@
 """The pages as a reader meets them: opened in a browser, and served from a folder that needs no other host.
 
-`make test` builds the site with OFFLINE=1 and names its folder in AMPTUTORIAL_SITE. Each page is opened once and asked
-every question; a handful of pages, one of each kind, is asked in the fast tests too.
+`make test-all` builds the site with OFFLINE=1 and names its folder in AMPTUTORIAL_SITE. Each page is opened once and
+asked every question; those not marked slow are a handful, one of each kind.
 """
 
 import gzip
@@ -27,9 +27,11 @@ from playwright.sync_api import expect, sync_playwright
 from questions import ask, js
 from render_pages import data_flow
 from synthetic import constant_laws
+from test_texts import HTML
 
 from amptutorial import GaussianPosterior, gaussian_state_evolution
 from amptutorial.book.widgets import explore
+from amptutorial.corpus.words import words
 
 ROOT = Path(__file__).parents[1]
 SITE = os.environ.get("AMPTUTORIAL_SITE") and Path(ROOT, os.environ["AMPTUTORIAL_SITE"])
@@ -53,7 +55,7 @@ def site():
     """Return the folder of the pages. Where the tests run unattended nobody reads why they were skipped."""
     reason = None if CHROMIUM else "there is no Chromium and no Chrome"
     if not SITE:
-        reason = "AMPTUTORIAL_SITE names no site: make test builds one, with npm"
+        reason = "AMPTUTORIAL_SITE names no site: make test-all builds one, with npm"
     if reason:
         (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
     return SITE
@@ -399,6 +401,25 @@ def test_first_answers_count_and_are_kept(open_chapter):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("refusal", ["null", "{ setItem() { throw new DOMException('full', 'QuotaExceededError'); } }"])
+def test_without_storage_the_colours_change_and_no_script_fails(open_chapter, refusal):
+    failures = []
+
+    def prepare(page):
+        page.on("pageerror", lambda error: failures.append(error))
+        refused = "Object.defineProperty(window, name, {{ get() {{ return {0}; }}, configurable: true }})"
+        page.add_init_script(f'for (const name of ["localStorage", "sessionStorage"]) {refused.format(refusal)}')
+
+    page = open_chapter(prepare)
+    theme = page.locator("html")
+    themes = set()
+    for _ in range(3):
+        page.locator(".theme-switch-button:visible").first.press("Enter")
+        themes.add((theme.get_attribute("data-mode"), theme.get_attribute("data-theme")))
+    assert len(themes) == 3 and not failures
+
+
+@pytest.mark.slow
 def test_a_field_names_the_neighbours_of_any_word_and_words_that_begin_so(open_chapter):
     page = open_chapter()
     field, said = page.locator(".amp-words input"), page.locator(".amp-words p")
@@ -597,3 +618,12 @@ def test_on_paper_there_is_one_title_and_nothing_is_folded_but_code(open_chapter
 def test_a_chapter_has_at_most_fifteen_pages_on_paper(opened, chapter):
     pages = re.findall(rb"/Type\s*/Page\b", opened(f"book/{chapter}.html").pdf(format="A4"))
     assert 5 < len(pages) <= 15
+
+
+@pytest.mark.slow
+def test_a_browser_shows_the_words_that_are_counted(browser):
+    page = browser.new_page()
+    for text in HTML:
+        page.set_content(text)
+        assert words(page.locator("body").inner_text()) == words(text), text
+    page.close()

@@ -14,6 +14,7 @@ import warnings
 from fractions import Fraction
 from functools import partial
 from importlib import import_module
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -29,6 +30,7 @@ from amptutorial import amp as loop
 from amptutorial import baselines, laws, metrics, neighbours, planning
 from amptutorial.bayes_optimal import GaussianMixture, MatchedEvolution, SeenRows
 from amptutorial.channels import Channel
+from amptutorial.corpus import Corpus
 from amptutorial.paper import descent
 
 DOORS = {f"amptutorial.{name}" for name in ("estimator", "spectrum", "planning", "bayes_optimal", "baselines")}
@@ -347,6 +349,10 @@ SPARSE = {
     "int8 csc": lambda x: sp.csc_array(x.astype(np.int8)) if x.dtype.kind == "i" else sp.csc_array(x),
 }
 OPERATOR = {"operator": aslinearoperator}
+NAMED = {
+    "Corpus": lambda x: Corpus(x, np.arange(x.shape[1]).astype(str)),
+    "AnnData": lambda x: SimpleNamespace(X=x, obs_names=range(len(x)), var_names=range(x.shape[1])),
+}
 
 
 def forms_of(kind):
@@ -360,7 +366,7 @@ def forms_of(kind):
             "fraction": lambda x: x if isinstance(x, int) else Fraction(x),
         }
     sparse = SPARSE if kind[0] in "ZY" else {}
-    return DENSE | sparse | (SMALL if kind[0] == "Z" else {}) | (OPERATOR if kind[0] == "Y" else {})
+    return DENSE | sparse | (SMALL | NAMED if kind[0] == "Z" else {}) | (OPERATOR if kind[0] == "Y" else {})
 
 
 # Spoiled: other values

@@ -113,6 +113,23 @@ def test_where_python_cannot_be_reached_the_page_says_so(opened):
 
 
 @pytest.mark.slow
+def test_what_could_not_be_fetched_comes_at_the_next_press(browser, address):  # noqa: F811
+    """A browser remembers a module that did not come, and each module that it imports."""
+    page, asked = open_page(browser, address, SMALL)
+    _, tools, _, _ = parts(page, 1)
+    for module in ("runner", "kernel", "output", "cells/"):
+        page.route(f"**/live/{module}**", lambda route: route.abort())
+        press(tools, "Run")
+        reason = "The list of this page’s cells" if module == "cells/" else "No connection: .*Press again"
+        said(page, rf"^{reason}.*\. The stored outputs stay as they are\.$")
+        page.unroute(f"**/live/{module}**")
+        page.get_by_role("button", name="Close this bar").press("Enter")
+    press(tools, "Run")
+    said(page, r"^Python is loading|^This copy of the book has no Python beside its pages")
+    page.context.close()
+
+
+@pytest.mark.slow
 def test_a_page_run_whole_prints_what_is_stored(opened):
     page, _ = opened
     page.evaluate(PRESS)

@@ -151,6 +151,18 @@ def test_fractions_are_said_to_be_no_counts():
 
 
 @quiet
+@pytest.mark.parametrize("make", [sp.bsr_array, sp.dia_array, sp.coo_array])
+def test_zeros_that_are_stored_hide_no_other_pairs(make):
+    """The seed decides which pairs are hidden, whatever the format of the table stores."""
+    Z = strong(60, 40, 1)[0]
+    stored = sp.csr_array((Z.ravel(), np.indices(Z.shape)[1].ravel(), np.arange(0, 2401, 40)), Z.shape)
+    fits = [AMPEmbedding(1, random_state=0).fit(X) for X in (Z, stored, make(sp.csr_array(Z)))]
+    assert stored.nnz == 2400 and all(np.array_equal(fit.embedding_, fits[0].embedding_) for fit in fits[1:])
+    parts = [split_pairs(X, 0.1, np.random.default_rng(0))[0].toarray() for X in (Z, stored)]
+    assert np.array_equal(*parts, equal_nan=True)
+
+
+@quiet
 @pytest.mark.parametrize("dtype", [int, float, np.float32])
 def test_events_that_cancel_are_added_before_signs_are_looked_at(dtype):
     events = [3, -1, 2, 4], ([0, 0, 1, 1], [0, 0, 0, 1])
@@ -289,7 +301,7 @@ def test_names_go_in_and_come_out(fitted, tmp_path):
         models = [AMPEmbedding(2, random_state=0).fit(table) for table in (corpus, cells, frame)]
     for one, names in zip(models, (corpus.names, cells.obs_names, cells.obs_names), strict=True):
         rows, columns = one.frames()
-        assert rows.index.tolist() == [str(name) for name in names]
+        assert rows.index.tolist() == list(names)
         assert columns.index.tolist() == corpus.vocabulary.tolist()
         assert columns.columns.tolist() == ["ampembedding0", "ampembedding1", "bias", "counts"]
         assert np.array_equal(columns["counts"], corpus.counts.sum(axis=0))

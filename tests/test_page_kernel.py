@@ -1,5 +1,6 @@
 """Python in a page, without a browser: what a cell hands over, and what a page brings along."""
 
+import itertools
 import json
 import os
 import re
@@ -91,7 +92,8 @@ def test_what_is_printed_keeps_its_order_and_its_stream():
 
 def test_a_long_run_hands_over_what_it_prints_before_it_ends():
     seen = []
-    stream = Printed("stdout", seen.append)
+    stream = Printed("stdout")
+    stream.begin(seen.append)
     stream.handed -= 1
     stream.write("early")
     stream.write("late")
@@ -104,9 +106,81 @@ def test_an_object_shows_the_richest_it_has():
     for method, value, shown in (
         ("_repr_html_", "'<b>2</b>'", {"html": "<b>2</b>"}),
         ("_repr_mimebundle_", "{'image/svg+xml': '<svg/>'}", {"svg": "<svg/>"}),
+        ("_repr_mimebundle_", "{'text/html': '<b>2</b>'}, {'of': 'them'}", {"html": "<b>2</b>"}),
         ("_repr_png_", "b'12'", {"png": "MTI="}),
+        ("_repr_svg_", "'<svg/>', {'width': 3}", {"svg": "<svg/>"}),
     ):
-        assert outputs_of(f"class Rich:\n    def {method}(self):\n        return {value}\nRich()")[1] == [shown]
+        assert outputs_of(f"class Rich:\n    def {method}(self, **kw):\n        return {value}\nRich()")[1] == [shown]
+
+
+def test_an_object_whose_pictures_are_none_shows_its_text():
+    """As in IPython: of a class, of one that answers to every name, of a method that fails or gives something else."""
+    methods = "_repr_html_", "_repr_svg_", "_repr_png_", "_repr_mimebundle_"
+    for method, body in itertools.product(methods, ("return None", "return 3", "return []", "return ()", "1 / 0")):
+        source = (
+            f"class Poor:\n    def {method}(self):\n        {body}\n    def __repr__(self):\n        return 'text'\n"
+        )
+        fine, outputs = outputs_of(f"{source}Poor()")
+        assert fine and outputs[-1] == {"plain": "text"}
+        told = [{"stderr": f"{method} failed: ZeroDivisionError: division by zero\n"}]
+        assert method == "_repr_mimebundle_" or outputs[:-1] == (told if body == "1 / 0" else [])
+        assert outputs_of(f"{source}Poor")[1] == [{"plain": "<class '__main__.Poor'>"}]
+    for value in ("sklearn.linear_model.Ridge", "amptutorial.AMPEmbedding", "unittest.mock.MagicMock()"):
+        module = value.rpartition(".")[0]
+        _, [output] = outputs_of(f"import {module}\n{value}")
+        assert output["plain"].startswith("<"), value
+    assert outputs_of("class Own:\n    @classmethod\n    def _repr_html_(cls):\n        return cls.__name__\nOwn")[
+        1
+    ] == [{"html": "Own"}]
+
+
+def test_streams_that_a_cell_keeps_write_where_a_later_cell_runs():
+    kept = "import functools, logging, sys\nlog = logging.Logger('mine')\nlog.addHandler(logging.StreamHandler())"
+    kept += "\nsay = functools.partial(print, file=sys.stderr)\nout = sys.stdout\nwith out:\n    pass"
+    assert outputs_of(kept) == (True, [])
+    for source, kind in (
+        ("log.warning('late')", "stderr"),
+        ("say('late')", "stderr"),
+        ("print('late', file=out)", "stdout"),
+    ):
+        assert outputs_of(source) == (True, [{kind: "late\n"}])
+
+
+@pytest.mark.parametrize("value", ["3", "b'bytes'", "None"])
+def test_what_is_no_text_is_refused_where_a_cell_writes_it(value):
+    fine, [said, output] = outputs_of(f"import sys\nprint('before')\nsys.stdout.write({value})")
+    assert not fine and said == {"stdout": "before\n"}
+    assert re.findall(r'File "([^"]+)", line (\d+)', output["error"]) == [("cell 7", "3")]
+    assert "TypeError: write() takes a text, not " in output["error"]
+
+
+def test_a_semicolon_that_ends_the_code_keeps_the_value_back():
+    for source in ("1;  # why", "1 ;\n\n# why;\n", "(1\n);", "'a'; 2;", "x = [';']\nx;"):
+        assert outputs_of(source) == (True, []), source
+    for source in ("1  # why;", "1\n# why;", "'a;'", "1; 2"):
+        assert outputs_of(source)[1], source
+
+
+@pytest.mark.parametrize("source", ["sys.exit(0)", "sys.exit()", "exit()", "raise SystemExit"])
+def test_an_end_without_an_error_is_none(source):
+    assert outputs_of(f"import sys\nprint('here')\n{source}\nprint('not here')") == (True, [{"stdout": "here\n"}])
+
+
+@pytest.mark.parametrize("source", ["input('?')", "import sys\nsys.stdin.read()", "import sys\n[*sys.stdin]"])
+def test_a_page_says_that_it_cannot_ask(source):
+    fine, outputs = outputs_of(source)
+    assert not fine and outputs[-1]["error"].splitlines()[-1].startswith("EOFError: A page cannot ask: ")
+
+
+@pytest.mark.parametrize(
+    "source", ["import absent", "from absent import x", "import absent.part", "import absent as a"]
+)
+def test_a_page_says_what_comes_if_a_package_does_not(source):
+    fine, [output] = outputs_of(source)
+    *_, error, advice = output["error"].splitlines()
+    assert not fine and error == "ModuleNotFoundError: No module named 'absent'"
+    assert advice.startswith("This package does not come into the page: NumPy, SciPy")
+    assert "the page" not in outputs_of("import json.absent")[1][0]["error"]
 
 
 def test_an_error_is_short_and_comes_after_what_was_printed():
@@ -122,7 +196,7 @@ def test_an_error_is_short_and_comes_after_what_was_printed():
 def test_a_cell_that_cannot_run_or_exits_is_an_error_like_others_also_after_output_that_was_cut():
     for source, last in (
         ("x = = 2", "SyntaxError: invalid syntax"),
-        ("exit()", "SystemExit: None"),
+        ("import sys\nsys.exit(3)", "SystemExit: 3"),
         ("print('x' * 10**6)\n1 / 0", "ZeroDivisionError: division by zero"),
     ):
         fine, outputs = outputs_of(source)
@@ -153,6 +227,7 @@ HABITS = {
     "commands of notebooks": ["%matplotlib inline", "%%time", "  %time f()", "!pip install x", "x = !ls", "a = %who"],
     "help(...)": ["np.linalg.inv?", "np??", "?print", "print? "],
     "nothing can be installed": ["pip install polars", "conda install x"],
+    "leave out >>>": [">>> 1 + 1", "  >>> for k in x:\n...     print(k)"],
     "async functions alone": ["await f()", "x = await f()", "async with f() as g:\n    pass"],
 }
 
@@ -189,6 +264,13 @@ print(json.dumps(outputs))"""
     assert kinds == ["stdout", "png", "stdout", "png"]
     pictures = [b64decode(output["png"]) for output in outputs if "png" in output]
     assert len(pictures) == 2 and all(picture.startswith(b"\x89PNG") for picture in pictures)
+
+
+def test_a_figure_that_cannot_be_drawn_fails_its_own_cell_alone():
+    code = """from page_kernel import run_cell
+source = "import matplotlib.pyplot as plt\\nplt.figure().suptitle('$\\\\\\\\frac$');"
+print([run_cell(cell, "cell 1", [].append) for cell in (source, "1")])"""
+    assert in_new_python(code, MPLBACKEND="module://page_figures") == "[False, True]\n"
 
 
 def test_the_archive_holds_what_a_page_imports(tmp_path):

@@ -206,6 +206,22 @@ def test_an_invalid_block_of_an_array_is_named(client):
         ShardedScore(array, client)
 
 
+def test_blocks_of_an_array_without_rows_are_passed_over(counts, B0, client):
+    """Those that a filter leaves, of unknown sizes."""
+    Z = counts.toarray()
+    array = da.from_array(Z, chunks=(17, 30))
+    kept = np.repeat([True, False, True], [17, 17, 27])
+    found = ShardedScore(array[da.from_array(kept, chunks=17)], client)
+    assert found.shape == (44, 40) and np.allclose(found.r_u, estimate_bias(Z[kept])[0])
+    with pytest.raises(ValueError, match="the counts have no rows"):
+        ShardedScore(array[da.from_array(~kept | kept, chunks=17) & False], client)
+
+
+def test_a_denoiser_without_an_answer_is_named_in_its_first_half_step_on_shards(shards, B0, client):
+    with pytest.raises(FloatingPointError, match="the first estimate of .*WithFunction.* is not finite"):
+        sharded_amp(shards, WithFunction(np.nan), B0=B0, client=client)
+
+
 def test_an_iteration_takes_few_tasks_a_shard(shards, B0, client, monkeypatch):
     numbers, spread = [], client.map
     counted = lambda task, *each, **how: numbers.append(len(each[0])) or spread(task, *each, **how)  # noqa: E731
@@ -223,6 +239,8 @@ def test_rows_and_columns_without_counts_and_other_clients_are_refused(shards, B
     for counts, gap in (([[1, 0], [2, 0]], "column 1"), ([[1, 1], [0, 0]], "row 1")):
         with pytest.raises(ValueError, match=f"{gap} has no counts"):
             run_on(write_shards(np.array(counts), tmp_path / "gap"), client, np.ones((2, 1)))
+    with pytest.raises(TypeError, match=r"counts is of type ndarray: write_shards\(counts, folder\) makes Shards"):
+        run_on(np.eye(2), client, B0)
     with pytest.raises(TypeError, match="client must be a distributed.Client"):
         run_on(shards, None, B0)
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import dask.array as da
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from distributed import Client
@@ -146,6 +147,28 @@ def test_an_array_of_dask_gives_the_fit_of_one_process(form, client, monkeypatch
     array = da.from_array(counts.toarray(), chunks=(50, 40)).map_blocks(form)
     found = sharded_embedding(array, AMPEmbedding(**parameters), client=client)
     assert_same(found, AMPEmbedding(**parameters).fit(counts), counts, 1e-9)
+
+
+def test_a_fit_on_shards_that_fails_leaves_the_model_as_it_was_and_one_that_ends_forgets_the_names(client, tmp_path):
+    counts = table(2.0)
+    shards = write_shards(counts, tmp_path / "shards", rows=50)
+    names = [f"w{k}" for k in range(counts.shape[1])]
+    model = AMPEmbedding(2, n_iter=2, channel="counts", random_state=0)
+    model.fit(pd.DataFrame.sparse.from_spmatrix(counts, columns=names))
+    before = dict(vars(model))
+
+    def interrupt(progress):
+        raise KeyboardInterrupt
+
+    model.set_params(callback=interrupt)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        sharded_embedding(shards, model, client=client)
+    assert "callback that returns True" in caught.value.__notes__[0]
+    model.set_params(callback=None)
+    assert vars(model).keys() == before.keys() and all(vars(model)[name] is before[name] for name in before)
+    with warnings.catch_warnings(action="ignore"):
+        sharded_embedding(shards, model, client=client)
+    assert model.row_names_ is None and not hasattr(model, "feature_names_in_") and model.frames()[1].index[3] == 3
 
 
 def test_what_cannot_be_fitted_on_shards_is_refused(client, tmp_path):

@@ -9,6 +9,7 @@ __all__ = ["FigureCanvas", "show"]
 
 
 def show(*args, **kwargs):
-    """Show all open figures in the order they were made, and close them."""
-    builtins.display(*map(pyplot.figure, pyplot.get_fignums()))
+    """Close all open figures, then show them as they were made: one that cannot be drawn does not come back."""
+    figures = [pyplot.figure(number) for number in pyplot.get_fignums()]
     pyplot.close("all")
+    builtins.display(*figures)

@@ -25,6 +25,17 @@ LENGTH = 200  # letters of a description that search engines show
 DESCRIPTIONS = yaml.safe_load((ROOT / "book/descriptions.yml").read_text(encoding="utf-8"))
 DESCRIPTIONS |= {each["name"]: each["description"] for each in chapters()}
 PICTURE = "_static/social.png"
+# The theme asks for the storage of browsers, which some readers forbid: then a map stands in for it.
+STORAGE = """<script>
+  for (const name of ["localStorage", "sessionStorage"]) {
+    try { window[name].setItem("tried", ""); } catch {
+      const kept = new Map();
+      const getItem = (key) => kept.get(key) ?? null;
+      const value = { getItem, setItem: (key, text) => kept.set(key, text), removeItem: (key) => kept.delete(key) };
+      Object.defineProperty(window, name, { value });
+    }
+  }
+</script>"""
 
 
 def describe(page):
@@ -56,6 +67,7 @@ def add_tags(app, name, template, context, page):
     lines = [
         f'<link rel="icon" type="image/png" sizes="180x180" href="{icon}" />',
         f'<link rel="apple-touch-icon" href="{icon}" />',
+        STORAGE,
     ]
     if page is not None:
         root = app.config.html_baseurl.rstrip("/") + "/"

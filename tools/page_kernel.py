@@ -15,13 +15,14 @@ import linecache
 import re
 import sys
 import time
+import tokenize
 import traceback
 import warnings
 from base64 import b64encode
 from collections import ChainMap
 from contextlib import redirect_stderr, redirect_stdout
 from importlib.machinery import PathFinder
-from types import ModuleType
+from types import MethodType, ModuleType
 
 # Of threadpoolctl, in Pyodide: nothing that a reader could do about.
 warnings.filterwarnings("ignore", message="JsProxy.as_object_map", category=RuntimeWarning)
@@ -32,13 +33,11 @@ MOST = {"text": 10**5, "error": 10**5, "html": 10**7, "svg": 10**7, "png": 10**7
 LEFT_OUT = "[The rest is left out: it is too much for a page.]"
 WAIT = 0.1  # seconds between two handovers of text: a loop may print thousands of lines
 
-# What an object offers of itself, the richest first, and the key of its type in a bundle of types.
-RICH = {
-    "html": ("_repr_html_", "text/html"),
-    "svg": ("_repr_svg_", "image/svg+xml"),
-    "png": ("_repr_png_", "image/png"),
-}
+# What an object offers of itself, the richest first: the key of its type in a bundle of types, and the types of Python.
+RICH = {"html": ("text/html", str), "svg": ("image/svg+xml", str), "png": ("image/png", (bytes, str))}
 
+# What follows the last expression of a cell, if anything does.
+COMMENTS = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.ENDMARKER}
 
 # What notebooks understand beside Python, and what to do about it.
 HABITS = {
@@ -46,7 +45,9 @@ HABITS = {
     r"\s*\?|[^#\"']*\?\s*$": "question marks do not work in pages: write help(...), with the name that you ask about",
     r"\s*(pip|conda|mamba) ": "nothing can be installed in a page: import the package, and leave this line out",
     r"[^#]*\b(await|async)\b": "await works inside of async functions alone: leave it out here",
+    r"\s*>>>": "prompts are no part of Python: leave out >>> and ..., and the lines without them",
 }
+NOT_HERE = "This package does not come into the page: NumPy, SciPy, scikit-learn, Matplotlib and SymPy do."
 
 
 class OnDemand:
@@ -68,7 +69,7 @@ class OnDemand:
             try:
                 self.fetch(name)
             except Exception as error:
-                raise ModuleNotFoundError(f"{name} could not be fetched ({error})", name=name) from None
+                raise ModuleNotFoundError(f"{name} could not be fetched ({error})") from None
             self.modules.remove(name)
             importlib.invalidate_caches()
 
@@ -122,14 +123,24 @@ def arrange_imports(modules, fetch):
 
 
 class Printed(io.TextIOBase):
-    """A stream that hands over what is printed, in pieces, as outputs of one kind."""
+    """A stream that hands over what is printed, in pieces, as outputs of one kind.
 
-    def __init__(self, kind, emit):
-        self.kind, self.emit = kind, emit
-        self.pieces, self.handed = [], time.monotonic()
+    It is one for all cells: handlers of `logging`, for one, keep the stream of the cell that made them.
+    """
+
+    encoding = "utf-8"
+
+    def __init__(self, kind):
+        self.kind = kind
+
+    def begin(self, emit):
+        """Hand over to another cell. What was printed between the two is lost."""
+        self.emit, self.pieces, self.handed = emit, [], time.monotonic()
 
     def write(self, text):
         """Keep `text`, and hand everything over if the last time was long ago."""
+        if not isinstance(text, str):
+            raise TypeError(f"write() takes a text, not {type(text).__name__}: print shows other objects")
         self.pieces.append(text)
         if time.monotonic() - self.handed > WAIT:
             self.flush()
@@ -141,6 +152,21 @@ class Printed(io.TextIOBase):
         self.pieces, self.handed = [], time.monotonic()
         if text:
             self.emit({self.kind: text})
+
+    close = flush  # later cells print too
+
+
+class Nobody(io.TextIOBase):
+    """Where `input` reads."""
+
+    def readline(self, size=-1):
+        """Say that nothing comes."""
+        raise EOFError("A page cannot ask: write the answer into the cell, in place of input().")
+
+    read = readline
+
+
+STREAMS = Printed("stdout"), Printed("stderr")
 
 
 class Limited:
@@ -192,24 +218,27 @@ def run_cell(source, name, emit):
     (True, [{'stdout': 'two\n'}, {'plain': '2'}])
     """
     emit = Limited(emit)
-    streams = Printed("stdout", emit), Printed("stderr", emit)
+    for stream in STREAMS:
+        stream.begin(emit)
 
     def display(*values):
         """Show objects as the last line of a cell is shown."""
-        for stream in streams:
-            stream.flush()
         for value in values:
-            emit(shown(value))
+            output = shown(value)
+            for stream in STREAMS:
+                stream.flush()
+            emit(output)
 
     def attempt(action):
         """Return whether `action` ended without an error, which is shown."""
         try:
             action()
         except BaseException as error:  # a cell may also exit: the page lives on
-            trouble = {"error": short_traceback(error, name)}
+            is_end = isinstance(error, SystemExit) and error.code in (None, 0)
+            trouble = None if is_end else {"error": short_traceback(error, name)}
         else:
             trouble = None
-        for stream in streams:
+        for stream in STREAMS:
             stream.flush()
         if trouble:
             emit(trouble)
@@ -220,8 +249,8 @@ def run_cell(source, name, emit):
         if value is not None:
             display(value)
 
-    builtins.display = display
-    with redirect_stdout(streams[0]), redirect_stderr(streams[1]):
+    builtins.display, sys.stdin = display, Nobody()
+    with redirect_stdout(STREAMS[0]), redirect_stderr(STREAMS[1]):
         return all([attempt(run), attempt(show_figures)])
 
 
@@ -249,7 +278,7 @@ def compiled(source, name):
     """
     try:
         tree, last = ast.parse(source, name), None
-        if tree.body and isinstance(tree.body[-1], ast.Expr) and not source.rstrip().endswith(";"):
+        if tree.body and isinstance(tree.body[-1], ast.Expr) and not is_quiet(source):
             last = compile(ast.Expression(tree.body.pop().value), name, "eval")
         return compile(tree, name, "exec"), last
     except SyntaxError as error:
@@ -258,6 +287,33 @@ def compiled(source, name):
             if re.match(habit, line):
                 raise SyntaxError(advice, (name, error.lineno, error.offset, line)) from None
         raise
+
+
+def is_quiet(source):
+    """Return whether a semicolon ends the code of a cell.
+
+    Examples
+    --------
+    >>> is_quiet("x;  # what is left out"), is_quiet("x  # more;")
+    (True, False)
+    """
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    return [token.string for token in tokens if token.type not in COMMENTS][-1:] == [";"]
+
+
+def offer(value, name, **options):
+    """Return what the method of an object gives; None if it has none, or one that fails.
+
+    As in IPython, methods of a class's objects are not the class's own, and an object that answers to every name is not
+    believed.
+    """
+    try:
+        method = None if hasattr(value, "_nobody_has_a_method_of_this_name") else getattr(value, name, None)
+        if callable(method) and (isinstance(method, MethodType) or not isinstance(value, type)):
+            content = method(**options)
+            return content[0] if isinstance(content, tuple) and content else content  # data, and what is said of them
+    except Exception as error:
+        print(f"{name} failed: {type(error).__name__}: {error}", file=sys.stderr)
 
 
 def shown(value):
@@ -276,12 +332,11 @@ def shown(value):
     if figure_type := getattr(sys.modules.get("matplotlib.figure"), "Figure", None):
         if isinstance(value, figure_type):
             return {"png": picture(value)}
-    bundle = value._repr_mimebundle_() if hasattr(value, "_repr_mimebundle_") else {}
-    for kind, (method, content_type) in RICH.items():
-        content = bundle.get(content_type)
-        if content is None and hasattr(value, method):
-            content = getattr(value, method)()
-        if content is not None:
+    bundle = offer(value, "_repr_mimebundle_", include=None, exclude=None)
+    bundle = bundle if isinstance(bundle, dict) else {}
+    for kind, (content_type, types) in RICH.items():
+        content = bundle[content_type] if content_type in bundle else offer(value, f"_repr_{kind}_")
+        if isinstance(content, types):
             return {kind: b64encode(content).decode() if isinstance(content, bytes) else content}
     return {"plain": repr(value)}
 
@@ -314,11 +369,13 @@ def short_traceback(error, name):
       ...
     json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)
     """
+    if isinstance(error, ModuleNotFoundError) and error.name and "." not in error.name:
+        error.add_note(NOT_HERE)
     short = traceback.TracebackException.from_exception(error)
     first = next((k for k, frame in enumerate(short.stack) if frame.filename == name), len(short.stack))
     frames = short.stack[first:]
     kept = [frame for frame in frames[:-1] if frame.filename.startswith("cell ")] + frames[-1:]
-    short.stack = traceback.StackSummary.from_list(kept)
+    short.stack = traceback.StackSummary.from_list(frame for frame in kept if frame.filename != __file__)
     return "".join(short.format(chain=False)).rstrip()
 
 

@@ -12,13 +12,14 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
 from .._progress import progress
-from .._validation import check_integer, quiet
+from .._validation import check_integer, quiet, read_only
 from ..amp import (
     AMPRun,
     amp_iterates,
     check_damping,
     check_start,
     iterate_zero,
+    naming,
     warn_if_floored,
 )
 from ..bias import bias_of_margins
@@ -109,7 +110,8 @@ def sharded_amp(
         If F had to be floored in the last iteration.
     """
     blocks, n_iter = Blocks(counts, client), check_integer(n_iter, "n_iter", minimum=1)
-    (m, n), (r_u, r_v) = blocks.shape, bias_of_margins(*blocks.margins())
+    (m, n), biases = blocks.shape, bias_of_margins(*blocks.margins())
+    r_u, r_v = map(read_only, biases)
     B0, denoiser = check_start(B0, m, n), as_pair(denoiser)
     damping = check_damping(damping)
     as_bytes = pickled(denoiser) if checkpoints else b""
@@ -127,7 +129,7 @@ def sharded_amp(
         iterates = amp_iterates(Y, r_u, r_v, last, damping)
     left = range(last.k + 1, n_iter)
     for _ in progress(left, desc="AMP on shards", unit=" iterations", leave=False):
-        with quiet():  # an iterate that is not finite is named
+        with quiet(), naming(denoiser, last.k < 0):  # what is not finite is named
             last = next(iterates)
         floored.append(last.floored_a or last.floored_b)
         store.save(last)

@@ -4,6 +4,7 @@ from functools import cached_property
 from hashlib import sha256
 from itertools import accumulate
 from operator import attrgetter
+from os import PathLike
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,7 +26,8 @@ class Blocks:
     counts : Shards, path, or dask.array.Array (m, n)
         Files of `amptutorial.cluster.shards.write_shards`, which all workers see by the
         same path, or an array of Dask: its blocks, which are dense or sparse, are
-        joined to whole rows. Small files that are neighbours are joined too.
+        joined to whole rows, without those that have none. Small files that are
+        neighbours are joined too.
     client : distributed.Client
         Of the cluster. Its workers and its scheduler have this package.
 
@@ -63,7 +65,12 @@ class Blocks:
         if isinstance(counts, Array):
             check_cluster(client, __name__)
             pieces = [client.compute(row) for row in counts.to_delayed().tolist()]
-            self.parts = self.tasks.map(_whole_rows, range(len(pieces)), pieces)
+            whole = self.tasks.map(_whole_rows, range(len(pieces)), pieces)
+            # a filter leaves blocks without rows
+            shapes = self.tasks.gather(self.tasks.map(attrgetter("shape"), whole))
+            self.parts = [part for part, (m, _) in zip(whole, shapes, strict=True) if m]
+            if not self.parts:
+                raise ValueError("the counts have no rows")
             rows, columns = self.tasks.gather(self._sums())
             self._margins = np.concatenate(rows), *add(columns)
             sizes = list(map(len, rows))
@@ -72,6 +79,11 @@ class Blocks:
             )
             self.fingerprint = sha256(b"".join(map(bytes, self._margins))).digest()
         else:
+            if not isinstance(counts, Shards | str | PathLike):
+                raise TypeError(
+                    f"counts is of type {type(counts).__name__}: write_shards(counts, "
+                    "folder) makes Shards of it"
+                )
             shards = counts if isinstance(counts, Shards) else open_shards(counts)
             self._shards, self._margins = shards, (shards.rows, shards.columns)
             self._files = _joined(shards.files, len(self.tasks.workers))
@@ -128,6 +140,8 @@ def _load(folder, files):
 def _whole_rows(k, pieces):
     """Return a block of rows, whose `pieces` are dense or sparse."""
     whole = sp.hstack([sp.csr_array(piece) for piece in pieces], format="csr")
+    if not whole.shape[0]:
+        return whole
     return sp.csr_array(check_counts(whole, name=f"block {k} of the counts"))
 
 

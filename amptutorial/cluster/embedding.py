@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from .._validation import AMPWarning
 from ..bias import bias_of_margins, fill_margins, margins, without_gaps
 from ..channels import CHANNELS
-from ..estimator import AMPEmbedding
+from ..estimator import AMPEmbedding, all_or_nothing
 from ..heldout import hide_pairs, surprising_pairs, with_gaps
 from ..reexpansion import settle_rows
 from ..score import blocks
@@ -98,17 +98,20 @@ def sharded_embedding(counts, model, *, client, checkpoints=None):
         parameters = pickle.dumps(model.get_params(deep=False), protocol=4)
         parts = table.fingerprint, parameters
         table.keep(Checkpoint(checkpoints, parts, "other counts or another model"))
-    decided = model._fit(table, *map(np.arange, table.shape), table.shape)
-    model.n_features_in_ = table.shape[1]
-    model.row_names_ = model.column_names_ = None
-    model._warn_of_doubts(*decided)
-    if table.largest() <= 1:
-        warnings.warn(
-            "zeros and ones are taken for Poisson counts on shards: associations of "
-            "frequent pairs are understated",
-            AMPWarning,
-            stacklevel=2,
-        )
+    with all_or_nothing(model):
+        decided = model._fit(table, *map(np.arange, table.shape), table.shape)
+        model.n_features_in_ = table.shape[1]
+        model.row_names_ = model.column_names_ = None
+        if hasattr(model, "feature_names_in_"):  # of a table fitted before
+            del model.feature_names_in_
+        model._warn_of_doubts(*decided)
+        if table.largest() <= 1:
+            warnings.warn(
+                "zeros and ones are taken for Poisson counts on shards: associations "
+                "of frequent pairs are understated",
+                AMPWarning,
+                stacklevel=2,
+            )
     return model
 
 

@@ -56,9 +56,9 @@ def write_shards(Z, folder, *, rows=10_000):
     Parameters
     ----------
     Z : array or sparse array (m, n), or an iterable of them
-        All counts, such as an array, a list of rows or a DataFrame, or blocks of their
-        rows, each of which becomes a shard. A Dask array or DataFrame is computed block
-        by block.
+        All counts, such as an array, a list of rows, a DataFrame or a Corpus, or blocks
+        of their rows, each of which becomes a shard if it has a row. A Dask array or
+        DataFrame is computed block by block.
     folder : path
     rows : int
         How many rows a shard has at most, where `Z` holds all counts.
@@ -70,7 +70,8 @@ def write_shards(Z, folder, *, rows=10_000):
     Raises
     ------
     ValueError
-        For invalid counts, or a block that is empty or has another width; it is named.
+        For invalid counts, or a block that has no counts or another width; it is
+        named.
 
     Examples
     --------
@@ -89,7 +90,8 @@ def write_shards(Z, folder, *, rows=10_000):
     Z = _blocks_of_rows(Z, rows)
     (folder / MANIFEST).unlink(missing_ok=True)
     files, row_sums, column_sums = [], [], 0
-    for k, block in enumerate(Z):
+    # a filter leaves blocks without rows
+    for k, block in enumerate(block for block in Z if _has_rows(block)):
         block = sp.csr_array(check_counts(block, name=f"shard {k} of Z"))
         if files and block.shape[1] != files[0]["shape"][1]:
             raise ValueError(
@@ -126,9 +128,16 @@ def _blocks_of_rows(Z, rows):
     return (whole[part] for part in blocks(whole.shape[0], rows))
 
 
+def _has_rows(block):
+    is_list = isinstance(block, Sequence)
+    shape = (len(block),) if is_list else getattr(block, "shape", ())
+    return shape[:1] != (0,)
+
+
 def _is_table(Z):
     """Return whether `Z`, which is iterable, is all counts and not blocks of rows."""
-    rows = isinstance(Z, Sequence) and len(Z) > 0 and np.ndim(Z[0]) < 2
+    rows = isinstance(Z, Sequence) and len(Z) > 0
+    rows = rows and np.ndim(next(filter(_has_rows, Z), Z[0])) < 2
     whole = sp.issparse(Z) or hasattr(Z, "__array__") or isinstance(Z, Mapping)
     return rows or whole
 

@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from .._validation import check_counts, check_integer
+from .._validation import check_counts, check_integer, keep
+from ..names import NamedCounts
 from .archive import find_archive, read_reviews, sentiment, sha256
 from .docstrings import docstrings, fingerprint, prose
-from .options import check_ngram_range, check_options, check_strings
+from .options import check_ngram_range, check_options, check_strings, is_yes_or_no
 from .store import load, stored
 from .twins import distinct
 from .words import count, lemmas, ngrams, term_lemma, within_bounds, words
@@ -22,7 +23,7 @@ _SHORTEST_DOCSTRING = 20  # words: "Return the parameters." says nothing about i
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Corpus:
+class Corpus(NamedCounts):
     """The counts of words in documents, with the names of both.
 
     Or, from `cooccurrence`, the counts of words in the context of words.
@@ -80,6 +81,10 @@ class Corpus:
                 )
         if not (Z.sum(axis=0).all() and Z.sum(axis=1).all()):
             raise ValueError("counts has an empty row or column: leave it out")
+        keep(self, counts=sp.csr_array(Z))
+
+    def __len__(self):
+        return self.counts.shape[0]
 
     def __repr__(self):
         (m, n), nnz = self.counts.shape, self.counts.nnz
@@ -104,9 +109,10 @@ def corpus_from_texts(
 ) -> Corpus:
     """Count the words of your own texts, as `tab:nlp` does for the movie reviews.
 
-    Texts are put in lower case; tags, digits and signs are removed. Near-twins are left
-    out. A text is a near-twin if at least half of its runs of eight words occur in the
-    texts kept before it; a text of fewer words, only if it repeats another.
+    Texts are put in lower case; tags, digits, signs and what browsers do not show of
+    HTML are removed. Near-twins are left out. A text is a near-twin if at least half of
+    its runs of eight words occur in the texts kept before it; a text of fewer words,
+    only if it repeats another.
 
     Parameters
     ----------
@@ -335,7 +341,7 @@ def load_movie_reviews(
     True
     """
     _check_choice_of_reviews(n_documents, random_state)
-    if lemmatize not in (True, False):
+    if not is_yes_or_no(lemmatize):
         raise TypeError(
             f"lemmatize must be True or False, got {lemmatize!r}: to use a function,"
             " count movie_review_texts() with corpus_from_texts"

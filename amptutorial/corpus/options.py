@@ -4,12 +4,14 @@ import numbers
 import reprlib
 from collections.abc import Iterable, Mapping
 
+import numpy as np
+
 from .._validation import check_integer, check_positive
 from .words import CONTRACTIONS, lemma, words
 
 
-def check_strings(values, name) -> list[str]:
-    """Return `values` as a list of strings that is not empty."""
+def check_strings(values, name, *, empty=False) -> list[str]:
+    """Return `values` as a list of strings, which may be empty if `empty`."""
     kind = type(values).__name__
     if isinstance(values, Mapping) or len(getattr(values, "shape", " ")) != 1:
         raise TypeError(
@@ -27,7 +29,7 @@ def check_strings(values, name) -> list[str]:
                 f"{name} must hold strings: {name}[{k}] is of type"
                 f" {type(value).__name__}, {reprlib.repr(value)}. {_way_out(value)}"
             )
-    if not values:
+    if not (values or empty):
         raise ValueError(f"{name} is empty: give at least one string")
     return values
 
@@ -54,6 +56,11 @@ def check_options(min_df, max_df, stop_words, lemmatize, tokenize=None):
         "lemmatize": _check_lemmatize(lemmatize),
         "tokenize": tokenize,
     }
+
+
+def is_yes_or_no(value):
+    """Return whether `value` is True or False, and no array of them."""
+    return np.isscalar(value) and value in (True, False)
 
 
 def check_ngram_range(ngram_range):
@@ -123,14 +130,14 @@ def _check_stop_words(stop_words, words_of):
         from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
         return ENGLISH_STOP_WORDS | CONTRACTIONS
-    texts = check_strings(stop_words, "stop_words")
+    texts = check_strings(stop_words, "stop_words", empty=True)
     return frozenset(word for text in texts for word in words_of(text))
 
 
 def _check_lemmatize(lemmatize):
     if callable(lemmatize):
         return _checked_lemma(lemmatize)
-    if lemmatize not in (True, False):
+    if not is_yes_or_no(lemmatize):
         raise TypeError(
             "lemmatize must be True, False, or a function from word to dictionary form,"
             f" got {lemmatize!r}"

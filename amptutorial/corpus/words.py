@@ -16,16 +16,51 @@ from .._extras import extra
 from .._progress import progress
 
 # part of the key of stored counts: raise it with any change to what is counted
-PIPELINE = 2
+PIPELINE = 3
 
 # "&amp;lt;" is "&lt;" once more escaped. html.unescape fails at a number of more than
 # 4,300 digits; no character has more than seven.
 _ESCAPED = re.compile(r"&(?:amp;)*(?:#[0-9]{8,})?")
-# "<3" and "a < b" are no tags; a tag stops before the next "<", so that no text is
-# scanned twice
+# A comment; a script, which ends with the text if nothing else ends it; a tag. "<3"
+# and "a < b" are no tags. A tag stops at a "<" outside of quotes, so that no text is
+# scanned again and again, as `html.parser` does in some versions of Python.
+_TO_END = r"""(?:(?:[^<>"'=]|=\s*+(?:"[^"]*"|'[^']*')?)*+|[^<>]*)>"""
+_MARKUP = re.compile(
+    r"<!--(?:-?>|.*?(?:--!?>|\Z))"
+    rf"|<(?P<raw>script|style)(?=[\s/>]){_TO_END}.*?(?:</(?P=raw)(?=[\s/>])|\Z)"
+    rf"|<(?P<end>/?)(?P<name>[a-z][^\s/<>]*+){_TO_END}|<[/!?][^<>]*>",
+    re.DOTALL | re.IGNORECASE,
+)
+# the first tag of an element that browsers do not show
+_HIDES = re.compile(
+    r"<(?!/|(?:area|base|br|col|embed|hr|img|input|link|meta|source|track|wbr)[\s/>])"
+    r"(?:(?:title|template|noscript|iframe|noembed|noframes|audio|video|canvas|datalist"
+    r"|rp|desc|annotation|progress|meter)[\s/>]|dialog(?=[\s>])(?!.*\sopen\b)"
+    r"""|(?:[^"']|"[^"]*"|'[^']*')*?\shidden[\s=/>]"""
+    r"|.*?(?<![\w-])(?:display\s*:\s*none|visibility\s*:\s*hidden)(?![\w-]))",
+    re.DOTALL | re.IGNORECASE,
+)
+# what is left of markup where it was escaped, as in "&lt;br&gt;"
 _TAG = re.compile(r"<[a-zA-Z/!?][^<>]*>")
-APOSTROPHES = "'\u2018\u2019\u2032`\u00b4"
-_NO_CONTRACTION = re.compile(r"'(?!(?<=n')t\b)")
+APOSTROPHES = "'\u2018\u2019\u201b\u2032`\u00b4\u05f3"
+# Letters between which a sign belongs to the word, as UAX #29 has it: apostrophes in
+# Cyrillic and Hebrew, gershayim in Hebrew, the middle dot in Catalan. An apostrophe
+# after a Latin letter cuts off an article or an ending.
+_HEBREW, _LATIN = "\u0591-\u05f2", "a-z\u00df-\u036f"
+_APOSTROPHED = f"{_HEBREW}\u0400-\u052f"
+_LOOSE = re.compile(
+    rf"'(?!(?<=n')t\b|(?<=[{_APOSTROPHED}]')[{_APOSTROPHED}])"
+    rf"|\u05f4(?!(?<=[{_HEBREW}]\u05f4)[{_HEBREW}])"
+    rf"|\u00b7(?!(?<=[{_LATIN}]\u00b7)[{_LATIN}])"
+)
+_DOTS = "\u00b7\u0387\u2027"
+_GERSHAYIM = re.compile(rf"[\"\u201c-\u201f\u2033](?<=[{_HEBREW}].)(?=[{_HEBREW}])")
+# a letter in some languages, and an apostrophe in others
+_MODIFIER = re.compile(
+    rf"\u02bc(?<=[{_APOSTROPHED}].)(?=[{_APOSTROPHED}])|\u02bc(?<=n.)(?=t\b)"
+)
+# signs that stretch a word, as in Arabic, or say how an Armenian one sounds
+_UNWRITTEN = "\u0640\u07fa\u055b\u055c\u055e"
 # Unicode orders up to thirty marks on a letter; time would be quadratic in more
 _MARKS = re.compile(r"([^\w\s']{30})[^\w\s']+")
 # "wo" of "won't"
@@ -54,37 +89,64 @@ _LETTERS = _Letters()
 
 
 def _letter(character):
-    """Return a letter or mark as it is, an apostrophe, nothing, or else a space."""
+    """Return what stands for a character within a word, or else a space."""
     kind = unicodedata.category(character)
+    tag, *codes = unicodedata.decomposition(character).split() or [""]
     selects = "VARIATION SELECTOR" in unicodedata.name(character, "")
     # a zero-width space is of the kind of joiners, but separates words
-    if selects or kind == "Cf" and character != "\u200b":
+    if selects or character in _UNWRITTEN or kind == "Cf" and character != "\u200b":
         return ""
-    if kind in ("Mn", "Mc"):
+    if kind in ("Mn", "Mc") or character == "\u05f4":
         return character
-    if character.isalnum() and not character.isdecimal():
-        # The ligature "\ufb01" as "fi". NFKC of all letters would replace letters that
-        # readers of Thai and Korean type.
-        plain = unicodedata.normalize("NFKC", character).lower()
-        return plain if plain.isascii() and plain.isalpha() else character
-    return "'" if character in APOSTROPHES else " "
+    if kind[0] == "L" or kind == "Nl" or tag == "<wide>":
+        # The ligature "\ufb01" as "fi", and each form of a letter as the letter. NFKC
+        # of all would replace letters that readers of Thai and Korean type.
+        plain = unicodedata.normalize("NFKC", character)
+        typed = "\u0530" <= character < "\ufb00" and not plain.isascii()
+        if tag.startswith("<") and not typed:
+            return "".join(_letter(chr(int(code, 16))) for code in codes).lower()
+        return character
+    return "'" if character in APOSTROPHES else "\u00b7" if character in _DOTS else " "
+
+
+def _shown(text):
+    """Yield the parts of a text in HTML that a browser shows.
+
+    A hidden element without an end hides nothing: the text may speak of a <title>.
+    """
+    start = depth = 0
+    for tag in _MARKUP.finditer(text):
+        name = (tag["name"] or "").lower()
+        if not depth:
+            yield text[start : tag.start()]
+            start = tag.end()
+            if name and _HIDES.match(tag.group()):
+                depth, hidden = 1, name
+        elif name == hidden:
+            depth += -1 if tag["end"] or name == "p" else 1  # which ends the one before
+            start = start if depth else tag.end()
+    yield _MARKUP.sub(" ", text[start:])
 
 
 def _clean(text):
     """Return `text` in lower case, with a space in place of tags, digits and signs.
 
-    Entities are characters, marks belong to the letters before them (NFC), and what
-    cannot be seen, such as a soft hyphen, vanishes. "mustn't" and its like keep their
-    apostrophe.
+    What browsers do not show is left out. Entities are characters, marks belong to the
+    letters before them (NFC), and what cannot be seen, such as a soft hyphen, vanishes.
+    "mustn't" and its like keep their apostrophe, and so do Cyrillic and Hebrew words.
     """
+    if "<" in text:
+        text = "< ".join(_shown(text))  # which ends what an escaped "<" begins
     if "&" in text:
-        text = html.unescape(_ESCAPED.sub("&", text))
-    text = _TAG.sub(" ", text).lower().translate(_LETTERS)
-    if "'" in text:
-        text = _NO_CONTRACTION.sub(" ", text)
+        text = _TAG.sub(" ", html.unescape(_ESCAPED.sub("&", text)))
+    text = text.lower()
+    if not text.isascii():
+        text = text.replace("i\u0307", "i")  # of the Turkish capital
+        text = _MODIFIER.sub("'", _GERSHAYIM.sub("\u05f4", text))
+    text = text.translate(_LETTERS)
     if text.isascii():
-        return text
-    return unicodedata.normalize("NFC", _MARKS.sub(r"\1", text))
+        return _LOOSE.sub(" ", text) if "'" in text else text
+    return unicodedata.normalize("NFC", _MARKS.sub(r"\1", _LOOSE.sub(" ", text)))
 
 
 def words(text):
@@ -94,6 +156,8 @@ def words(text):
     --------
     >>> words("Tom &amp; Jerry<br>didn\u2019t laugh <3 at o'clock jokes")
     ['tom', 'jerry', "didn't", 'laugh', 'at', 'clock', 'jokes']
+    >>> words("red <style>p {color: blue}</style> wine <p hidden>secret</p> 3 km\u00b2")
+    ['red', 'wine', 'km']
     """
     return [run for run in _clean(text).split() if _is_word(run)]
 

@@ -158,7 +158,7 @@ def equal_files_are_found_equal_whoever_hands_them_in(graded):
 
 def the_csv_has_a_column_for_every_check_and_no_formula(graded, rules):
     table = read(graded / "grades.csv")
-    assert list(table["student_01"]) == ["student", *rules.task.points, "total", "status"]
+    assert list(table["student_01"]) == ["student", "name", "id", *rules.task.points, "total", "status"]
     assert "'=student<b>" in table
     assert "no Python file and no notebook" in table["student_06"]["status"]
     assert [gradebook.csv_cell(text)[0] for text in ("=1", "+1", "-1", "@a", "\t=1", "a")] == ["'"] * 5 + ["a"]

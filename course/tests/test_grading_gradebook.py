@@ -1,97 +1,38 @@
 """The points in tables that platforms export, and the page of a student."""
 
-import csv
 import html.parser
-import io
 import re
 
+import pandas as pd
 import pytest
 from contrast import luminance
-from test_grading_class import hand_in
+from platform_exports import EXPORTS, PAGE, TASK, joined, misplaced
 
 from amptutorial.checks import CHECKS, CheckResult
-from amptutorial_course.assignments import ASSIGNMENTS
-from amptutorial_course.grading import __main__ as command_line
-from amptutorial_course.grading.gradebook import fill_in
 from amptutorial_course.grading.pages import student_page
 from amptutorial_course.grading.record import Record
 
-TASK = ASSIGNMENTS[1]
-CANVAS = """Student,ID,SIS User ID,SIS Login ID,Section,Ridge (55),Lasso (56)
-,,,,,Manual Posting,
-    Points Possible,,,,,100,100
-"Lovelace, Ada",12,S1,ada,A,,7
-"Ming, Li",34,S2,li,A,,
-"Noether, Emmy",56,S3,emmy,B,,
-"""
-MOODLE = """Identifier,Full name,Email address,Status,Grade,Last modified (grade)
-Participant 12,Ada Lovelace,ada@example.org,Submitted,,-
-Participant 34,Li Ming,li@example.org,No submission,5.00,"Friday, 16 October 2026, 9:00 AM"
-"""
+
+@pytest.mark.parametrize("case", EXPORTS.values(), ids=EXPORTS)
+def test_the_lines_of_the_page_put_points_where_they_belong(tmp_path, case):
+    assert not misplaced(tmp_path, case)
 
 
-def rows(text):
-    return list(csv.reader(io.StringIO(text)))
+def test_the_lines_of_the_page_stop_where_a_key_is_not_one_student_s(tmp_path):
+    twice = "Full name,Grade\nLi Ming,\nLI  MING,\nAda,\n"
+    downloads = ["li_34_1_denoiser", "li_34_2_helper"]
+    cases = (twice, ["ada"], "Full name", "name"), ("ID,Grade\n34,\n", downloads, "ID", "id")
+    for export, students, key, ours in cases:
+        with pytest.raises(pd.errors.MergeError, match="(?s)not unique.*(li ming|34)"):
+            joined(tmp_path, export, students, key, ours, "Grade")
+    with pytest.raises(KeyError, match="Points"):
+        joined(tmp_path, twice, ["ada"], "Full name", "name", "Points")
 
 
-@pytest.mark.parametrize("names", [("ada", "li"), ("lovelaceada_12_99_denoiser", "mingli_LATE_34_98_denoiser-1")])
-def test_canvas_gets_its_gradebook_back_with_one_column_filled_in(names):
-    text, left_out = fill_in(CANVAS, "Ridge (55)", dict(zip(names, (100.0, 84.5), strict=True)))
-    expected = rows(CANVAS)
-    expected[3][5], expected[4][5] = "100", "84.5"
-    assert left_out == [] and rows(text) == expected
-
-
-def test_moodle_gets_its_worksheet_back():
-    text, left_out = fill_in(MOODLE, "Grade", {"Ada Lovelace_12_assignsubmission_file_": 90.0})
-    expected = rows(MOODLE)
-    expected[1][4] = "90"
-    assert left_out == [] and rows(text) == expected
-
-
-@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
-@pytest.mark.parametrize("first", ["", "\n", "\n\n", "sep={0}\n", "Course 7{0}{0}\n"])
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_delimiters_and_odd_first_lines_are_found_out(delimiter, first, end):
-    lines = "student{0}email{0}points\nada{0}a@x\n\nli{0}l@x{0}\n"
-    text = (first + lines).format(delimiter).replace("\n", end)
-    filled, left_out = fill_in(text, "points", {"ada": 7.0})
-    assert left_out == [] and filled == text.replace(f"a@x{end}", f"a@x{delimiter}7{end}")
-
-
-def test_who_stands_in_no_line_or_in_several_is_named_and_left_out():
-    text = "id,group,points\nada,red,\nli,red,\nli,blue,\n12,blue,\n"
-    totals = {"ada": 1.0, "li": 2.0, "bob": 3.0, "12_a": 4.0, "12_b": 5.0}
-    filled, left_out = fill_in(text, "points", totals)
-    assert left_out == ["12_a", "12_b", "bob", "li"] and filled == text.replace("ada,red,", "ada,red,1")
-    with pytest.raises(ValueError, match="no column is called 'grade': the table begins with 'id,group,points"):
-        fill_in(text, "grade", totals)
-
-
-def test_the_command_fills_in_what_it_has_graded(tmp_path, capsys, monkeypatch):
-    hand_in(tmp_path / "submissions", ada="", bob="")
-    export = tmp_path / "export.csv"
-    export.write_text("name;points\nada;\nli;3\n", encoding="utf-8-sig")
-
-    def judged(entries, rules, *more):
-        results = tuple(CheckResult(name, True) for name in rules.task.points)
-        for student in entries:
-            yield Record("graded", results, student=student, key="some")
-
-    monkeypatch.setattr(command_line.classroom, "grade_class", judged)
-    monkeypatch.chdir(tmp_path)
-
-    def told(more):
-        arguments = "submissions --assignment 1 --out grades.csv --into export.csv --isolate none"
-        assert command_line.main(f"{arguments} {more}".split()) == 1
-        return capsys.readouterr().err
-
-    assert "--into needs --column" in told("")
-    assert "no column is called 'grade'" in told("--column grade") and not (tmp_path / "grades.csv").exists()
-    assert "no line for them, or more than one: bob" in told("--column points")
-    assert (tmp_path / "grades_export.csv").read_text() == "name;points\nada;100\nli;3\n"
-    export.write_bytes(b"name;points\ncaf\xe9;\n")
-    assert "is not encoded in UTF-8" in told("--column points")
+def test_the_page_names_the_columns_that_are_tried_here():
+    rows = set(re.findall(r"^\|.*\| `([^`|]+)` \| `([^`|]+)` \|$", PAGE, re.MULTILINE))
+    assert rows - {("key", "ours")} <= {tuple(case["line"][:2]) for case in EXPORTS.values()}
+    assert len(rows) == 6
 
 
 class Tags(html.parser.HTMLParser):

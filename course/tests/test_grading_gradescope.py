@@ -77,7 +77,7 @@ def test_the_archive_has_rules_and_requirements_and_no_solution(autograder):
     assert not [path for path in source.rglob("*") if "solutions" in path.parts or path.suffix == ".ipynb"]
     assert str(load_rules(GRADING, 1, "hush").seed) in (source / "rules.json").read_text()
     lines = (source / "requirements.txt").read_text().splitlines()
-    assert {"numpy", "scipy", "PyYAML", "matplotlib", "pandas"} <= {line.split("==")[0] for line in lines}
+    assert {"numpy", "scipy", "PyYAML", "ipython", "matplotlib", "pandas"} <= {line.split("==")[0] for line in lines}
 
 
 @pytest.mark.slow

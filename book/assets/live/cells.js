@@ -5,6 +5,7 @@ const page = document.querySelector("script[data-page]").dataset.page;
 const cells = [...document.querySelectorAll("div.cell:has(.cell_input pre)")].map(equip);
 const bar = makeBar();
 let runner; // the module that runs cells, once somebody asked for it
+let failures = 0; // to fetch it
 
 document.querySelector(".live-run-page").addEventListener("click", () => run(cells.at(-1), true));
 
@@ -139,10 +140,20 @@ function reset(cell) {
   bar.say(`Cell ${cell.number} has its own text again.`);
 }
 
+/* A browser remembers a module that it could not fetch: the next try is for another address. */
+async function fetchRunner() {
+  try {
+    return await import(failures ? `./runner.js?again=${failures}` : "./runner.js");
+  } catch {
+    failures += 1;
+    throw new Error("No connection: Python could not be fetched. Press again");
+  }
+}
+
 async function run(cell, withAbove) {
   if (!cell.stop.hidden) return;
   try {
-    runner ??= await import("./runner.js");
+    runner ??= await fetchRunner();
     await runner.run({ cells, page, bar, editedText }, cell, withAbove);
   } catch (error) {
     bar.say(`${error.message}. The stored outputs stay as they are.`);

@@ -1,7 +1,8 @@
 /* Runs cells one after the other with one Python for the page, and puts what comes out in place of what is stored. */
 
-import { Kernel } from "./kernel.js";
-import { Output } from "./output.js";
+/* The two come again with this module, if a browser could not fetch all three. */
+const again = new URL(import.meta.url).search;
+const [{ Kernel }, { Output }] = await Promise.all(["kernel", "output"].map((name) => import(`./${name}.js${again}`)));
 
 let settings; // of the page, with the cells as its notebook has them
 let entries; // a cell of the page for each of these; a cell that the page hides has neither buttons nor outputs
@@ -79,7 +80,7 @@ async function start({ cells, page, bar }) {
 }
 
 async function load(page) {
-  const answer = await fetch(new URL(`cells/${page}.json`, import.meta.url));
+  const answer = await fetch(new URL(`cells/${page}.json`, import.meta.url)).catch(() => ({ ok: false }));
   if (!answer.ok) throw new Error("The list of this page’s cells could not be loaded");
   return answer.json();
 }

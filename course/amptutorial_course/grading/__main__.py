@@ -106,7 +106,6 @@ def _grade(options):
     finally:
         _write_results(records.values(), options.out, folder, rules.task)
     print(f"{len(records)} submissions graded: {options.out}\na page for each student: {folder / 'feedback'}")
-    left_out = _fill_in(records.values(), rules.task, options) if options.into else ()
     late = [record.student for record in records.values() if record.timed_out]
     if late:
         warn(f"time ran out for {', '.join(late)}: the same command grades them again, best on a quiet machine")
@@ -116,7 +115,7 @@ def _grade(options):
     (path, *_), *more = entries.values()
     if path.is_dir() and not more and not any(record.results for record in records.values()):
         warn(f"if {path.name} holds a whole class, name {path} as the folder")
-    return 1 if left_out or failed else 0
+    return 1 if failed else 0
 
 
 def _check_places(options):
@@ -128,10 +127,6 @@ def _check_places(options):
         raise ValueError(f"--out {out} is no file: name a table, such as grades.csv")
     if out.resolve().is_relative_to(submissions.resolve()):
         raise ValueError(f"--out {out} lies among the submissions, {submissions}: choose another folder")
-    if bool(options.into) != bool(options.column):
-        raise ValueError("--into needs --column, the heading of what is filled in, and the other way round")
-    if options.into:
-        gradebook.fill_in(_text(options.into), options.column, {})
 
 
 def _write_results(records, out, folder, task):
@@ -142,25 +137,6 @@ def _write_results(records, out, folder, task):
         write_atomically(path, pages.student_page(record, task))
 
 
-def _fill_in(records, task, options):
-    """Write the table of a platform with the points; return whom it does not have."""
-    totals = {record.student: record.total(task) for record in records}
-    text, left_out = gradebook.fill_in(_text(options.into), options.column, totals)
-    path = options.out.with_name(f"{options.out.stem}_{options.into.name}")
-    write_atomically(path, text)
-    print(f"with the points of {len(totals) - len(left_out)}: {path}")
-    if left_out:
-        warn(f"left out, since {options.into} has no line for them, or more than one: {', '.join(left_out)}")
-    return left_out
-
-
-def _text(path):
-    try:
-        return path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise ValueError(f"{path} is not encoded in UTF-8: export it so") from None
-
-
 def _parser():
     kept = "Grade a class. Stored results are kept, and only what has changed is graded again."
     parser = argparse.ArgumentParser(prog="python -m amptutorial_course.grading", description=kept)
@@ -169,8 +145,6 @@ def _parser():
     add("submissions", type=Path, nargs="?", help="folder with NAME.py, NAME.ipynb, NAME.zip or NAME/ for each student")
     add("--assignment", type=int, metavar="N", help="its number")
     add("--out", type=Path, metavar="CSV", help="the table; <out>_files/ beside it has a page for each student")
-    add("--into", type=Path, metavar="CSV", help="a table that a platform exports: it comes back with the points")
-    add("--column", help="with --into: the heading of the column that is filled in")
     add("--config", type=Path, metavar="YML", help="seed and limits (default: assignments/grading.yml)")
     add("--jobs", type=int, default=2, help="graded at the same time (default: 2)")
     add("--isolate", choices=isolation.KINDS, help="a container for each (default: bwrap, if it works here, or none)")

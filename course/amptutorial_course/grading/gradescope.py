@@ -53,7 +53,7 @@ def write_autograder(path, rules):
 def requirements():
     """Return what the grader needs, and what students import, in the versions installed here."""
     lines = (line for line in importlib.metadata.requires("amptutorial") or () if "extra ==" not in line)
-    names = [*(re.sub(r"[^\w.-].*", "", line) for line in lines), "PyYAML"]
+    names = [*(re.sub(r"[^\w.-].*", "", line) for line in lines), "PyYAML", "ipython"]
     # a file that draws at its end, or reads a table, earns the same here and there
     names += [name for name in ("matplotlib", "pandas") if importlib.util.find_spec(name)]
     return [f"{name}=={importlib.metadata.version(name)}" for name in names]

@@ -16,7 +16,7 @@ from amptutorial._extras import extra
 
 from ..assignments import ASSIGNMENTS
 from . import isolation, judge
-from .notebooks import notebook_source
+from .notebooks import notebook_modules, notebook_source
 from .rules import HANDOUTS, load_rules
 from .submissions import Submission
 
@@ -106,10 +106,11 @@ class Judged(NbGraderPreprocessor):
 
     def preprocess(self, nb, resources):
         """Return the notebook with the error of every check that earns nothing."""
-        source = notebook_source(json.dumps(nb).encode())
         (task,) = (task for task in ASSIGNMENTS.values() if task.folder == resources["nbgrader"]["assignment"])
+        data = json.dumps(nb).encode()
+        submission = Submission(notebook_source(data, task.class_names), notebook_modules(data))
         rules = load_rules(self.rules_path, task.number)
-        record = judge.grade_submission(Submission(source), rules, isolation.choose(warn=self.log.warning))
+        record = judge.grade_submission(submission, rules, isolation.choose(warn=self.log.warning))
         marks = {f"{CHECK}{mark.result.name}": mark for mark in record.marks(task)}
         for cell in nb.cells:
             mark = marks.get(cell.metadata.get("nbgrader", {}).get("grade_id"))

@@ -1,43 +1,44 @@
-"""The denoiser in a notebook, as the text of denoiser.py."""
+r"""The denoiser in a notebook, as the text of denoiser.py.
+
+Nothing runs here: IPython says what its commands are, and `dependence` what the classes
+need of the notebook. Cells that call the checks or run AMP stay out.
+"""
 
 import ast
 import json
 import re
+import warnings
 
-WRITES = re.compile(r"\A\s*%%writefile\s+(?:\S*/)?denoiser\.py\s*\n")
-# IPython's commands, after what may hold lines that only look like them: comments, and
-# strings, which end with their line or, of three quotes, with the cell if not before.
-COMMANDS = re.compile(
-    r"""
-    (  \#[^\n]*
-    |  (?P<quotes>\"{3}|'{3})(?:\\.|(?!(?P=quotes)).)*+(?P=quotes)?
-    |  (?P<quote>["'])(?:\\.|(?!(?P=quote))[^\\\n])*+(?P=quote)?
-    )
-    |  ^[ \t]*(?:\w[\w ,]*=[ \t]*)?[%!?](?:\\\n|[^\n])*
-    |  ^[^\n"'\#]*\?[ \t]*$
-    """,
-    re.DOTALL | re.MULTILINE | re.VERBOSE,
+from .dependence import IMPORTS, analyse, needed, parts
+
+CELL_MAGIC = re.compile(r"\s*%%[ \t]*(\S+)[ \t]*(.*)\n?")
+# Of these, what is below them is in another language, process or scope.
+ELSEWHERE = frozenset(
+    "! bash cmd cython file html HTML javascript js latex markdown perl pypy python python2 python3 R ruby script sh"
+    " sql svg SVG sx system timeit writefile".split()
 )
-DEFINITIONS = ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef
-# No names: what every piece with a class, and what `import *` and __future__, bind.
-A_CLASS, EVERYTHING = "class", "*"
+# What %pylab does, as far as the sandbox has it.
+PYLAB = "import numpy as np\nfrom numpy import *"
+# Lines that are meant for IPython, and are left out even where it does not know them.
+COMMAND = re.compile(r"\s*([%!?]|get_ipython\(\)|pass$)|.*\?[\s;]*(#.*)?$")
 # Characters of code in a notebook: its syntax tree takes a thousand bytes for each.
 MOST_CODE = 2**20
-# Attempts at a cell that is not Python, and has no class: each leaves out a line.
+# Attempts at a cell that is not Python: each leaves out a line.
 MOST_LINES = 8
 
 
-def notebook_source(data):
+def notebook_source(data, classes=()):
     r"""Return denoiser.py from a notebook, or why there is none.
 
-    It is the last cell that writes the file. Where there is none, it is every class,
-    ``PREDICTION``, and of the rest what these use: the cells that call the checks or
-    run AMP stay out.
+    It is what the cells that write the file leave in it. Where there is none, it is the
+    classes, ``PREDICTION``, and of the rest what these use.
 
     Parameters
     ----------
     data : bytes
         The notebook.
+    classes : iterable of str
+        The names that are asked for. If the notebook has none, it is all its classes.
 
     Returns
     -------
@@ -51,91 +52,129 @@ def notebook_source(data):
     b'import numpy as np\nk = 2\nclass A:\n    n = np.pi * k\n'
     """
     try:
-        cells = ["".join(cell["source"]) for cell in json.loads(data)["cells"] if cell["cell_type"] == "code"]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        if b'"worksheets"' in data:
-            return "the notebook has a format before 4: open it in Jupyter, and save it again"
+        opened = _opened_cells(data)
+    except UnicodeDecodeError:
+        return "the notebook is not encoded in UTF-8: save it with that encoding"
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         return f"the notebook cannot be read: {type(error).__name__}"
-    written = [WRITES.sub("", cell) for cell in cells if WRITES.match(cell)]
-    if written:
-        return written[-1].encode("utf-8", "replace")
+    cells = [code for magics, code in opened if ELSEWHERE.isdisjoint(magics)]
     if sum(map(len, cells)) > MOST_CODE:
         return "the cells of the notebook hold more than a megabyte of code"
-    pieces = [piece for cell in cells for piece in _pieces(cell)]
-    kept = sorted(_needed([node for node, _ in pieces]))
-    text = "".join(f"{pieces[number][1]}\n" for number in kept)
+    text = _written(opened).get("denoiser.py") or _text_of(cells, classes)
     return text.encode("utf-8", "replace") or "the notebook has no class: write the denoiser in a cell of its own"
 
 
-def _pieces(cell):
-    """Return the statements of a cell with their text, without IPython's commands.
+def notebook_modules(data):
+    """Return the modules beside denoiser.py that the cells of a notebook write, bytes by name."""
+    written = _written(_opened_cells(data))
+    return {name: text.encode("utf-8", "replace") for name, text in written.items() if name != "denoiser.py"}
 
-    A cell that is not Python and holds a class is kept as a whole: so its author reads
-    the syntax error. Another one loses the lines that are not: what it imports is kept.
+
+def _opened_cells(data):
+    """Return, for each cell with code, the commands for the whole of it, by name, and what is below them."""
+    notebook = json.loads(data)
+    sheets = [notebook] if "cells" in notebook else notebook["worksheets"]  # in a format before 4
+    cells = [cell for sheet in sheets for cell in sheet["cells"] if cell["cell_type"] == "code"]
+    opened = []
+    for cell in cells:
+        text = "".join(cell["source" if "source" in cell else "input"]).lstrip("\ufeff")
+        text = text.replace("\r\n", "\n").replace("\r", "\n").rstrip("\n") + "\n"
+        magics = {}
+        while found := CELL_MAGIC.match(text):
+            magics[found[1]], text = found[2], text[found.end() :]
+        opened.append((magics, text))
+    return opened
+
+
+def _written(opened):
+    """Return the modules that cells write, texts by name."""
+    files = {}
+    for magics, code in opened:
+        words = (magics.get("writefile") or magics.get("file") or "").split()
+        for name in re.findall(r"(?:\A|[\s/\\\"'])(\w+\.py)\b", " ".join(words)):
+            files[name] = code if {"-a", "--append"}.isdisjoint(words) else files.get(name, "") + code
+    return files
+
+
+def _text_of(cells, classes):
+    """Return the text of the classes, PREDICTION, and what these use."""
+    nodes, broken = [], {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # those of a compiler are for the author
+        for cell in cells:
+            if (found := _nodes(cell)) is None:
+                broken |= dict.fromkeys(re.findall(r"^class[ \t]+(\w+)", cell, re.MULTILINE), cell)
+            nodes += found or ()
+        statements = analyse(nodes)
+    bound = {name for each in statements for name in each.binds}
+    defined = {part.name for node in nodes for part in parts(node) if isinstance(part, ast.ClassDef)}
+    wanted = set(classes) & (bound | set(broken)) or defined | set(broken)
+    if not wanted:
+        return ""
+    texts = [each.as_module() for each in needed(statements, {*wanted, "PREDICTION"})]
+    # of a class that is nowhere without a syntax error: its author reads the error
+    texts += {broken[name] for name in wanted - bound if name in broken}
+    return "".join(f"{text}\n" for text in texts)
+
+
+def _nodes(cell):
+    """Return the statements of a cell in plain Python, or None if there is a class and a syntax error.
+
+    Lines that are no Python are left out: what the cell imports is kept.
     """
-    pieces, _ = _statements(cell)
-    lines = [] if pieces else COMMANDS.sub(lambda found: found[1] or "", cell).split("\n")
+    from IPython.core.inputtransformer2 import TransformerManager  # for notebooks alone
+
     for _ in range(MOST_LINES):
-        if pieces or not any(lines):
-            break
-        pieces, wrong = _statements("\n".join(lines))
-        if re.search(r"^class ", cell, re.MULTILINE):
-            return pieces or [(ast.ClassDef("", [], [], [], []), cell)]
-        del lines[wrong - 1 : wrong]
-    return pieces
+        try:
+            cell = TransformerManager().transform_cell(cell)
+            compile(cell, "cell", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+            tree = _Plain().visit(ast.parse(cell))
+            ast.unparse(tree)  # which has an error where a tree is too deep
+            return [one for node in tree.body for one in _each_import(node)]
+        except (SyntaxError, ValueError, RecursionError, MemoryError, RuntimeError) as error:
+            number = getattr(error, "lineno", None) or 1
+        lines = [*cell.split("\n"), ""]
+        line = lines[number - 1]
+        if re.search("^class ", cell, re.MULTILINE) and not COMMAND.match(line):
+            return None
+        indentation = line[: len(line) - len(line.lstrip())]
+        lines[number - 1] = "" if line == f"{indentation}pass" else f"{indentation}pass"
+        cell = "\n".join(lines)
+    return []
 
 
-def _statements(text):
-    """Return the statements of a text with their text, and the number of a line that is not Python."""
+class _Plain(ast.NodeTransformer):
+    """Puts `pass` in the place of IPython's commands, and of %time what is timed."""
+
+    def visit_Expr(self, node):
+        return self.generic_visit(node) if (code := _command(node.value)) is None else code or ast.Pass()
+
+    def visit_Assign(self, node):
+        if (code := _command(node.value)) is None:
+            return self.generic_visit(node)
+        node.value = code[0].value if code and isinstance(code[0], ast.Expr) else None
+        return node if node.value else ast.Pass()
+
+    def visit_Name(self, node):
+        return ast.Constant("__main__") if node.id == "__name__" and isinstance(node.ctx, ast.Load) else node
+
+    def visit_Call(self, node):
+        return ast.Constant(None) if ast.unparse(node) == "get_ipython()" else self.generic_visit(node)
+
+
+def _command(call):
+    """Return the statements that a command of IPython runs here, or None if it is no command."""
+    if not (isinstance(call, ast.Call) and ast.unparse(call.func).startswith("get_ipython().")):
+        return None
+    name, code, *_ = (*(getattr(word, "value", "") for word in call.args), "", "")
     try:
-        return [(node, ast.unparse(node)) for node in ast.parse(text).body], 0
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        return [], getattr(error, "lineno", None) or 1
+        return ast.parse({"time": code, "pylab": PYLAB}.get(name, "")).body
+    except SyntaxError:
+        return []
 
 
-def _needed(statements):
-    """Return the numbers of the statements with classes, PREDICTION, and what these use.
-
-    There are none where there is no class. No statement is looked at twice, however long
-    the chain of uses.
-    """
-    binders = {}
-    for number, node in enumerate(statements):
-        for name in _bound(node):
-            binders.setdefault(name, []).append(number)
-    kept, wanted = set(), []
-    if A_CLASS in binders:
-        wanted = [A_CLASS, EVERYTHING, "PREDICTION"]
-    while wanted:
-        more = set(binders.pop(wanted.pop(), ())) - kept
-        kept |= more
-        wanted += (name for k in more for name in _used(statements[k]))
-    return kept
-
-
-def _bound(node):
-    """Return the names that a statement binds, or changes, at the top level."""
-    if isinstance(node, DEFINITIONS):
-        return {node.name} | ({A_CLASS} if isinstance(node, ast.ClassDef) else set())
-    names = {EVERYTHING} if getattr(node, "module", "") == "__future__" else set()
-    for part in ast.walk(node):
-        if isinstance(part, ast.alias):
-            names.add((part.asname or part.name).split(".")[0])
-        elif isinstance(part, DEFINITIONS):  # in an `if` or a `try`
-            names.add(part.name)
-        elif isinstance(getattr(part, "ctx", None), ast.Store):
-            names |= _variable(part)
-    return names
-
-
-def _variable(target):
-    """Return the name of the variable that an assignment to `target` changes, a set."""
-    while isinstance(target, (ast.Attribute, ast.Subscript)):
-        target = target.value
-    return {target.id} if isinstance(target, ast.Name) else set()
-
-
-def _used(node):
-    """Return the names in a statement, that of a class or a function among them."""
-    own = {node.name} if isinstance(node, DEFINITIONS) else set()
-    return own | {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+def _each_import(node):
+    """Return a statement for each name that is imported: where nobody needs a module, it may be missing."""
+    if not isinstance(node, IMPORTS):
+        return [node]
+    return [type(node)(**{**vars(node), "names": [name]}) for name in node.names]

@@ -9,6 +9,7 @@ For a class only names are looked at here (`find_submissions`). Whatever is in a
 read by the process that grades it, under its limits.
 """
 
+import json
 import os
 import re
 import stat
@@ -18,7 +19,7 @@ from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import PurePosixPath
 
-from .notebooks import notebook_source
+from .notebooks import notebook_modules, notebook_source
 
 # of one submission, counted while it is read: entries, folders in folders, bytes
 MOST_FILES = 200
@@ -263,6 +264,8 @@ def pick_denoiser(files, classes, kilobytes, starter=""):
         for each, data in files.items()
         if each != name and PurePosixPath(each).is_relative_to(folder) and each.lower().endswith(".py")
     }
+    if name.lower().endswith(".ipynb"):
+        helpers |= notebook_modules(files[name])
     if max(len(sources[name]), sum(map(len, helpers.values()))) > kilobytes * 1024:
         raise Refused(f"{name}, or what lies beside it, is larger than {kilobytes:g} kB")
     try:
@@ -286,5 +289,6 @@ def _source(name, data, classes):
     """
     if not name.lower().endswith(".ipynb"):
         return data
-    is_wanted = any(each.encode() in data for each in classes)
-    return notebook_source(data) if is_wanted else f"the notebook has no class {' or '.join(classes)}"
+    text = data.decode(json.detect_encoding(data), "replace")
+    is_wanted = any(each in text for each in classes)
+    return notebook_source(data, classes) if is_wanted else f"the notebook has no class {' or '.join(classes)}"
