@@ -62,14 +62,15 @@ def require_rows(name, X, problem, right, allowed=None, advice="", places=None):
         size = np.abs(right).max(initial=0.0)
         allowed = 1e-6 * np.linalg.norm(right, axis=1) + 1e-8 * (1 + size)
     far = np.linalg.norm(X[places] - right, axis=1)
-    k = np.nan_to_num(far / allowed, nan=np.inf).argmax()
+    excess = np.nan_to_num(far / (allowed + 1e-200), nan=np.inf)
+    k = np.where(far <= allowed, 0, excess).argmax()  # nothing may be allowed
     if far[k] <= allowed[k]:
         return  # to write the text below would take longer than to ask
     i = places[k]
     found, expected = short_pair(X[i], right[k])
     overflow = " (an overflow? 0 / 0?)" if np.isnan(far[k]) else ""
     text = f"row {i}, {row_of(problem, i)}: {name} gives {found}, expected {expected}"
-    size = far[k] / (np.linalg.norm(right[k]) + allowed[k])
+    size = far[k] / (np.linalg.norm(right[k]) + allowed[k] + 1e-200)
     raise WrongRow(f"{text}{overflow}{advice}", np.nan_to_num(size, nan=np.inf), i)
 
 
