@@ -41,14 +41,13 @@ def answer(trial, problem, X):
     A proximal map answers for all rows, an integral or a row alone for some evenly.
     """
     require_array(X, "estimate", problem.P.shape)
-    every = np.arange(len(X))
     if states_minimum(trial):
         right, allowed, *slopes = _minimiser(trial.belief, problem, X)
         # from a wrong estimate a step of Newton's method may lead elsewhere
         far = np.linalg.norm(X - right, axis=1)
         wrong = np.flatnonzero(~(far <= allowed))[:ALONE]
         right[wrong] = _settled(trial.belief, problem.rows(wrong))
-        return Answer(right, allowed, *slopes, every)
+        return Answer(right, allowed, *slopes, np.arange(len(X)))
     new, places = trial.make(), spread(len(X), COMPARED if trial.has_prior else ALONE)
     some = problem.rows(places)
     known = (

@@ -66,11 +66,11 @@ def _laws_that_amp_can_find(trial):
     AMP finds a signal if E(r u_k^2)^2 > sqrt(m / n) = 2, and otherwise magnifies
     chance: rows that are weak are made frequent.
     """
-    rows, d = trial.belief.rows, trial.d
-    strength = np.mean(rows.draw((4000, d), rng=np.random.default_rng(3)) ** 2)
+    rows = trial.belief.rows
+    strength = np.mean(rows.draw((4000, trial.d), rng=np.random.default_rng(3)) ** 2)
     level = max(0.0, np.log(2 / strength))
     bias = DiscreteBias([level - 0.5, level + 0.5])
-    return scaled_rows(d, rows_u=rows, rows_v=rows, bias_u=bias, bias_v=bias)
+    return scaled_rows(trial.d, rows_u=rows, rows_v=rows, bias_u=bias, bias_v=bias)
 
 
 def _require_predicted_noise(run, seen, truth, B0):

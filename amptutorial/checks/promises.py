@@ -187,8 +187,8 @@ def jacobian(trial):
         known = own_slopes(trial.denoiser, problem)
         for name in JACOBIANS:
             require_slopes(name, trial.denoiser, problem, *known, where)
-    own_methods = trial.own("denoise", "mean_jacobian")
-    return None if own_methods else "mean_jacobian is inherited"
+    is_inherited = not trial.own("denoise", "mean_jacobian")
+    return "mean_jacobian is inherited" if is_inherited else None
 
 
 def frequency_scaling(trial):
@@ -224,7 +224,6 @@ def _has_own_prior(trial):
 
 ROWS, OWN = "05_denoisers.html#denoisers-rows", "05_denoisers.html#denoisers-own"
 TWEEDIE = "05_denoisers.html#thm-denoisers-tweedie"
-SLOPES = "05_denoisers.html#def-denoisers-jacobian"
 _TABLE = (
     Check(shapes, ROWS),
     Check(no_mutation, OWN),
@@ -236,7 +235,7 @@ _TABLE = (
     Check(optimality, ROWS, lambda trial: trial.has_penalty),
     Check(penalty, OWN, lambda trial: trial.has_penalty),
     Check(tweedie, TWEEDIE, lambda trial: trial.has_prior),
-    Check(jacobian, SLOPES),
+    Check(jacobian, "05_denoisers.html#def-denoisers-jacobian"),
     Check(own.one_prior, "05_denoisers.html#denoisers-jacobian", _has_own_prior),
     Check(right_answers, ROWS, lambda trial: trial.seed is not None),
     Check(state_evolution, "09_state_evolution.html#thm-se-noise"),
