@@ -67,7 +67,8 @@ def _clearest(failure, questions):
         smaller = one.at_one().rounded(2), one.at_one(), one
         alone = filter(None, (_failure(trial, problem) for problem in smaller))
         told += [next(alone, None)]
-    return max([*filter(None, told), failure], key=_magnitude)
+    told.insert(1, failure)
+    return max(filter(None, told), key=_is_clear)
 
 
 def _failure(trial, problem):
@@ -78,9 +79,9 @@ def _failure(trial, problem):
         return error if isinstance(error, AssertionError) else None
 
 
-def _magnitude(failure):
-    """Return the decade by which an estimate is off, if it is not seen at a glance."""
-    return round(np.log10(min(getattr(failure, "size", GLANCE), GLANCE)))
+def _is_clear(failure):
+    """Say whether a failure is seen at a glance: all are but of estimates near by."""
+    return getattr(failure, "size", GLANCE) >= GLANCE
 
 
 @contextmanager
