@@ -7,8 +7,18 @@ import numpy as np
 import pytest
 from stated_beliefs import SquaredNorm, Squares, StandardNormal
 
-from amptutorial.checks import CHECKS, CheckReport, CheckResult, Trial, check_denoiser, draw_problem, run_checks
+from amptutorial.checks import (
+    CHECKS,
+    CheckReport,
+    CheckResult,
+    Problem,
+    Trial,
+    check_denoiser,
+    draw_problem,
+    run_checks,
+)
 from amptutorial.checks.beliefs import Penalty
+from amptutorial.checks.verdict import require_rows
 from amptutorial.denoisers import Denoiser, GaussianPosterior, Lasso, Ridge
 from amptutorial.laws import GaussianRows
 
@@ -416,6 +426,27 @@ def test_an_overflow_is_said_before_what_it_leads_to():
     messages = [failure.message for failure in check_denoiser(variant(estimate=overflow)).failures]
     compared = [message for message in messages if "sqrt(r) estimate(sqrt(r) p, 1, r F)" in message.split("\n")[0]]
     assert compared and all("(an overflow? 0 / 0?), which is sqrt(r)" in message for message in compared)
+
+
+def test_a_row_is_wrong_where_nothing_is_allowed_and_other_rows_are_exact():
+    zeros, found = np.zeros((3, 1)), np.array([[0.0], [0.0], [1e-9]])
+    problem = Problem(np.ones((3, 1)), np.ones(3), np.eye(1))
+    require_rows("estimate", zeros, problem, zeros, np.zeros(3))
+    with pytest.raises(AssertionError, match=r"row 2, p = \[1\], r = 1: estimate gives \[1e-09\], expected \[0\]"):
+        require_rows("estimate", found, problem, zeros, np.zeros(3))
+
+
+@pytest.mark.parametrize("method", ["estimate", "denoise"])
+def test_what_is_not_finite_on_the_ladder_is_told_in_one_row(method):
+    def overflows(self, P, r, F):
+        X = estimate(P, r, F)
+        X = np.where(r[:, None] > 30, np.nan, X)
+        return X if method == "estimate" else (X, jacobian(P, r, F))
+
+    wrong = Trial(lambda: variant(**APART | {method: overflows}), PROBLEM)
+    with pytest.raises(AssertionError, match="row 0.* gives .*nan.*an overflow") as failure:
+        CHECKS["right_answers"].measure(wrong)
+    assert "1 row, F = " in failure.value.__notes__[0]
 
 
 def test_an_exception_in_a_students_code_is_reported():

@@ -81,7 +81,7 @@ def home_of(name):
     """Return the module that defines a name with dots, or that it is.
 
     >>> home_of("amptutorial.Ridge"), home_of("amptutorial.checks.Check"), home_of("amptutorial.bias")
-    ('amptutorial.denoisers', 'amptutorial.checks.check', 'amptutorial.bias')
+    ('amptutorial.denoisers', 'amptutorial.checks.report', 'amptutorial.bias')
     """
     if file_of(name):
         return name

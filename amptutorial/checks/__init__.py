@@ -8,17 +8,10 @@ pytest (each of `CHECKS` is a function of a denoiser) and in the grader (`run_ch
 A course makes checks of its own with `Check` and `require`.
 """
 
-from .check import SITE, Check
-from .lines import count_lines
+from .answers import count_lines
 from .problems import Problem, draw_problem, observe
-from .promises import CHECKS
-from .report import (
-    CheckReport,
-    CheckResult,
-    check_denoiser,
-    describe_error,
-    run_checks,
-)
+from .promises import CHECKS, check_denoiser
+from .report import SITE, Check, CheckReport, CheckResult, describe_error, run_checks
 from .trials import Trial
 from .verdict import require
 

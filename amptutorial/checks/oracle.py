@@ -6,10 +6,11 @@ must get the answer that it gets alone, at r = 1. Where slopes are not stated ei
 they are differences of estimates that are known to be right.
 """
 
-from typing import NamedTuple
+from collections import namedtuple
 
 import numpy as np
 
+from .answers import require_array
 from .beliefs import Penalty
 
 COMPARED, ALONE = 100, 30  # rows at most: of integrals, and of answers one by one
@@ -18,16 +19,9 @@ STEPS = 1e-4, 1e-3  # of differences
 COARSE, SYMMETRIC = 2.0, 0.5
 
 
-class Answer(NamedTuple):
-    """What is right for each row: the estimate, its error allowed, slopes by p.
-
-    Where differences may meet a kink, `is_smooth` is False.
-    """
-
-    right: np.ndarray  # (N, d)
-    allowed: np.ndarray  # (N,)
-    slopes: np.ndarray  # (N, d, d), d x_l / d p_k at [i, k, l]
-    is_smooth: np.ndarray  # (N,)
+# of the rows at some places of a problem: the right estimate (N, d), its error allowed
+# (N,), slopes d x_l / d p_k at [i, k, l], and whether differences meet no kink (N,)
+Answer = namedtuple("Answer", "right allowed slopes is_smooth places")
 
 
 def states_minimum(trial):
@@ -36,29 +30,30 @@ def states_minimum(trial):
     return isinstance(belief, Penalty) and type(belief).prox is not Penalty.prox
 
 
-def compared_rows(trial, problem):
-    """Return the places of the rows that the oracle is asked: all, or some evenly."""
-    N = len(problem.r)
-    some = COMPARED if trial.has_prior else ALONE
-    return np.arange(N) if states_minimum(trial) else spread(N, some)
-
-
 def spread(N, most):
     """Return the places of all of N rows, or of as many as `most`, evenly spread."""
     return np.unique(np.linspace(0, N - 1, most).astype(int))
 
 
 def answer(trial, problem, X):
-    """Return the `Answer` to a problem, given the estimates `X` of a denoiser."""
+    """Return the `Answer` to a problem, given the estimates `X` of a denoiser.
+
+    A proximal map answers for all rows, an integral or a row alone for some evenly.
+    """
+    require_array(X, "estimate", problem.P.shape)
     if states_minimum(trial):
-        known = _minimiser(trial.belief, problem, X)
+        right, allowed, *slopes = _minimiser(trial.belief, problem, X)
         # from a wrong estimate a step of Newton's method may lead elsewhere
-        far = np.linalg.norm(X - known.right, axis=1)
-        wrong = np.flatnonzero(~(far <= known.allowed))[:ALONE]
-        known.right[wrong] = _settled(trial.belief, problem.rows(wrong))
-        return known
-    ask = _posterior_mean if trial.has_prior else _alone
-    return Answer(*ask(trial, problem), *own_slopes(trial.make(), problem)[1:])
+        far = np.linalg.norm(X - right, axis=1)
+        wrong = np.flatnonzero(~(far <= allowed))[:ALONE]
+        right[wrong] = _settled(trial.belief, problem.rows(wrong))
+        return Answer(right, allowed, *slopes, np.arange(len(X)))
+    new, places = trial.make(), spread(len(X), COMPARED if trial.has_prior else ALONE)
+    some = problem.rows(places)
+    known = (
+        _posterior_mean(trial, some) if trial.has_prior else _alone(trial, some, new)
+    )
+    return Answer(*known, *own_slopes(new, some)[1:], places)
 
 
 def _minimiser(belief, problem, X):
@@ -91,7 +86,7 @@ def _minimiser(belief, problem, X):
     reach = 1e-4 * (np.abs(Z).max(axis=1) + t * np.abs(P).max(axis=1) + 1e-300)
     bends = [slopes(Z, steps) - D for steps in (reach, -reach, least * 1e-3)]
     is_smooth = np.abs(bends).max(axis=(0, 2, 3)) <= 1e-2 * np.abs(D).max(axis=(1, 2))
-    return Answer(right, allowed, t * D @ inverse, is_smooth)
+    return right, allowed, t * D @ inverse, is_smooth
 
 
 def _prox(belief, Z, r, t):
@@ -106,7 +101,7 @@ def _settled(belief, problem):
     X, t = 0 * P, 1 / np.linalg.norm(F, 2)
     for _ in range(3000 * (len(P) > 0)):
         X = _prox(belief, X + t * (P - X @ F), r, t)
-    return _minimiser(belief, problem, X).right
+    return _minimiser(belief, problem, X)[0]
 
 
 def _posterior_mean(trial, problem):
@@ -124,25 +119,22 @@ def _posterior_mean(trial, problem):
     lengths, noise = (np.linalg.norm(rows, axis=1) for rows in (right, P))
     length = np.sqrt(d) * scale[:, 0]
     exponents = noise * length + np.linalg.norm(F, 2) * length**2
-    forgiven = np.where(P.any(axis=1), COARSE, SYMMETRIC) * (
-        exponents > belief.sharpest
-    )
+    is_coarse = exponents > belief.sharpest
+    forgiven = is_coarse * np.where(P.any(axis=1), COARSE, SYMMETRIC)
     # what densities of p lose, and weights that are exponentials of p x
-    lost = 1e-15 * (P * np.linalg.solve(F, P.T).T).sum(axis=1)
-    relative = 1e-9 + 1e-14 * exponents
+    lost = 1e-15 * (P * np.linalg.solve(F, P.T).T).sum(axis=1) + 1e-14 * exponents
     allowed = belief.tolerance * lengths + 1e-15 * noise * lengths**2
-    return right, allowed + (relative + lost + forgiven) * length
+    return right, allowed + (1e-9 + lost + forgiven) * length
 
 
-def _alone(trial, problem):
+def _alone(trial, problem, denoiser):
     """Return what a new denoiser answers to each row alone, as a question about u.
 
     So a prior of u answers at every rate (`sec:denoiser`).
     """
-    denoiser, right = trial.make(), problem.P.copy()
-    for i, root in enumerate(np.sqrt(problem.r)):
-        one = problem.rows([i]).at_one()
-        right[i] = root * denoiser.estimate(*one.copies())[0]
+    ones = map(problem.rows, np.arange(len(problem.r))[:, None])
+    alone = (np.sqrt(one.r) * denoiser.estimate(*one.at_one().copies()) for one in ones)
+    right = np.vstack(list(alone))
     lengths, noise = (np.linalg.norm(rows, axis=1) for rows in (right, problem.P))
     allowed = trial.belief.tolerance * lengths
     allowed += 1e-9 * trial.entry_size * np.sqrt(problem.r)

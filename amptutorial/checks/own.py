@@ -10,6 +10,7 @@ import numpy as np
 
 from .verdict import require, row_of, short, short_pair
 
+STEPS = 1e-4, 1e-3, 0.1, -1e-4, -1e-3, -0.1
 ONE_PRIOR = 1e-5  # how far log partition functions may differ
 FACTORS = (
     "Is every factor of the penalty right, and does penalty() agree with estimate()? "
@@ -17,57 +18,45 @@ FACTORS = (
 )
 
 
-def require_minima(trial, problem, where):
+def require_minima(belief, problem, X, where):
     """Raise if some step lowers the objective of a row by more than round-off."""
-    belief, P, X = trial.belief, problem.P, trial.estimate(problem)
     terms = _terms(belief, problem, X)
     here = terms.sum(axis=0)
     i = np.argmin(np.isfinite(here))
-    require(
-        np.isfinite(here).all(),
-        f"{where}row {i}: the penalty of the estimate {short(X[i])} is infinite: "
-        "such a row is not allowed",
-    )
+    text = f"{where}row {i}: the penalty of the estimate {short(X[i])} is infinite"
+    require(np.isfinite(here[i]), f"{text}: such a row is not allowed")
     # a solver may end when steps are small beside p
     slack = (1e-6 if where else 1e-9) * np.abs(terms).sum(axis=0)
-    slack += 1e-12 * (P**2).sum(axis=1) / np.linalg.norm(problem.F)
-    for there in _neighbours(belief, problem, X):
+    slack += 1e-12 * (problem.P**2).sum(axis=1) / np.linalg.norm(problem.F)
+    root = np.sqrt(problem.r)[:, None]
+    for step, move in itertools.product(STEPS, _moves(problem, X)):
+        there = belief.project((X + step * move) / root) * root
         drop = here - _terms(belief, problem, there).sum(axis=0)
         i = np.argmax(drop - slack)
-        if drop[i] <= slack[i]:
-            continue  # to write the text below would take longer than to ask
-        estimate, better = short_pair(X[i], there[i])
-        raise AssertionError(
-            f"{where}row {i}, {row_of(problem, i)}: the objective is {here[i]:.6g} at "
-            f"the estimate {estimate}, but {here[i] - drop[i]:.6g} at {better}. "
-            f"{FACTORS}"
-        )
+        if drop[i] > slack[i]:
+            estimate, better = short_pair(X[i], there[i])
+            raise AssertionError(
+                f"{where}row {i}, {row_of(problem, i)}: the objective is {here[i]:.6g} "
+                f"at the estimate {estimate}, but {here[i] - drop[i]:.6g} at {better}. "
+                f"{FACTORS}"
+            )
 
 
 def _terms(belief, problem, X):
     """Return the three terms of `eq:Gadef-row` for each row of `X`, shape (3, N)."""
     P, r, F = problem.copies()
-    quadratic = np.einsum("ik,kl,il->i", X, F, X) / 2
-    return np.array(
-        [quadratic, -(P * X).sum(axis=1), belief.value(X / np.sqrt(r)[:, None])]
-    )
+    penalty = belief.value(X / np.sqrt(r)[:, None])
+    return np.array([((X @ F) * X).sum(axis=1) / 2, -(P * X).sum(axis=1), penalty])
 
 
-def _neighbours(belief, problem, X):
-    """Yield rows near the estimates `X`: along an axis, a diagonal, a mode, to zero."""
-    P, r, F = problem.copies()
-    d, root = X.shape[1], np.sqrt(r)[:, None]
-    signs = np.sign(np.random.default_rng(0).standard_normal((4, d)))
-    flattest = np.linalg.eigh(F)[1][:, 0]
+def _moves(problem, X):
+    """Return steps of all rows: to zero, along an axis, a diagonal, a mode of F."""
+    signs = np.sign(np.random.default_rng(0).standard_normal((4, X.shape[1])))
+    ways = [*np.eye(X.shape[1]), *signs, np.linalg.eigh(problem.F)[1][:, 0]]
     size = np.abs(X).max(axis=1)
-    far = size + np.abs(P).max(axis=1) + 1e-12
     # an estimate at a tiny r is much shorter than p
-    lengths = far, np.where(size < 0.01 * far, size, far)
-    ways = np.vstack([np.eye(d), signs, flattest])
-    moves = [-X, *(np.outer(length, way) for length in lengths for way in ways)]
-    for step in (1e-4, 1e-3, 0.1, -1e-4, -1e-3, -0.1):
-        for move in moves:
-            yield belief.project((X + step * move) / root) * root
+    lengths = size + np.abs(problem.P).max(axis=1) + 1e-12, size
+    return [-X, *(np.outer(length, way) for length in lengths for way in ways)]
 
 
 def mean_log_partition(denoiser, P, r, F, power=1, n_nodes=64):
@@ -109,16 +98,15 @@ def one_prior(trial):
     P *= np.linspace(0.05, 1, len(P))[:, None]  # the parts of a prior compete near zero
     middle, (w, V) = len(P) // 2, np.linalg.eigh(F)
     # a mean would hide what is small in one row
-    some = slice(None), slice(middle, middle + 1)
-    for rows, w_other in itertools.product(some, (w, np.sqrt(w))):
-        problem = P[rows], r[rows], (V * w_other) @ V.T
-        one, other = (mean_log_partition(trial.denoiser, *problem, k) for k in (1, 2))
+    for some, other in ((slice(None), w), (slice(middle, middle + 1), np.sqrt(w))):
+        p, s, G = P[some], r[some], (V * other) @ V.T
+        ways = [mean_log_partition(trial.denoiser, p, s, G, power) for power in (1, 2)]
         require(
-            abs(one - other) <= ONE_PRIOR * (1 + abs(one)),
-            "the log partition function, integrated from the answers for "
-            f"{len(r[rows])} rows, is {one:.7g} if p grows as F does, and if it grows "
-            f"as the square of that, {other:.7g}; p = {short(P[rows][0])} and "
-            f"r = {r[rows][0]:.3g} in the first row. It is the same on every way for "
-            "the posterior mean of one prior, with its covariance as Jacobian. Does F "
-            "enter the evidence of each part of the prior as it should?",
+            abs(ways[0] - ways[1]) <= ONE_PRIOR * (1 + abs(ways[0])),
+            f"the log partition function, integrated from the answers for {len(s)} "
+            f"rows, is {ways[0]:.7g} if p grows as F does, and if it grows as the "
+            f"square of that, {ways[1]:.7g}; p = {short(p[0])} and r = {s[0]:.3g} in "
+            "the first row. It is the same on every way for the posterior mean of one "
+            "prior, with its covariance as Jacobian. Does F enter the evidence of each "
+            "part of the prior as it should?",
         )

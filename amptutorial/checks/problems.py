@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .beliefs import Penalty
-
 ILL = "an F with the eigenvalue 1e-4"
 # of F whose axes are turned, at most: coordinate descent, a right solution, takes as
 # many steps
@@ -22,10 +20,7 @@ TAKES_MEMORY = 4_000  # so many rows of a posterior mean, by thousands of its po
 # ones with the most rows
 SHORT, LONG, LARGEST = 48, 120, 3
 # of what is asked next, the same but for a part: what a weak key of a cache confuses
-TWINS = (
-    *("parameters", "axes", "corner", "P", "F", "r"),
-    *("parameters", "nearly", "order"),
-)
+TWINS = "parameters axes corner P F r parameters nearly order".split()
 
 
 @dataclass(frozen=True)
@@ -63,21 +58,18 @@ class Problem:
 
     def hard(self):
         """Return extreme problems made from this one, by what is extreme in each."""
-        P, r, F = self.copies()
-        d, V = len(F), np.linalg.eigh(F)[1]
+        (P, r, F), d = self.copies(), len(self.F)
+        V, tiny, huge = np.linalg.eigh(F)[1], np.full(1, 1e-10), np.full(1, 1e10)
         # not worse: coordinate descent, a right solution, needs as many steps as the
         # condition number
         ill = (V * np.geomspace(1e-4, 1, d)) @ V.T if d > 1 else 1e-4 * F
+        long = np.vstack([1e6 * P[:1], P[1:]])
         return {
             ILL: Problem(P, r, symmetric(ill)),
-            "a tiny r = 1e-10": Problem(P[:1], np.full(1, 1e-10), F),
-            "a huge r = 1e10, and p 1e5 times as large": Problem(
-                1e5 * P[:1], np.full(1, 1e10), F
-            ),
+            "a tiny r = 1e-10": Problem(P[:1], tiny, F),
+            "a huge r = 1e10, and p 1e5 times as large": Problem(1e5 * P[:1], huge, F),
             "P = 0": Problem(0 * P, r, F),
-            "a row of P that is 1e6 times as large as others": Problem(
-                np.vstack([1e6 * P[:1], P[1:]]), r, F
-            ),
+            "a row of P that is 1e6 times as large as others": Problem(long, r, F),
         }
 
     def indefinite(self, convexity):
@@ -149,27 +141,28 @@ def observe(U, r, F, *, rng):
 
 
 def ladder(rng, family, n):
-    """Return `n` questions, each a place in the `family` of trials and a `Problem`.
+    """Return `n` questions, each one of the `family` of trials and a `Problem`.
 
     Every third question is a twin of the one before. Of the others a quarter have a
     single row and few digits, and a quarter have many rows. A class is asked a few
     more, which have the most rows.
     """
-    passes = range(1 + n // len(family))  # over the family, each in an order of its own
-    members = np.concatenate([rng.permutation(len(family)) for _ in passes])
-    questions, last = [], None
+    # all of the family once, and again, each time in another order
+    members = iter(np.concatenate([rng.permutation(len(family)) for _ in range(n)]))
+    questions, which, problem = [], 0, family[0].problem
     for k in range(n):
         if k % 3 == 2:
-            last = _twin(rng, TWINS[k // 3 % len(TWINS)], family, *last)
+            kind = TWINS[k // 3 % len(TWINS)]
+            which, problem = _twin(rng, kind, family, which, problem)
         else:
-            which, members = members[0], members[1:]
-            last = which, _rung(rng, family[which], k)
+            which = next(members)
+            problem = _rung(rng, family[which], k)
             unit = draw_unit(rng) if k % 4 else 1.0
-        questions.append((last[0], last[1].in_units(unit)))
+        questions.append((family[which], problem.in_units(unit)))
     if n > SHORT:
-        three = [k for k, one in enumerate(family) if one.d == 3] or [0]
-        some = rng.permutation(three)[:LARGEST]
-        questions += [(which, _many(rng, family[which], MOST)) for which in some]
+        three = [one for one in family if one.d == 3] or family[:1]
+        some = rng.permutation(len(three))[:LARGEST]
+        questions += [(three[k], _many(rng, three[k], MOST)) for k in some]
     return questions
 
 
@@ -216,11 +209,10 @@ def draw(rng, trial, N):
     r = _draw_rates(rng, N, *belief.decades)
     P = observe(belief.rows.draw((N, trial.d), rng=rng), r, F, rng=rng)[1]
     # densities of p, a right solution, lose digits where p is far from any x F
-    most = 3 if isinstance(belief, Penalty) else 1
+    most = 3 if trial.has_penalty else 1
     P *= rng.choice([1, 1, 10 ** rng.uniform(-1, most)])
     P[(slice(0), rng.random(P.shape) < 0.4, r.argmax())[rng.integers(3)]] = 0
-    if rng.integers(2):
-        P[-1] *= 10**most
+    P[-1] *= 10 ** (most * rng.integers(2))
     if rng.integers(4) == 0:
         P[0], r[0] = P[-1], r[-1]
     return Problem(P, r, F)

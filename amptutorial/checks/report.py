@@ -1,25 +1,93 @@
 """The kit at work: run the checks that apply, and report what was found."""
 
 import html
+import inspect
 import re
 import traceback
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
+from .answers import LIBRARIES, Malformed
+from .trials import Trial, trial_of
 
-from .._validation import check_integer, check_rng
-from ..denoisers import Denoiser, check_is_denoiser
-from .beliefs import Belief
-from .lines import LIBRARIES
-from .promises import CHECKS
-from .trials import trial_of
-from .verdict import Malformed, setting_of
-
+SITE = "https://amptutorial.github.io/amptutorial/book/"
 # on a page of the book tables in outputs have no padding of their own
 CELL = "text-align:left;vertical-align:top;padding:0.2em 0.8em 0.2em 0"
-
 UNASKED = r"raised (NotImplementedError|NotRun): (.*)"
+
+
+@dataclass(frozen=True)
+class Check:
+    """A promise of a denoiser: a function that tries it, whose docstring says it.
+
+    Attributes
+    ----------
+    run : callable (Trial) -> str or None
+        It raises `AssertionError` with an example that breaks the promise, or returns
+        None or a measurement worth reading. Its name is that of the check.
+    page : str
+        Page and anchor of the book that explain it.
+    applies : callable (Trial) -> bool
+
+    Examples
+    --------
+    >>> from amptutorial.denoisers import Ridge
+    >>> def long_name(trial):
+    ...     '''The class has a name of more than one letter.'''
+    ...     if len(type(trial.denoiser).__name__) == 1:
+    ...         raise AssertionError("its name is a letter")
+    >>> check = Check(long_name, "05_denoisers.html#denoisers-own")
+    >>> check.name, check.contract, check(Ridge(1.0))
+    ('long_name', 'The class has a name of more than one letter.', None)
+    """
+
+    run: Callable[..., str | None]
+    page: str
+    applies: Callable[..., bool] = lambda trial: True
+
+    @property
+    def name(self):
+        """What is promised, in a word."""
+        return self.run.__name__
+
+    @property
+    def contract(self):
+        """What is promised, in a sentence or two."""
+        text = self.run.__doc__
+        if text is None:  # `python -OO` leaves it in the source alone
+            quoted = re.findall('"""(.*?)"""', inspect.getsource(self.run), re.DOTALL)
+            text = "".join(quoted[:1])
+        return " ".join(text.split())
+
+    @property
+    def read(self):
+        """The address of the page."""
+        return SITE + self.page
+
+    def measure(self, trial):
+        """Run the check; where warnings are errors, its verdict is the same."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return self.run(trial)
+
+    def __call__(self, denoiser):
+        """Run the check on a denoiser or a `Trial`.
+
+        Raises
+        ------
+        AssertionError
+            With what was found, what was promised, and what to read.
+        """
+        trial = denoiser if isinstance(denoiser, Trial) else trial_of(denoiser)
+        try:
+            self.measure(trial)
+        except AssertionError as failure:
+            text = (
+                f"{describe_error(failure, trial.title)}\nThe promise: {self.contract}"
+            )
+            raise AssertionError(f"{text}\nRead: {self.read}") from None
 
 
 @dataclass(frozen=True)
@@ -87,86 +155,33 @@ class CheckReport:
         for verdict, names, found, one in self._rows():
             lines.append(f"{verdict}  {names}{': ' * bool(found)}{found}")
             if verdict == "FAIL":
-                lines += [
-                    f"      the promise: {one.contract}",
-                    f"      read: {one.read}",
-                ]
+                lines.append(f"      the promise: {one.contract}")
+                lines.append(f"      read: {one.read}")
         return "\n".join(lines)
 
     __repr__ = __str__
 
     def _repr_html_(self):
-        columns = ("check", "", "found", "read")
-        head = (f'<th scope="col" style="{CELL}">{name}</th>' for name in columns)
-        rows = []
+        head, rows = _row('th scope="col"', "check", "", "found", "read"), []
         for verdict, names, found, one in self._rows():
             found, link = html.escape(found), ""
+            chapter = re.search(r"/0?(\d+)_\w+\.html", one.read)
+            if chapter and verdict != "wait":
+                link = f'chapter <a href="{html.escape(one.read)}">{chapter[1]}</a>'
             if verdict == "FAIL":
                 found = f"<em>{html.escape(one.contract)}</em><br>{found}"
                 verdict = "<strong>FAIL</strong>"
-            chapter = re.search(r"/0?(\d+)_\w+\.html", one.read)
-            if chapter and "wait" not in verdict:
-                link = f'chapter <a href="{html.escape(one.read)}">{chapter[1]}</a>'
-            cells = (
-                f'<td style="{CELL}">{x}</td>' for x in (names, verdict, found, link)
-            )
-            rows.append(f"<tr>{''.join(cells)}</tr>")
+            rows.append(_row("td", names, verdict, found, link))
         return (
             f'<table class="amp-report"><caption>{html.escape(self._title())}</caption>'
-            f"<thead><tr>{''.join(head)}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+            f"<thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>"
         )
 
 
-def check_denoiser(
-    denoiser: Denoiser,
-    *,
-    belief: Belief | None = None,
-    d: int = 3,
-    n_rows: int = 40,
-    rng: np.random.Generator | None = None,
-) -> CheckReport:
-    """Try every check that applies on random rows.
-
-    Parameters
-    ----------
-    denoiser : Denoiser
-    belief : amptutorial.checks.beliefs.Penalty or Prior, optional
-        What the denoiser should believe. Without it a minimiser is checked against its
-        own `penalty`, and a posterior mean only for what all of them have in common.
-    d, n_rows : int
-        Size of the rows tried; pass the d of a denoiser that works for one dimension
-        only.
-    rng : numpy.random.Generator, optional
-        For the rows tried; the same rows on every call if left out.
-
-    Returns
-    -------
-    CheckReport
-        ``.passed``, ``.failures``, and a text to print.
-
-    Raises
-    ------
-    TypeError
-        If `denoiser` is not a `Denoiser`: derive the class from it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from amptutorial.denoisers import Ridge
-    >>> class Forgetful(Ridge):
-    ...     def denoise(self, P, r, F):
-    ...         return self.estimate(P, r, F), np.eye(P.shape[1])
-    ...     def estimate(self, P, r, F):
-    ...         return Ridge.denoise(self, P, r, F)[0]
-    >>> [result.name for result in check_denoiser(Forgetful(1.0)).failures]
-    ['jacobian', 'right_answers', 'state_evolution']
-    """
-    check_is_denoiser(denoiser, "denoiser")
-    d = check_integer(d, "d", minimum=1)
-    n_rows = check_integer(n_rows, "n_rows", minimum=2)
-    rng = None if rng is None else check_rng(rng)
-    trial = trial_of(denoiser, belief=belief, d=d, n_rows=n_rows, rng=rng)
-    return run_checks(repr(denoiser), [trial], CHECKS.values())
+def _row(tag, *cells):
+    """Return a row of a table in HTML."""
+    shown = (f'<{tag} style="{CELL}">{cell}</{tag[:2]}>' for cell in cells)
+    return f"<tr>{''.join(shown)}</tr>"
 
 
 def run_checks(title, trials, checks):
@@ -190,7 +205,7 @@ def run_checks(title, trials, checks):
     Examples
     --------
     >>> import numpy as np
-    >>> from amptutorial.checks import Trial, draw_problem
+    >>> from amptutorial.checks import CHECKS, Trial, draw_problem
     >>> from amptutorial.denoisers import Ridge
     >>> problem = draw_problem(40, 2, rng=np.random.default_rng(0))
     >>> trial = Trial(lambda: Ridge(1.0), problem)
@@ -201,15 +216,18 @@ def run_checks(title, trials, checks):
     """
     results = []
     for check in checks:
-        result, error = _run_check(check, trials)
-        results += [] if result is None else [result]
+        notes, error = _tried(check, trials)
+        if notes:
+            told = "; ".join(dict.fromkeys(filter(None, notes)))  # each once
+            passed, said = error is None, (check.contract, check.read)
+            results.append(CheckResult(check.name, passed, told, *said))
         if isinstance(error, Malformed):
             break
     return CheckReport(title, tuple(results))
 
 
-def _run_check(check, trials):
-    """Return the `CheckResult`, or None if the check applies to no trial; its error."""
+def _tried(check, trials):
+    """Return what a check says of each trial to which it applies, or of an error."""
     notes = []
     for trial in trials:
         try:
@@ -217,29 +235,26 @@ def _run_check(check, trials):
                 notes.append(check.measure(trial))
         # the report must survive any student's code
         except Exception as error:  # noqa: BLE001
-            return _result(check, False, describe_error(error, trial.title)), error
-    if not notes:
-        return None, None
-    told = dict.fromkeys(filter(None, notes))  # once
-    return _result(check, True, "; ".join(told)), None
-
-
-def _result(check, passed, message):
-    return CheckResult(check.name, passed, message, check.contract, check.read)
+            return [describe_error(error, trial.title)], error
+    return notes, None
 
 
 def describe_error(error, title=""):
     """Return what went wrong in a check, in words for the author of the denoiser.
 
     That is the message of the check, or the error of the denoiser with its line. The
-    `title` of the trial, if there is one, comes first.
+    `title` of the trial, if there is one, comes first, or a note of the error that
+    names the setting where there were several.
 
     Examples
     --------
     >>> describe_error(AssertionError("row 3 is wrong")), describe_error(KeyError("u"))
     ('row 3 is wrong', "raised KeyError: 'u'")
+    >>> describe_error(AssertionError("row 3 is wrong"), "d = 1")
+    'd = 1: row 3 is wrong'
     """
-    where = setting_of(error, title)
+    titles = getattr(error, "__notes__", [title])
+    where = "".join(f"{each}: " for each in titles if each)
     if isinstance(error, AssertionError):
         return f"{where}{error}"
     return f"{where}raised {type(error).__name__}: {error}{_line(error)}"

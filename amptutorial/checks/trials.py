@@ -7,27 +7,9 @@ from functools import cached_property
 import numpy as np
 
 from ..denoisers import Denoiser
+from .answers import METHODS, count_lines, is_own
 from .beliefs import Belief, OwnPenalty, Penalty, Prior, Unstated
-from .lines import count_lines
 from .problems import SHORT, Problem, draw_problem
-from .verdict import require_pair
-
-METHODS = "estimate", "mean_jacobian", "denoise"
-
-
-def is_own(denoiser, method):
-    """Say whether a method is other than that of the base class.
-
-    It may hang on the denoiser itself, as a function made in its constructor does.
-
-    Examples
-    --------
-    >>> from amptutorial.denoisers import Ridge
-    >>> is_own(Ridge(1.0), "penalty"), is_own(Ridge(1.0), "refit")
-    (True, False)
-    """
-    bound = getattr(denoiser, method)
-    return getattr(bound, "__func__", bound) is not getattr(Denoiser, method)
 
 
 @dataclass(frozen=True)
@@ -77,10 +59,6 @@ class Trial:
         """
         return [name for name in methods if is_own(self.denoiser, name)]
 
-    def inherits(self, method):
-        """Say whether `method`, of the denoiser that AMP asks, is the base class's."""
-        return not self.own("denoise", method)
-
     @property
     def has_prior(self):
         """Whether the belief is a prior."""
@@ -97,11 +75,6 @@ class Trial:
         u = self.belief.rows.draw((30_000, self.d), rng=np.random.default_rng(0))
         return np.sqrt(np.mean(u**2))
 
-    def ask(self, method, arrays):
-        """Return the arrays that a method returns, in a list."""
-        answer = getattr(self.denoiser, method)(*arrays)
-        return list(require_pair(answer)) if method == "denoise" else [answer]
-
     def estimate(self, problem=None):
         """Return the estimate for `problem`, or for the trial's own."""
         return np.asarray(self.denoiser.estimate(*(problem or self.problem).copies()))
@@ -113,20 +86,21 @@ class Trial:
         A solver may take more iterations for more rows, up to a point; a loop goes on.
         """
         for method in self.own(*METHODS):
-            lines = {}
-            for N in (1000, 4000):  # the same rows again take as many steps
-                rows = self.problem.rows(np.arange(N) % len(self.problem.r))
-                lines[N] = self.count_lines(self.denoiser, method, *rows.copies())
-            growth = (lines[4000] - lines[1000]) / 3000
+            few, many = (self._lines(method, N) for N in (1000, 4000))
+            growth = (many - few) / 3000
             if growth >= 0.5:
-                counts = "; ".join(f"{N} rows: {n} lines" for N, n in lines.items())
                 return (
                     f"{method} executes {growth:.1f} lines of Python for every further "
-                    f"row: a loop over the rows. {counts}. Use operations on whole "
-                    "arrays, such as np.einsum, broadcasting, or one decomposition of "
-                    "F for all rows"
+                    f"row, {few} lines for 1000 rows, and {many} for 4000 rows: a loop "
+                    "over the rows. Use operations on whole arrays, such as np.einsum, "
+                    "broadcasting, or one decomposition of F for all rows"
                 )
         return ""
+
+    def _lines(self, method, N):
+        # the same rows again take as many steps
+        rows = self.problem.rows(np.arange(N) % len(self.problem.r))
+        return self.count_lines(self.denoiser, method, *rows.copies())
 
 
 def trial_of(denoiser, *, belief=None, d=3, n_rows=40, rng=None):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from amptutorial.checks import describe_error
-from amptutorial.checks.trials import is_own
+from amptutorial.checks.answers import is_own
 from amptutorial_course.grading import isolation, judge
 from amptutorial_course.grading import session as remote
 from amptutorial_course.grading.submissions import Submission

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from amptutorial.checks import count_lines
-from amptutorial.checks.trials import is_own
+from amptutorial.checks.answers import is_own
 from amptutorial.denoisers import Denoiser
 
 from . import limits, protocol
