@@ -168,6 +168,7 @@ class _Case:
             split=SPLITS[self.hidden],
         )
         where = {"corpus": self.corpus, "split": self.index, "hidden": self.hidden}
+        where |= {"shape": corpus.counts.shape, "counts": corpus.counts.sum()}
         return [where | record for record in records]
 
 
