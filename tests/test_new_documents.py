@@ -1,5 +1,7 @@
 """Documents hidden as a whole: what is shown of them, how they are folded in, and the stored comparison."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -9,7 +11,7 @@ from scipy.special import logsumexp, softmax
 from amptutorial.heldout import SURPRISING
 from amptutorial.paper import new_documents
 from amptutorial.paper.new_documents import CASES, FAST, FOLDED, hide_documents, shares_of_topics, vectors_of_rows
-from amptutorial.paper.rates import Ratios
+from amptutorial.paper.rates import TABLES, Exponential, Ratios
 from amptutorial.paper.reproduce import _differing, load_results
 
 
@@ -99,6 +101,21 @@ def test_nothing_is_gained_in_new_rows_where_nothing_is(rng):
     counts = sp.csr_array(rng.poisson(1.0, (300, 100)))
     for record in new_documents._compare(counts, rng, (*FAST, "amp_vectors"), d=2):
         assert -0.05 < record["gain"] < 4 * record["error"] + 1e-12, record
+
+
+def test_a_prior_too_narrow_is_widened_by_the_pairs_that_are_shown(monkeypatch):
+    """Vectors of fitted rows that are shrunk tenfold cost next to nothing: the size of the prior is chosen."""
+    rng, m = np.random.default_rng(5), 400
+    U, V = (0.8 * (m / 2) ** 0.25 * rng.standard_normal((size, 2)) for size in (m, 150))
+    r_v = np.exp(rng.normal(0.5, 0.7, 150))
+    counts = sp.csr_array(rng.poisson(np.exp(U @ V.T / np.sqrt(m)) * r_v))
+    for name, size in (("as they are", 1.0), ("shrunk", 0.1)):
+        rates = Exponential(size * U, V, np.ones(m), r_v, {"table": "counts"})
+        method = partial(new_documents._by_vectors, lambda *_, rates=rates: rates, TABLES)
+        monkeypatch.setitem(FOLDED, name, method)
+    one, other = new_documents._compare(counts, rng, ("as they are", "shrunk"), d=2)
+    assert float(other["chosen"].split()[-1]) >= 2 * float(one["chosen"].split()[-1])
+    assert other["gain"] == pytest.approx(one["gain"], rel=0.03) and one["gain"] > 4 * one["error"]
 
 
 @pytest.mark.slow

@@ -27,13 +27,14 @@ from ..sums import products_of_pairs
 from ..table import Table
 from .corpora import CORPORA
 from .minimisers import minimise_poisson_loss
-from .rates import EITHER, FILLED, TABLES, Ratios
+from .rates import EITHER, FILLED, TABLES, TUNING_SHARE, Ratios, climb, gain_of, starred
 from .rivals import amp, correspondence_analysis, lsa, svd_pmi
 from .smoothers import LEAST_SHARE, amp_and_neighbours, row_neighbours
-from .topic_models import gamma_poisson, lda, nmf
+from .topic_models import SHARES, gamma_poisson, lda, nmf
 
 NEW, HIDDEN = 0.2, 0.2  # the fraction of the rows; of their pairs
 DIMENSION = 10
+PRIORS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)  # sizes of the covariance
 EM_STEPS = 300
 
 
@@ -63,28 +64,37 @@ def hide_documents(counts, rng):
     order = rng.permutation(counts.shape[0])
     new, old = np.split(order, [round(NEW * len(order))])
     fitted, _, columns = drop_empty(counts[old])
-    shown, hidden = hide_pairs(counts[new][:, columns], HIDDEN, rng)
-    some = shown.sum(axis=1) > 0
-    shown, hidden, shares = shown[some], hidden[some], _shares(fitted)
-    rows = shown.sum(axis=1)
-    sums = rows, shares * rows.sum()
-    shown = with_gaps(shown, hidden, surprising_pairs(*sums, HIDDEN, rng), *sums)
-    gaps = without_gaps(shown)[1]
-    like = surprising_pairs(*sums)
-    contrast = None if gaps is None else contrasted(like, gaps, gaps)
+    return fitted, *_hide(counts[new][:, columns], _shares(fitted), HIDDEN, rng)
+
+
+def _hide(new, shares, fraction, rng):
+    """Return what is shown of new rows and the pairs hidden, given shares of columns.
+
+    Rows of which nothing is shown are left out; pairs that are NaN stay so.
+    """
+    shown, hidden = hide_pairs(new, fraction, rng)
+    some = without_gaps(shown)[0].sum(axis=1) > 0
+    new, shown, hidden = new[some], shown[some], hidden[some]
+    sums = _margins(shown, shares)
+    zeros = surprising_pairs(*sums, fraction, rng)
+    shown = with_gaps(shown, hidden, zeros, *sums)
+    gaps, own = without_gaps(shown)[1], without_gaps(new)[1]
+    contrast = None
+    if gaps is not None:
+        contrast = contrasted(surprising_pairs(*sums), gaps, own)
+    return shown, HeldOut.of(*_margins(shown, shares), hidden, gaps, contrast)
+
+
+def _margins(shown, shares):
+    """Return the sums of new rows, gaps filled, and those of columns with shares."""
     nothing = (np.zeros((size, 1)) for size in shown.shape)
     rows = observed_biases(shown, *nothing, shares)
-    return fitted, shown, HeldOut.of(rows, shares * rows.sum(), hidden, gaps, contrast)
+    return rows, shares * rows.sum()
 
 
 def _shares(counts):
     columns = margins(counts)[1]
     return columns / columns.sum()
-
-
-def _by_row(ratios, shares):
-    """Return ratios to independence scaled until every row has its total."""
-    return ratios / (ratios @ shares)[:, None]
 
 
 def _tables(tables, chosen, fitted, shown):
@@ -93,11 +103,11 @@ def _tables(tables, chosen, fitted, shown):
     return both[: fitted.shape[0]], both[fitted.shape[0] :]
 
 
-def vectors_of_rows(shown, U, V, r_v):
+def vectors_of_rows(shown, U, V, r_v, size=1.0):
     """Return vectors of new rows, most likely given the columns and a normal prior.
 
     The likelihood is that of Poisson counts, whatever the method maximised; the prior
-    has the mean and the covariance of the vectors of the fitted rows.
+    has the mean and the covariance of the vectors of the fitted rows, times a size.
 
     Parameters
     ----------
@@ -107,6 +117,8 @@ def vectors_of_rows(shown, U, V, r_v):
         M = U V^T / sqrt(m) of the fitted rows.
     r_v : array (n,)
         Bias factors of the columns.
+    size : float
+        Of the prior's covariance.
 
     Returns
     -------
@@ -116,7 +128,7 @@ def vectors_of_rows(shown, U, V, r_v):
     V, mean = V.astype(np.float64), U.mean(axis=0, dtype=np.float64)
     columns = new_side(V, r_v * np.exp(V @ mean / np.sqrt(m)), None)
     # an embedding of zeros has no covariance
-    prior = GaussianPosterior(np.atleast_2d(np.cov(U.T)) + 1e-9 * np.eye(d))
+    prior = GaussianPosterior(size * np.atleast_2d(np.cov(U.T)) + 1e-9 * np.eye(d))
     r_u = without_gaps(shown)[0].sum(axis=1) / columns.r.sum()
     rows = new_side(np.zeros((len(r_u), d)), r_u, prior)
     return mean + settle_rows(Table(shown), rows, columns, m).X
@@ -159,25 +171,56 @@ def shares_of_topics(shown, topics, share, frequencies, n_steps=EM_STEPS):
 
 
 def _by_vectors(method, tables, fitted, shown, d, rng):
-    rates = method(fitted, d, rng)
-    _, table = _tables(tables, rates.chosen, fitted, shown)
-    U = vectors_of_rows(table, rates.U, rates.V, rates.r_v)
-    M = U @ rates.V.T / np.sqrt(len(rates.U))
-    return np.exp(M) * rates.r_v / _shares(fitted), rates.chosen
+    rates, shares = method(fitted, d, rng), _shares(fitted)
+
+    def ratios(rows, prior):
+        _, table = _tables(tables, rates.chosen, fitted, rows)
+        U = vectors_of_rows(table, rates.U, rates.V, rates.r_v, prior)
+        return np.exp(U @ rates.V.T / np.sqrt(len(rates.U))) * rates.r_v / shares
+
+    return _at_best(ratios, {"prior": PRIORS}, rates, shown, shares, rng)
 
 
 def _by_topics(method, tables, fitted, shown, d, rng):
-    rates = method(fitted, d, rng)
-    _, table = _tables(tables, rates.chosen, fitted, shown)
+    rates, shares = method(fitted, d, rng), _shares(fitted)
     topics = rates.V / rates.weights
-    theta = shares_of_topics(table, topics, rates.share, _shares(fitted))
-    return (1 - rates.share) * theta @ topics.T + rates.share, rates.chosen
+
+    def ratios(rows, share):
+        _, table = _tables(tables, rates.chosen, fitted, rows)
+        theta = shares_of_topics(table, topics, share, shares)
+        return (1 - share) * theta @ topics.T + share
+
+    return _at_best(ratios, {"share": SHARES}, rates, shown, shares, rng)
+
+
+def _at_best(ratios, settings, rates, shown, shares, rng):
+    """Return ratios of new rows, with what to fold in by chosen, and all that is.
+
+    It is chosen like all other settings, by a tenth of the pairs that are shown. What
+    is best for rows that were fitted with the columns may be too little for new ones.
+    """
+    seen, pairs = _hide(shown, shares, TUNING_SHARE, rng)
+
+    def rates_of(**values):
+        return _with_totals(ratios(seen, **values), shares)
+
+    best, _ = climb(gain_of(rates_of, pairs), settings)
+    return ratios(shown, **best), rates.chosen | starred(best, settings)
+
+
+def _with_totals(ratios, shares):
+    """Return ratios to independence scaled until every row has its total."""
+    return Ratios(ratios / (ratios @ shares)[:, None])
 
 
 def _amp(fitted, shown, d, rng):
-    model = AMPEmbedding(d, random_state=int(rng.integers(2**31))).fit(fitted)
+    model = _model(fitted, d, rng)
     chosen = {"table": model.channel_, "steps": model.n_iter_}
     return model.predict_rates(shown) / _shares(fitted), chosen
+
+
+def _model(fitted, d, rng):
+    return AMPEmbedding(d, random_state=int(rng.integers(2**31))).fit(fitted)
 
 
 def _neighbours(fitted, shown, d, rng):
@@ -190,11 +233,11 @@ def _neighbours(fitted, shown, d, rng):
 def _amp_and_neighbours(fitted, shown, d, rng):
     """Mix what AMP, fitted anew, and the neighbours say of rows."""
     chosen = amp_and_neighbours(fitted, d, rng).chosen
-    model = AMPEmbedding(d, random_state=int(rng.integers(2**31))).fit(fitted)
-    share, shares = _number(chosen["amp_share"]), _shares(fitted)
+    model, shares = _model(fitted, d, rng), _shares(fitted)
+    share = _number(chosen["amp_share"])
     of_amp = (model.predict_rates(rows) / shares for rows in (None, shown))
     ratios = [
-        share * _by_row(own, shares) + (1 - share) * near + LEAST_SHARE
+        share * _with_totals(own, shares).ratios + (1 - share) * near + LEAST_SHARE
         for own, near in zip(of_amp, _near(chosen, fitted, shown), strict=True)
     ]
     return _with_factors(fitted, *ratios), chosen
@@ -204,12 +247,10 @@ def _near(chosen, fitted, shown):
     """Return the `neighbour_ratios` of fitted rows and of new ones, to fitted rows."""
     table, new = _tables(TABLES, chosen, fitted, shown)
     weights = TfidfTransformer().fit(table)
-    parts = (weights.transform(each) for each in (table, without_gaps(new)[0]))
-    cosines = (
-        cosines_of_rows(table),
-        np.float32((next(parts) @ next(parts).T).toarray()),
-    )
-    return [neighbour_ratios(table, _number(chosen["power"]), each) for each in cosines]
+    unit, of_new = (weights.transform(each) for each in (table, without_gaps(new)[0]))
+    both = cosines_of_rows(table), (unit @ of_new.T).toarray().astype(np.float32)
+    power = _number(chosen["power"])
+    return [neighbour_ratios(table, power, cosines) for cosines in both]
 
 
 def _number(value):
@@ -258,8 +299,7 @@ def _compare(counts, rng, methods, d=DIMENSION):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", AMPWarning)  # there may be nothing to find
             ratios, chosen = FOLDED[name](fitted, shown, d, own_rng)
-        rates = Ratios(_by_row(ratios, _shares(fitted)))
-        log_ratios = rates.log_ratios(pairs)
+        log_ratios = _with_totals(ratios, _shares(fitted)).log_ratios(pairs)
         first = log_ratios if first is None else first
         records.append(
             {
