@@ -120,7 +120,7 @@ def test_a_prior_too_narrow_is_widened_by_the_pairs_that_are_shown(monkeypatch):
 
 @pytest.mark.slow
 def test_a_stored_case_is_computed_again():
-    """Round-off may change a setting of one method by a step of its grid, and no gain by more than its error."""
+    """The second split of the smallest corpus, with the fast methods: but for the seconds, every number and setting."""
     index = CASES.index((1, "standard library"))
     stored = load_results("documents")["instances"]
     some = (stored["corpus"] == "standard library") & (stored["split"] == 1)
@@ -131,10 +131,5 @@ def test_a_stored_case_is_computed_again():
 def test_every_case_is_stored():
     stored = load_results("documents")["instances"]
     found = list(zip(*(stored[key].tolist() for key in ("split", "corpus", "method")), strict=True))
-    wanted = [
-        (*case, name)
-        for case in CASES
-        for name in (FAST if case[0] else FOLDED)
-        if (name, case[1]) != ("lda", "docstrings")
-    ]
+    wanted = [(*case, name) for case in CASES for name in new_documents.methods_of(*case)]
     assert found == wanted

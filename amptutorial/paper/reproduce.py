@@ -114,7 +114,7 @@ REPRODUCTIONS = {
     ),
     "documents": _Reproduction(
         partial(_later, "new_documents", "documents_instance"),
-        15,  # new_documents.CASES: a test compares
+        8,  # new_documents.CASES: a test compares
         "documents hidden as a whole, and folded in * (chapter 14)",
         seeds="case k of amptutorial.paper.new_documents.CASES draws everything from "
         "numpy.random.default_rng([its split, m])",
