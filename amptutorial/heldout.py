@@ -557,6 +557,14 @@ def _contrast(kept, held_out):
     # what the split saw: zeros in its gaps
     before = observed if own is None else observed + same_pairs(own, np.nan)
     like = surprising_pairs(*margins(before))
+    return contrasted(like, gaps, own)
+
+
+def contrasted(like, gaps, own=None):
+    """Return 1 in gaps that are not the table's `own`, minus a share in `like` pairs.
+
+    As `_contrast`, of which pairs are like those that are hidden.
+    """
     seen = like - like.multiply(gaps)
     hidden = like.multiply(gaps if own is None else gaps - gaps.multiply(own))
     contrast = hidden - seen * (hidden.sum() / (seen.sum() or 1))

@@ -13,6 +13,7 @@ import pytest
 from amptutorial.paper import reproduce as module
 from amptutorial.paper.comparison import CASES
 from amptutorial.paper.meaning import TABLES
+from amptutorial.paper.new_documents import CASES as OF_DOCUMENTS
 from amptutorial.paper.reproduce import REPRODUCTIONS, load_results, main, reproduce
 
 DATA = os.environ.get("AMPTUTORIAL_DATA")
@@ -30,7 +31,8 @@ def counting(monkeypatch):
     monkeypatch.setitem(REPRODUCTIONS, "count", module._Reproduction(count, 3, "squares", ("fig:none",)))
 
 
-# The others in `test_comparison`: "text" in part, "reviews" up to neighbours that round-off exchanges
+# The others in `test_comparison` and `test_new_documents`: "text" and "documents" in part, "reviews" up to
+# neighbours that round-off exchanges
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["l2", "l1", "fisher", "singular", REAL])
 def test_a_stored_instance_is_computed_again(name):
@@ -46,6 +48,7 @@ def test_stored_results_are_read_without_scikit_learn():
     """So the numbers of cases stand apart."""
     assert REPRODUCTIONS["text"].n_instances == len(CASES)
     assert REPRODUCTIONS["inflections"].n_instances == len(TABLES)
+    assert REPRODUCTIONS["documents"].n_instances == len(OF_DOCUMENTS)
     asked = "import sys, amptutorial.paper.reproduce as r; r.load_results('l2'); sys.exit('sklearn' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", asked], check=False).returncode == 0
 
@@ -55,7 +58,7 @@ def test_stored_results_are_complete_and_small(name):
     record, size = load_results(name), (module.RESULTS / f"{name}.json").stat().st_size
     (n_records,) = {len(values) for values in record["instances"].values()}
     # a run of these returns several records: see `test_comparison`
-    assert n_records == REPRODUCTIONS[name].n_instances or name in ("text", "inflections")
+    assert n_records == REPRODUCTIONS[name].n_instances or name in ("text", "documents", "inflections")
     numbers = {key: values for key, values in record["instances"].items() if values.dtype.kind in "fi"}
     if name == "text":  # words in context have no labels, and no probe
         without = np.isin(record["instances"]["corpus"], ["words in context", "standard library"])

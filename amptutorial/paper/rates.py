@@ -172,7 +172,7 @@ def choose(fit, settings, kept, rng, tables=TABLES):
     pairs, found = held_out_pairs(training, validation), {}
     for name, of in tables.items():
         rates = fit(training, of(training), 2)
-        found[name] = climb(_gain_of(rates, pairs), settings)
+        found[name] = climb(gain_of(rates, pairs), settings)
     name = max(found, key=lambda name: found[name][1])
     best, gain = found[name]
     rates = fit(kept, tables[name](kept), 20)(**best)
@@ -204,7 +204,7 @@ def starred(chosen, settings):
     }
 
 
-def _gain_of(rates, pairs):
+def gain_of(rates, pairs):
     """Return a function of the settings to their gain; what overflows gains nothing."""
 
     def gain(**values):

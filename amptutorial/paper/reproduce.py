@@ -112,6 +112,13 @@ REPRODUCTIONS = {
         seeds="case k of amptutorial.paper.comparison.CASES draws everything from "
         "numpy.random.default_rng([its index, m])",
     ),
+    "documents": _Reproduction(
+        partial(_later, "new_documents", "documents_instance"),
+        8,  # new_documents.CASES: a test compares
+        "documents hidden as a whole, and folded in * (chapter 14)",
+        seeds="case k of amptutorial.paper.new_documents.CASES draws everything from "
+        "numpy.random.default_rng([its split, m])",
+    ),
     "inflections": _Reproduction(
         partial(_later, "meaning", "inflections_instance"),
         2,  # meaning.TABLES

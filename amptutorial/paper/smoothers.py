@@ -18,6 +18,7 @@ from .topic_models import SHARES
 COSINE_POWERS = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0)
 RATIO_POWERS = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0)
 AMP_SHARES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
+LEAST_SHARE = 1e-3  # of independence, for pairs that no neighbour has
 
 
 def row_neighbours(kept, d, rng):
@@ -57,7 +58,7 @@ def amp_and_neighbours(kept, d, rng):
         (rates, ratios), near = of_amp(counts), _neighbours(table)
 
         def mixture(power, amp_share):
-            parts = (amp_share, ratios), (1 - amp_share, near(power)), (1e-3, 1)
+            parts = (amp_share, ratios), (1 - amp_share, near(power)), (LEAST_SHARE, 1)
             return mixed(counts, *parts, U=rates.U, V=rates.V)
 
         return mixture
