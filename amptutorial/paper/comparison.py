@@ -1,20 +1,15 @@
 """Methods compared on counts of real words, and what the counts themselves show.
 
-How well does a method predict counts that it has not seen, what do its embeddings know
-of labels, how long does it take? And what does it report where there is no embedding?
+How well does a method predict counts that it has not seen, and how long does it take?
+And what does it report where there is no embedding?
 """
 
 import time
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold, cross_val_score
-from sklearn.preprocessing import scale
 
-from .._validation import AMPWarning
 from ..corpus import load_movie_reviews
 from ..estimator import AMPEmbedding
 from ..heldout import (
@@ -33,30 +28,10 @@ HELD_OUT = 0.2  # the fraction that judges the methods
 COSINES = (0.0, 0.3, 0.4, 0.5, 0.6, 1.0)  # of a row with the row nearest to it
 SPLITS = {"pairs": split_pairs, "counts": split_counts}
 WORDS = ("awful", "horror", "detective", "song", "soldier", "cartoon")
-DOC_WORDS = ("matrix", "plot", "sparse", "kernel", "random", "gradient")
-LIBRARY_WORDS = ("thread", "socket", "string", "exception", "window", "test")
-
-
-def _probe_accuracy(features, labels, *, rng):
-    """Return the share of documents whose label a logistic regression finds.
-
-    It sees the `features` of four fifths of the documents, an array or sparse array
-    (m, k), and judges the others; `rng` is for the folds.
-
-    Examples
-    --------
-    >>> labels = np.tile([0, 1], 50)
-    >>> features = labels[:, None] * [1.0, -1.0]
-    >>> _probe_accuracy(features, labels, rng=np.random.default_rng(0))
-    1.0
-    """
-    folds = StratifiedKFold(5, shuffle=True, random_state=int(rng.integers(2**31)))
-    regression = LogisticRegression(max_iter=1000)
-    return float(cross_val_score(regression, features, labels, cv=folds).mean())
 
 
 def _compare_methods(
-    corpus, *, rng, methods=METHODS, dimensions=(10,), words=(), split=split_pairs
+    corpus, *, rng, methods=METHODS, dimensions=(10,), split=split_pairs
 ):
     """Fit every method to four fifths of the counts of a corpus.
 
@@ -69,8 +44,6 @@ def _compare_methods(
         ``method(kept, d, rng)`` returns rates. The others are compared with the first.
     dimensions : sequence of int
         Zero for the size that each method would choose (`at_best_size`).
-    words : sequence of str
-        Whose nearest words are listed.
     split : callable
         What is hidden: `split_pairs`, or `split_counts`.
 
@@ -82,14 +55,10 @@ def _compare_methods(
         more, and ``lead_error``, both of the differences pair by pair; ``chosen``, the
         settings; ``by_cosine``, the gain in rows whose largest cosine with another row
         is between those of `COSINES`, and ``shares``, how many of the hidden counts are
-        there; ``probe``, the accuracy of a logistic regression from the rows'
-        embeddings to the labels, nan where the corpus has none or the method has no
-        vectors; ``words``, the five words nearest to each of `words`; ``seconds`` of
+        there; ``seconds`` of
         all processors together, the choice of the settings included.
     """
-    kept, held_out, rows, columns = hold_out(corpus.counts, HELD_OUT, rng, split)
-    labels = None if corpus.labels is None else corpus.labels[rows]
-    vocabulary = corpus.vocabulary[columns]
+    kept, held_out, _, _ = hold_out(corpus.counts, HELD_OUT, rng, split)
     pairs, seed = held_out_pairs(kept, held_out), int(rng.integers(2**31))
     nearest = cosines_of_rows(sp.csr_array(kept)).max(axis=1)[pairs.i]
     places = np.digitize(nearest, COSINES[1:-1])
@@ -117,33 +86,9 @@ def _compare_methods(
                     "by_cosine": np.bincount(places, pairs.z * log_ratios, len(shares))
                     / np.maximum(shares, 1),
                     "shares": shares / shares.sum(),
-                    "probe": _probe(rates.U, labels, np.random.default_rng(seed)),
-                    "words": [_nearest(rates.V, vocabulary, word) for word in words],
                 }
             )
     return records
-
-
-def _nearest(V, vocabulary, word, k=5):
-    """Return the words nearest to a word; empty ones where it has no embedding."""
-    if V is None:
-        return [""] * k
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", AMPWarning)
-        near = nearest_words(V, vocabulary, word, k)
-    return near + [""] * (k - len(near))
-
-
-def _probe(U, labels, rng):
-    """Return the accuracy of embeddings in standardised coordinates; nan without."""
-    if labels is None or U is None:
-        return np.nan
-    return _probe_accuracy(scale(U.astype(np.float64)), labels, rng=rng)
-
-
-NEIGHBOURS = dict.fromkeys(CORPORA, ()) | dict.fromkeys(NULLS, DOC_WORDS)
-NEIGHBOURS |= {"docstrings": DOC_WORDS, "reviews": WORDS}
-NEIGHBOURS |= dict.fromkeys(("standard library", "words in context"), LIBRARY_WORDS)
 
 
 @dataclass(frozen=True)
@@ -164,7 +109,6 @@ class _Case:
             rng=np.random.default_rng([self.index, corpus.counts.shape[0]]),
             methods={name: METHODS[name] for name in self.methods},
             dimensions=self.dimensions,
-            words=NEIGHBOURS[self.corpus],
             split=SPLITS[self.hidden],
         )
         where = {"corpus": self.corpus, "split": self.index, "hidden": self.hidden}

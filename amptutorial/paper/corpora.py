@@ -70,13 +70,6 @@ def _in_bursts(Z, shape, *, rng):
     return sp.vstack([row.reshape(1, -1) for row in drawn], format="csr")
 
 
-def docstrings():
-    """Return the counts of the docstrings, labelled by their packages."""
-    corpus = load_docstrings()
-    packages = [name.partition(".")[0] for name in np.asarray(corpus.names)]
-    return replace(corpus, labels=np.array(packages))
-
-
 def _standard_library():
     """Return the counts of the docstrings of Python's own modules.
 
@@ -96,14 +89,14 @@ def _modules():
 
 def negative_binomial(index, shape):
     """Return counts with the margins of the docstrings' and no embedding."""
-    corpus = docstrings()
+    corpus = load_docstrings()
     counts = _in_bursts(corpus.counts, shape, rng=np.random.default_rng(index))
     return replace(corpus, counts=counts)
 
 
 def poisson(index):
     """Return Poisson counts with the margins of the docstrings' and no embedding."""
-    corpus = docstrings()
+    corpus = load_docstrings()
     counts = _without_embedding(corpus.counts, rng=np.random.default_rng(index))
     return replace(corpus, counts=counts)
 
@@ -181,7 +174,7 @@ def _shipped(name):
 
 # by the index of a case
 CORPORA: dict[str, Callable[[int], Corpus]] = {
-    "docstrings": lambda index: docstrings(),
+    "docstrings": lambda index: load_docstrings(),
     "standard library": lambda index: _standard_library(),
     "words in context": lambda index: _words_in_context(),
     "identifiers": lambda index: _identifiers(),
