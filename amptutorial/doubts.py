@@ -10,7 +10,9 @@ from .bias import margins, without_gaps
 from .channels import are_ones
 
 FREQUENT = 0.3  # counts expected of a pair that can have one at most
-ONES = 0.05  # the share of counts of one, from which on zeros should occur too
+# the share of counts of one, from which on zeros should occur too; where more than
+# half of a table is NaN, no zero at all is told in any case
+ONES = 0.05
 FEWEST, MOST = 20, 500  # columns of which some may force each other
 FEW = 4  # rows or columns, in fewer of which chance does much
 RATES_ADD_UP_TO = 1000  # at least, where rates are scaled to the same total
@@ -48,7 +50,7 @@ def doubts(Z, law=False):
         )
     ones = (observed.data == 1).sum()
     full = gaps is not None and observed.nnz + gaps.nnz == len(rows) * len(columns)
-    if full and ones > ONES * observed.nnz:
+    if full and (ones > ONES * observed.nnz or gaps.nnz > observed.nnz):
         yield (
             "X has NaN and no zero. NaN is a pair that was not observed, and is left "
             "out: where nothing happened, fillna(0)"

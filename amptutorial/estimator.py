@@ -781,7 +781,7 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return np.random.default_rng(seed)
 
     def _warn_of_doubts(self, best, judged):
-        if best.patience.progress:
+        if best.patience.progress and best.patience.k >= self.n_iter:
             _warn(f"still improving after n_iter={self.n_iter} iterations: allow more")
         gain, error, errors = judged
         if errors >= DOUBTFUL:

@@ -91,7 +91,7 @@ class Progress(NamedTuple):
     gain, error : float
         Of the best of them on hidden pairs, in nats per count.
     seconds : float
-        Since the fit of so many components began.
+        Since the fit began.
     """
 
     n_components: int
@@ -111,11 +111,7 @@ class Report:
             shown["disable"] = True
         self.bar = progress(desc="AMPEmbedding", **shown)
         self.callback = check_callback(callback, "callback")
-        self.stopped = False
-
-    def begin(self):
-        """Begin with another number of components."""
-        self.begun = perf_counter()
+        self.stopped, self.begun = False, perf_counter()
 
     def __call__(self, run):
         """Tell of an iteration; return whether the callback asks for an end."""
@@ -222,7 +218,6 @@ def search(table, model, rng, report):
     best: Any = None
     sizes = takewhile(lambda d: d <= min(table.shape), SIZES)
     for d in sizes if auto else (model.n_components,):
-        report.begin()
         started = [_started(*given, name, d) for name in names]
         runs = _raced(table, started, model.n_iter, held_out)
         run = max(runs, key=lambda run: run.best.gain)

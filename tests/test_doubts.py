@@ -58,6 +58,13 @@ def test_what_is_no_count_of_events_is_said_when_it_is_fitted(change, words, rng
     assert sum(bool(re.match(words, str(warning.message))) for warning in caught) == 1
 
 
+def test_no_zero_beside_more_gaps_than_counts_is_told_however_large_the_counts_are(rng):
+    Z = rng.poisson(30.0, (40, 30)) + 1.0
+    for share, told in ((0.7, True), (0.3, False)):
+        table = sp.csr_array(np.where(rng.random(Z.shape) < share, np.nan, Z))
+        assert any("NaN and no zero" in doubt for doubt in doubts(table)) == told
+
+
 def test_overlapping_windows_are_noticed_and_separate_ones_are_not(rng):
     """Words of three letters in random sequences: every position, or every third one."""
     letters = rng.integers(4, size=(300, 240))

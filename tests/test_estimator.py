@@ -286,6 +286,15 @@ def test_too_few_iterations_are_reported(counts):
     assert estimator.n_iter_ == 2
 
 
+def test_a_callback_that_ends_a_fit_is_not_told_to_allow_more_and_its_seconds_are_those_of_the_fit(counts, recwarn):
+    seen = []
+    AMPEmbedding(2, callback=lambda step: step.n_iter > 1, random_state=0).fit(counts)
+    assert not [each for each in recwarn if "allow more" in str(each.message)]
+    AMPEmbedding("auto", n_iter=3, callback=lambda step: seen.append(step), random_state=0).fit(counts)
+    assert len({step.n_components for step in seen}) > 1
+    assert [step.seconds for step in seen] == sorted(step.seconds for step in seen)
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:heldout_gain_ =:amptutorial.AMPWarning")  # what is known is far from certain
 @pytest.mark.parametrize(("variance", "shift"), [(0.5, 1.0), (1.0, 0.0)])

@@ -30,6 +30,7 @@ from amptutorial_course.assignments import (
     reviews,
     run_experiment,
 )
+from amptutorial_course.grading.worker.by_hand import ready_made
 
 ROOT = Path(__file__).parents[1]
 SOLUTIONS = ROOT / "solutions"
@@ -209,13 +210,25 @@ OWN = "Ridge: derive RidgeByHand from Denoiser alone"
             "    def estimate(self, P, r, F):\n        return P\n",
             OWN,
         ),
+        (
+            "from amptutorial import *\n\nclass RidgeByHand(Denoiser):\n"
+            "    def __init__(self, strength):\n        pass\n"
+            "    def estimate(self, P, r, F):\n        return Ridge(1.0).estimate(P, r, F)\n",
+            OWN,
+        ),
     ],
-    ids=["missing", "inherits", "imports"],
+    ids=["missing", "inherits", "imports", "names"],
 )
 def test_a_denoiser_must_be_ones_own_work(source, told, tmp_path):
     (tmp_path / "denoiser.py").write_text(source)
     report = check_assignment(1, tmp_path / "denoiser.py")
     assert told in str(report) and not any(result.passed for result in report.results)
+
+
+def test_a_star_import_brings_denoisers_that_a_file_may_leave_alone(tmp_path):
+    text = (SOLUTIONS / "01_ridge" / "denoiser.py").read_text()
+    (tmp_path / "denoiser.py").write_text(f"from amptutorial import *\n{text}")
+    assert ready_made(load_submission(tmp_path / "denoiser.py").RidgeByHand) == []
 
 
 def test_a_file_may_have_dataclasses_with_postponed_annotations_and_a_byte_order_mark(tmp_path):
