@@ -38,6 +38,13 @@ class NonNegative(Denoiser):
         return float((X**2 / r[:, None]).sum() / 2) if (X >= 0).all() else np.inf
 
 
+@pytest.mark.parametrize("d", [1, 2, 10])
+@pytest.mark.parametrize("strength", [0.1, 1.0, 10.0])
+def test_a_ridge_of_any_strength_passes_in_any_dimension(strength, d):
+    report = check_denoiser(Ridge(strength), d=d)
+    assert report.passed, report
+
+
 class Onsager(Ridge):
     """Gives AMP no Onsager term."""
 

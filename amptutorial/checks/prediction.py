@@ -36,7 +36,7 @@ def state_evolution(trial):
     wanted, stated = trial.belief.precision, trial.denoiser.precision
     text = f'precision is "{stated}" and should be "{wanted}": AMP would hand over the '
     require(stated == wanted, text + "wrong F")
-    (m, n), n_iter, rng = (1600, 400), 4, np.random.default_rng(2)
+    (m, n), n_iter, rng = (2000, 500), 4, np.random.default_rng(2)
     law_u, law_v = _laws_that_amp_can_find(trial)
     (r_u, A), (r_v, B) = law_u.draw(m, rng=rng), law_v.draw(n, rng=rng)
     B0 = 0.5 * (B + B.std() * rng.standard_normal(B.shape))

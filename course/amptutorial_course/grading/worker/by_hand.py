@@ -20,11 +20,10 @@ def ready_made(cls):
     """
     file = sys.modules.get(cls.__module__)
     bound = {} if file is None else vars(file)
-    own = [x for x in bound.values() if getattr(x, "__module__", None) == cls.__module__]
-    parts = [*own, cls, *(part for x in (*own, cls) if isinstance(x, type) for part in vars(x).values())]
+    own = [cls, *(x for x in bound.values() if getattr(x, "__module__", None) == cls.__module__)]
+    parts = [*own, *(part for x in own if isinstance(x, type) for part in vars(x).values())]
     named = set().union(*map(_names, parts)) & bound.keys()
-    objects = [*cls.__mro__, *(bound[name] for name in named), *map(type, (*bound.values(), *parts))]
-    classes = {x for x in objects if isinstance(x, type)}
+    classes = {x for x in (*cls.__mro__, *(bound[name] for name in named)) if isinstance(x, type)}
     return sorted(
         x.__name__ for x in classes - {Denoiser} if issubclass(x, Denoiser) and x.__module__ == Denoiser.__module__
     )
