@@ -3,7 +3,7 @@
     python -m studies.release                          # both distributions, checked, and their checksums
     python -m studies.release python3.11 python3.13    # and tried in empty environments, with lowest versions too
     python -m studies.release --list                   # what they hold has changed: write studies/contents.txt anew
-    python -m studies.release --name 1.0.0             # write another version into every place that names it
+    python -m studies.release --name X.Y.Z             # write another version into every place that names it
 
 `pip install twine` comes before, and `make pdf` if the checksums are to have the book.
 """
@@ -12,6 +12,7 @@ import argparse
 import difflib
 import gzip
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -108,18 +109,31 @@ def checksums(folder):
     return "".join(f"{sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in paths)
 
 
+def refused(tag, changelog):
+    """Return why a tag is none of a release, or nothing."""
+    if tag != f"v{__version__}":
+        return f"{tag} is not v{__version__}: python -m studies.release --name VERSION, and commit"
+    if not re.search(rf"^## {re.escape(__version__)} \(\d{{4}}-\d\d-\d\d\)$", changelog, re.MULTILINE):
+        return f"{__version__} has no date in CHANGELOG.md: ## {__version__} (YYYY-MM-DD)"
+    return None
+
+
 def main(arguments=None):
     """Return 1 if something is not as it should be, else 0."""
     parser = argparse.ArgumentParser(prog="python -m studies.release", description=__doc__.partition("\n")[0])
     parser.add_argument("pythons", nargs="*", metavar="PYTHON", help="try the wheels with them")
     parser.add_argument("--list", action="store_true", help="list anew what the distributions hold")
     parser.add_argument("--name", metavar="VERSION", help="write it into every place that names the version")
+    parser.add_argument("--tag", help="refuse one that is not of this version, or whose version has no date")
     options = parser.parse_args(arguments)
     if options.name:
         rename(ROOT, options.name)
         return 0
     if not options.list and git("status", "--porcelain"):
         print("commit first: a release is made of a commit", file=sys.stderr)
+        return 1
+    if options.tag and (problem := refused(options.tag, (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"))):
+        print(problem, file=sys.stderr)
         return 1
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

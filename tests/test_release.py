@@ -95,6 +95,13 @@ def test_a_version_is_written_into_every_place_that_names_it(tmp_path):
     assert not left and '"9.8.7"' in (tmp_path / "amptutorial/__init__.py").read_text()
 
 
+def test_a_tag_is_of_this_version_and_its_heading_has_a_date():
+    version = amptutorial.__version__
+    assert release.refused(f"v{version}", f"# Changelog\n\n## {version} (2027-01-05)\n") is None
+    assert "has no date" in release.refused(f"v{version}", f"## {version} (unreleased)")
+    assert "is not v" in release.refused(version, f"## {version} (2027-01-05)")
+
+
 @needs_history
 @pytest.mark.slow
 def test_the_same_commit_gives_the_same_files_with_the_contents_that_are_listed(tmp_path):
