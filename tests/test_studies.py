@@ -3,12 +3,13 @@
 import re
 from types import SimpleNamespace
 
+import nbformat
 import numpy as np
 import pytest
 from execute_book import BOOK
 
 from amptutorial.biases import refit_biases
-from studies import judging
+from studies import judging, reseed
 from studies.power import Chapter
 from studies.readability import measure, open_text, sentences
 
@@ -37,6 +38,7 @@ def test_folds_and_formulas_do_not_count_and_included_code_does():
 
 
 DRAWN = """
+import nbformat
 import numpy as np
 def bar_of(values):
     return np.std(values, ddof=1) / np.sqrt(len(values))
@@ -100,3 +102,24 @@ def test_tables_of_every_kind_are_drawn_with_structure_and_without(kind):
         assert np.nanmin(drawn.Z) == 0 and np.nansum(drawn.Z) > 5000
         assert observed.all() == (not kind.startswith("NaN"))
         assert drawn.M is None or drawn.M.any() == structure
+
+
+def test_reseed_draws_anew_notes_every_assertion_and_measures_moves_by_their_errors(tmp_path):
+    cells = [
+        "import numpy as np\nx = np.random.default_rng(0).normal()",
+        "assert 1 > 2\nassert abs(x - 0.12573) < 1e-5",
+    ]
+    told = nbformat.v4.new_code_cell("print(f'{x:.2f} ± 0.10')")
+    told.outputs = [nbformat.v4.new_output("stream", name="stdout", text="0.13 ± 0.10\n")]
+    notebook = nbformat.v4.new_notebook(cells=[*map(nbformat.v4.new_code_cell, cells), told])
+    nbformat.write(notebook, path := tmp_path / "one.ipynb")
+    assert reseed.n_assertions(path) == 2
+    x = np.random.default_rng([3, 0]).normal()
+    failed, [(move, _)] = reseed.run(path, 3)
+    assert failed == ["1 > 2", "abs(x - 0.12573) < 1e-05"]
+    assert move == pytest.approx(abs(round(x, 2) - 0.13) / (0.1 * 2**0.5))
+    notebook.cells[0].metadata.tags = ["one-draw"]
+    nbformat.write(notebook, path)
+    assert reseed.run(path, 3)[0] == ["1 > 2"]
+    assert reseed.NUMBER.findall("-0.5 ± 0.1, 2e-05 ± 1e-05, 7 +- 2") == [("-0.5", "0.1"), ("7", "2")]
+    assert reseed.moved(("0.50", "0.00"), ("0.52", "0.00")) == pytest.approx(0.02 / (0.005 * 2**0.5))
