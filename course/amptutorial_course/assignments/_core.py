@@ -62,8 +62,15 @@ class DenoiserSetting:
     @property
     def title(self):
         """The setting in words, such as ``ElasticNet(l1=0.5, l2=1.2), d = 3``."""
-        shown = ", ".join(f"{k}={_on_one_line(v)}" for k, v in self.params.items())
-        return f"{self.class_name}({shown}), d = {self.d}"
+        return f"{self._call(_on_one_line)}, d = {self.d}"
+
+    @property
+    def code(self):
+        """The code that makes the denoiser, with all digits."""
+        return self._call(lambda value: f"np.array({value.tolist()})" if isinstance(value, np.ndarray) else repr(value))
+
+    def _call(self, show):
+        return f"{self.class_name}({', '.join(f'{k}={show(v)}' for k, v in self.params.items())})"
 
 
 def _on_one_line(value):
@@ -309,6 +316,7 @@ class Assignment:
             count_lines,
             seed=int(rng.integers(2**31)),
             limits=setting.limits,
+            code=setting.code,
         )
 
     def check_names(self):

@@ -68,8 +68,8 @@ def _write_autograder(options):
 
 def _dry_run(options):
     """Print the report of one file on the public settings, run as the grader does."""
-    rules, isolate = Rules(options.assignment, None, LIMITS), isolation.choose(options.isolate, warn)
-    task = rules.task
+    rules = Rules(options.assignment, None, LIMITS)
+    task, isolate = rules.task, options.isolate or isolation.best()
     record = judge.grade_submission(rules.read(options.dry_run), rules, isolate)
     print(judge.as_report(record, task))
     if record.told(task) != record.status:
@@ -94,7 +94,8 @@ def _grade(options):
     """Grade a class and write all files, also those of an unfinished run."""
     check_integer(options.jobs, "--jobs", minimum=1)
     _check_places(options)
-    rules, isolate = _rules(options), isolation.choose(options.isolate, warn)
+    rules = _rules(options)
+    isolate = isolation.choose(options.isolate or rules.isolate, warn)
     entries = find_submissions(options.submissions)
     folder = options.out.parent / f"{options.out.stem}_files"
     graded = classroom.grade_class(entries, rules, folder / "results", options.jobs, isolate)
@@ -147,7 +148,11 @@ def _parser():
     add("--out", type=Path, metavar="CSV", help="the table; <out>_files/ beside it has a page for each student")
     add("--config", type=Path, metavar="YML", help="seed and limits (default: assignments/grading.yml)")
     add("--jobs", type=int, default=2, help="graded at the same time (default: 2)")
-    add("--isolate", choices=isolation.KINDS, help="a container for each (default: bwrap, if it works here, or none)")
+    add(
+        "--isolate",
+        choices=isolation.KINDS,
+        help="what keeps them in (default: the first that works, never none)",
+    )
     add = parser.add_argument_group("instead of grading a class").add_mutually_exclusive_group().add_argument
     add("--dry-run", type=Path, metavar="FILE", help="for students: report on one file, with the public settings")
     add("--gradescope", type=Path, metavar="ZIP", help="write the autograder of an assignment for Gradescope")

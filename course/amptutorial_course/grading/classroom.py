@@ -18,8 +18,8 @@ from multiprocessing.connection import wait
 from amptutorial._files import write_atomically
 
 from . import judge
-from .isolation import PATIENCE
 from .record import Record
+from .session import seconds_on_the_wall
 from .submissions import Refused
 from .worker.limits import limit_memory
 
@@ -56,7 +56,7 @@ def grade_class(entries, rules, folder, jobs=2, isolate="none"):
         while waiting or running:
             while waiting and len(running) < jobs:
                 student, paths = waiting.pop(0)
-                deadline = time.monotonic() + PATIENCE * rules.limits["seconds"] + JUDGE_SECONDS
+                deadline = time.monotonic() + seconds_on_the_wall(rules.limits) + JUDGE_SECONDS
                 path = folder / f"{file_name(student)}.json"
                 process = context.Process(target=_judge, args=(student, paths, rules, path, isolate))
                 process.start()

@@ -14,9 +14,11 @@ import numpy as np
 from amptutorial.denoisers import Denoiser
 
 from . import isolation
-from .isolation import PATIENCE
 from .worker import protocol
 
+# Seconds on the wall for each of the processor that a submission may take: who waits, or has found a way to stop the
+# processor's clock, ends by this one. For all answers together a limit can be named.
+PATIENCE, WALL = 10, "seconds_on_the_wall"
 # on the wall, for Python and its libraries, before any line of the submission
 START_SECONDS = 120
 # four checks and the prediction ask `penalty`, one of them in two trials: where it
@@ -81,7 +83,7 @@ class Session:
     -----
     The seconds of the processor are those that the worker reports, and the system ends
     a call that takes too many. Who replaces the worker can report what it likes, and is
-    held by the clock on the wall alone, which has `isolation.PATIENCE`.
+    held by the clock on the wall alone, which has `PATIENCE`.
     """
 
     def __init__(self, source, limits, isolate="none", helpers=None, by_hand=False):
@@ -90,7 +92,7 @@ class Session:
         self.place, self.prediction, self.over, self.timed_out = None, None, None, False
         # used of the processor, that of the last worker among it, and when the wall's clock has the last word
         self.generation, self.seconds, self.clock = 0, 0.0, 0.0
-        self.ends = time.monotonic() + PATIENCE * limits["seconds"]
+        self.ends = time.monotonic() + seconds_on_the_wall(limits)
         self.hung, self.printed = Counter(), tempfile.TemporaryFile()
 
     def __enter__(self):
@@ -203,6 +205,11 @@ def _without_error(reply):
     error = type(name if name.isidentifier() else "Error", (StudentError,), {})(f"{text}{where}".strip())
     error.traceback = str(reply.get("traceback", ""))[-4000:]
     raise error
+
+
+def seconds_on_the_wall(limits):
+    """Return how long all answers of a submission may take on the wall."""
+    return limits.get(WALL, PATIENCE * limits["seconds"])
 
 
 class RemoteDenoiser(Denoiser):
