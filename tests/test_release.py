@@ -1,13 +1,17 @@
 """What is published: how to cite, the paper of the project, the recipe, the files of a release."""
 
 import re
+import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 
+import pytest
 import yaml
 from packaging.requirements import Requirement
 
 import amptutorial
+from studies import release
 
 ROOT = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -67,3 +71,44 @@ def test_the_recipe_for_conda_asks_for_what_pip_is_asked_for():
     assert all(recipe["about"][name] == project[field] for name, field in about.items())
     assert [recipe["about"][name] for name in ("homepage", "repository")] == list(project["urls"].values())
     assert [recipe["about"]["license_file"]] == project["license-files"]
+
+
+needs_history = pytest.mark.skipif(
+    shutil.which("git") is None or not (ROOT / ".git").exists(), reason="a copy without its history"
+)
+
+
+@needs_history
+def test_a_version_is_written_into_every_place_that_names_it(tmp_path):
+    release.copy_source(tmp_path)
+    release.rename(tmp_path, "9.8.7")
+    old = re.compile(rf"(?<![\d.])(?<!>=){re.escape(amptutorial.__version__)}(?![.\d])")
+    kept = {"CHANGELOG.md", "constraints.txt"}  # whose heading takes a date too; which names others
+    left = [
+        name
+        for name in map(
+            str, (path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.*") if path.is_file())
+        )
+        if name not in kept and not name.startswith(("tests/formats/", "tools/offline/"))
+        if old.search((tmp_path / name).read_text(encoding="utf-8", errors="ignore"))
+    ]
+    assert not left and '"9.8.7"' in (tmp_path / "amptutorial/__init__.py").read_text()
+
+
+def test_a_tag_is_of_this_version_and_its_heading_has_a_date():
+    version = amptutorial.__version__
+    assert release.refused(f"v{version}", f"# Changelog\n\n## {version} (2027-01-05)\n") is None
+    assert "has no date" in release.refused(f"v{version}", f"## {version} (unreleased)")
+    assert "is not v" in release.refused(version, f"## {version} (2027-01-05)")
+
+
+@needs_history
+@pytest.mark.slow
+def test_the_same_commit_gives_the_same_files_with_the_contents_that_are_listed(tmp_path):
+    first, second = (release.make(tmp_path / name) for name in ("first", "second"))
+    sums = [release.checksums(tmp_path / name) for name in ("first", "second")]
+    assert len(first) == 4 and sums[0] == sums[1]
+    assert release.contents(first) == release.CONTENTS.read_text()
+    (tmp_path / "second" / release.SUMS).write_text(sums[0])
+    if shutil.which("sha256sum"):
+        subprocess.run(["sha256sum", "--check", release.SUMS], cwd=tmp_path / "second", check=True)
