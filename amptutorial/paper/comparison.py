@@ -144,8 +144,8 @@ def _cases():
         yield _Case(name, 0, dimensions=(30,), methods=("amp", *ABLATIONS, "lbfgs"))
     for k in range(1, N_SPLITS):
         for name in TEXTS:
-            more = () if name in ONE_SPLIT else ("skip_gram",)
-            yield _Case(name, k, dimensions=(10,), methods=(*QUICK, *more))
+            also = () if name in ONE_SPLIT else ("skip_gram",)
+            yield _Case(name, k, dimensions=(10,), methods=(*QUICK, *also))
     for name in NULLS:
         yield _Case(name, 0, dimensions=(10, 30), methods=FAST)
     yield _Case("docstrings", 0, hidden="counts", dimensions=(10,), methods=FAST)
