@@ -59,8 +59,8 @@ LEGEND = (
 
 BRIEF_ROWS = {"weighted, shrunken SVD": "best SVD", "AMP, right prior": "AMP"}
 BRIEF_LEGEND = (
-    f"Means of {INSTANCES} tables of {M} × {N} counts. Of AMP ± is the standard error of the mean; of the SVD, that of the "
-    "difference from AMP on the same tables. *Theory* saw no data."
+    f"Means of {INSTANCES} tables of {M} × {N} counts. Of AMP ± is the standard error of the mean; of the SVD, that of "
+    "the difference from AMP on the same tables. *Theory* saw no data."
 )
 
 
