@@ -194,3 +194,11 @@ function found(questions) {
         return Search._performSearch(...Search._parseQuery(question)).reverse().map(([page, , anchor]) => page + anchor);
     });
 }
+
+// The name of what has the focus and how its ring is drawn, if it stands in the head of the page.
+function ring() {
+    const one = document.activeElement;
+    if (!one.closest(".bd-header-article")) return null;
+    const { outlineStyle, outlineWidth, outlineColor } = getComputedStyle(one);
+    return [one.outerHTML.slice(0, 120), outlineStyle, parseFloat(outlineWidth), outlineColor];
+}
