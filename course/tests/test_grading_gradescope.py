@@ -218,7 +218,7 @@ def test_gradescope_s_harness_gets_a_result_for_each_check(autograder):
     beside = harness(autograder, {"denoiser.py": STARTER, "mine.py": RIGHT})
     assert beside["score"] == 100 and "denoiser.py is as it was handed out, and was left aside" in beside["output"]
     both = harness(autograder, {"denoiser.py": RIGHT, "old/denoiser.py": WRONG})
-    assert both["score"] == 0 and both["output"].startswith("which file is denoiser.py")
+    assert both["score"] == 100 and both["output"] == "graded; old/denoiser.py was left aside"
     assert both["visibility"] == "after_published"
     assert "hush" not in json.dumps([right, wrong, both])
 

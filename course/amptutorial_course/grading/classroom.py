@@ -45,12 +45,12 @@ def grade_class(entries, rules, folder, jobs=2, isolate="none"):
     jobs : int
         Judges at work at the same time.
     isolate : str
-        One of `isolation.KINDS`.
+        One of `grading.KINDS`.
     """
     folder.mkdir(parents=True, exist_ok=True)
     context = multiprocessing.get_context("forkserver")
     # all that the command imports, which each judge would import again
-    context.set_forkserver_preload(["amptutorial_course.grading.__main__"])
+    context.set_forkserver_preload(["amptutorial_course.grading.commands"])
     waiting, running = list(entries.items()), {}
     try:
         while waiting or running:

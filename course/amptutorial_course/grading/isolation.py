@@ -23,7 +23,6 @@ import amptutorial
 
 from .worker.confine import landlock_version, process_filter
 
-KINDS = ("bwrap", "user", "landlock", "none")
 # What a submission runs with, by the names that it has in the folder PACKAGE of a
 # container; the rest of the course is not there.
 PACKAGE = "/package"
@@ -149,7 +148,7 @@ def choose(wanted=None, warn=print, alone=False):
     Parameters
     ----------
     wanted : str, optional
-        One of `KINDS`; "none" is never chosen without it.
+        One of `grading.KINDS`; "none" is never chosen without it.
     warn : callable (str)
     alone : bool
         Whether the machine has no files but those that other users cannot read: then a
@@ -195,7 +194,7 @@ class Place:
     Parameters
     ----------
     kind : str
-        One of `KINDS`.
+        One of `grading.KINDS`.
     limits : dict
         ``limits`` of grading.yml.
     channel : socket

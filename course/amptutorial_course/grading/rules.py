@@ -17,14 +17,14 @@ import amptutorial
 from amptutorial._validation import check_integer, check_positive
 
 from .. import assignments
-from .isolation import KINDS
+from . import KINDS
 from .session import WALL
 from .submissions import read_submission
 
 # seconds of the processor for all answers and for one; memory beyond that of Python and
 # its libraries; the largest denoiser.py; the most that is printed, which is also the
 # largest file that a submission may write
-LIMITS = {"seconds": 180, "seconds_per_call": 15, "megabytes": 1024, "file_kilobytes": 256, "output_kilobytes": 256}
+LIMITS = {"seconds": 300, "seconds_per_call": 15, "megabytes": 1024, "file_kilobytes": 256, "output_kilobytes": 256}
 NAMES = ("seed", "seed_file", "limits", "isolate")
 PUBLIC_SEED = "20240"
 SEED_VARIABLE = "AMPTUTORIAL_SEED"

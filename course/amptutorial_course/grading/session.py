@@ -11,6 +11,7 @@ from functools import partial
 
 import numpy as np
 
+from amptutorial.checks.verdict import count
 from amptutorial.denoisers import Denoiser
 
 from . import isolation
@@ -18,7 +19,7 @@ from .worker import protocol
 
 # Seconds on the wall for each of the processor that a submission may take: who waits, or has found a way to stop the
 # processor's clock, ends by this one. For all answers together a limit can be named.
-PATIENCE, WALL = 10, "seconds_on_the_wall"
+PATIENCE, WALL = 6, "seconds_on_the_wall"
 # on the wall, for Python and its libraries, before any line of the submission
 START_SECONDS = 120
 # four checks and the prediction ask `penalty`, one of them in two trials: where it
@@ -68,7 +69,7 @@ class Session:
     limits : dict
         See `rules.LIMITS`.
     isolate : str
-        One of `isolation.KINDS`.
+        One of `grading.KINDS`.
     helpers : dict, optional
         The modules beside it, bytes by their path.
     by_hand : bool
@@ -187,8 +188,10 @@ class Session:
         used_up = isinstance(error, EOFError) and -self.status in (signal.SIGPROF, signal.SIGXCPU)
         if used_up or isinstance(error, TimeoutError):
             self.hung[name] += 1
-            self.timed_out, waited = True, f"{seconds:.2g} s on the wall: does it wait?"
-            looped = f"{self.limits['seconds_per_call']:g} s of the processor: an endless loop?"
+            self.timed_out, shapes = True, [np.shape(each) for each in question.get("arguments", ())]
+            asked = f" for {count(shapes[0][0])}, d = {shapes[0][1]}" if shapes and len(shapes[0]) == 2 else ""
+            looped = f"{self.limits['seconds_per_call']:g} s of the processor{asked}: an endless loop?"
+            waited = f"{seconds:.0f} s on the wall{asked}: does it wait?"
             return TimeLimit(f"{name} gave no answer within {looped if used_up else waited}")
         if isinstance(error, protocol.Malformed | MemoryError):
             return BadAnswer(f"{name} gave no valid answer: {error}")
