@@ -112,3 +112,19 @@ def test_the_same_commit_gives_the_same_files_with_the_contents_that_are_listed(
     (tmp_path / "second" / release.SUMS).write_text(sums[0])
     if shutil.which("sha256sum"):
         subprocess.run(["sha256sum", "--check", release.SUMS], cwd=tmp_path / "second", check=True)
+
+
+def test_what_a_contributor_is_sent_to_is_there():
+    for page in [ROOT / "CONTRIBUTING.md", *(ROOT / ".github").glob("*.md"), ROOT / "paper/paper.md"]:
+        text = re.sub("`[^`]*`", "code", page.read_text(encoding="utf-8"))
+        places = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text)
+        assert not [place for place in places if not (page.parent / place).exists()], page
+        headings = {
+            re.sub(r"[^\w -]", "", line).lower().replace(" ", "-") for line in re.findall("^#+ (.*)$", text, re.M)
+        }
+        assert set(re.findall(r"\]\(#([^)]+)\)", text)) <= headings, page
+    for form in (ROOT / ".github/ISSUE_TEMPLATE").glob("[!c]*.yml"):
+        form = yaml.safe_load(form.read_text())
+        assert (
+            form["name"] and form["description"] and any(each["validations"]["required"] for each in form["body"][:1])
+        )
