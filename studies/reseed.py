@@ -5,7 +5,8 @@
 
 A shift s puts s before whatever `numpy.random.default_rng` is given as its seed, in the cells and in the package, so
 that seeds which were equal stay equal and all draws are new. What lies in files stays as it is: texts, stored results
-and their random choices of documents. scikit-learn's own seeds stay too.
+and their random choices of documents. scikit-learn's own seeds stay too. A cell with the tag `one-draw` keeps its
+seeds: it shows one instance, or compares with one that is stored, and the text says so.
 
 An assertion that fails is noted, and its cell goes on. A cell that stops is a failure too. A number is one that is
 printed with its error, as `0.62 ± 0.02`; it moves by its difference from the stored one over the error of the
@@ -30,8 +31,10 @@ from execute_book import KERNEL_ENVIRONMENT, PAGES, ROOT, code_of, name_of
 from nbclient import NotebookClient
 from tqdm import tqdm
 
-NUMBER = re.compile(r"(-?\d+\.\d+|-?\d+) ?(?:±|\+-) ?(\d*\.\d+|\d+)")
-FAILED = []  # in a kernel: the assertions that failed, as they are written
+NUMBER = re.compile(r"(?<![\de.-])(-?\d+(?:\.\d+)?) ?(?:±|\+-) ?(\d*\.\d+|\d+)")
+ONE_DRAW = "one-draw"
+# in a kernel: the assertions that failed, as they are written, and the shift of the cell that runs
+FAILED, SHIFT = [], []
 
 
 class NoteFailures(ast.NodeTransformer):
@@ -44,15 +47,15 @@ class NoteFailures(ast.NodeTransformer):
         return ast.fix_missing_locations(ast.copy_location(ast.Try([node], [handler], [], []), node))
 
 
-def install(shift):
-    """Replace all seeds of this kernel, and note failures instead of stopping at the first."""
+def install():
+    """Replace the seeds of this kernel by the shift, and note failures instead of stopping at the first."""
     drawn = np.random.default_rng
 
     def shifted(seed=None):
         caller = sys._getframe(1).f_globals.get("__name__", "")
         is_seed = isinstance(seed, (int, np.integer, list, tuple, np.ndarray))
         # a choice of documents belongs to a file: what is made of it is kept under its seed
-        return drawn([shift, *np.atleast_1d(seed)] if is_seed and "amptutorial.corpus" not in caller else seed)
+        return drawn([*SHIFT, *np.atleast_1d(seed)] if is_seed and "amptutorial.corpus" not in caller else seed)
 
     np.random.default_rng = shifted
     get_ipython().ast_transformers.append(NoteFailures())  # noqa: F821, of the kernel
@@ -62,8 +65,10 @@ def run(path, shift):
     """Return what failed in a run with shifted seeds, how far each number moved, and where it stands."""
     stored = nbformat.read(path, as_version=4)
     notebook = nbformat.read(path, as_version=4)
-    first = nbformat.v4.new_code_cell(f"from studies.reseed import install\ninstall({shift})")
+    first = nbformat.v4.new_code_cell("import studies.reseed\nstudies.reseed.install()")
     last = nbformat.v4.new_code_cell("import json\nfrom studies.reseed import FAILED\nprint(json.dumps(FAILED))")
+    for cell in code_of(notebook):
+        cell.source = f"studies.reseed.SHIFT[:] = {[] if is_one_draw(cell) else [shift]}\n{cell.source}"
     notebook.cells = [first, *notebook.cells, last]
     found = os.pathsep.join([str(ROOT), str(ROOT / "tools"), os.environ.get("PYTHONPATH", "")])
     client = NotebookClient(
@@ -81,8 +86,14 @@ def run(path, shift):
         (moved(was, now), f"{' ± '.join(was)} is {' ± '.join(now)}")
         for before, after in zip(code_of(stored), code_of(notebook)[1:-1], strict=True)
         for was, now in zip(NUMBER.findall(printed(before)), NUMBER.findall(printed(after)), strict=False)
+        if not is_one_draw(before)
     ]
     return sorted(set(failed)), moves
+
+
+def is_one_draw(cell):
+    """Say whether a cell keeps its seeds."""
+    return ONE_DRAW in cell.metadata.get("tags", [])
 
 
 def printed(cell):
@@ -97,8 +108,8 @@ def moved(was, now):
 
 
 def n_assertions(path):
-    """Return how many assertions a notebook makes."""
-    cells = code_of(nbformat.read(path, as_version=4))
+    """Return how many assertions a notebook makes of new draws."""
+    cells = [cell for cell in code_of(nbformat.read(path, as_version=4)) if not is_one_draw(cell)]
     return sum(isinstance(node, ast.Assert) for cell in cells for node in ast.walk(ast.parse(cell.source)))
 
 

@@ -118,4 +118,8 @@ def test_reseed_draws_anew_notes_every_assertion_and_measures_moves_by_their_err
     failed, [(move, _)] = reseed.run(path, 3)
     assert failed == ["1 > 2", "abs(x - 0.12573) < 1e-05"]
     assert move == pytest.approx(abs(round(x, 2) - 0.13) / (0.1 * 2**0.5))
+    notebook.cells[0].metadata.tags = ["one-draw"]
+    nbformat.write(notebook, path)
+    assert reseed.run(path, 3)[0] == ["1 > 2"]
+    assert reseed.NUMBER.findall("-0.5 ± 0.1, 2e-05 ± 1e-05, 7 +- 2") == [("-0.5", "0.1"), ("7", "2")]
     assert reseed.moved(("0.50", "0.00"), ("0.52", "0.00")) == pytest.approx(0.02 / (0.005 * 2**0.5))
