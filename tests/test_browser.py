@@ -434,7 +434,11 @@ def test_what_has_the_focus_in_the_head_of_a_page_has_a_ring(open_chapter, theme
             break
         name, style, width, colour = ring
         seen.add(name)
-        assert style == "solid" and width >= 3 and colour == ("rgb(168, 70, 0)" if theme == "light" else "rgb(255, 157, 87)")
+        assert (
+            style == "solid"
+            and width >= 3
+            and colour == ("rgb(168, 70, 0)" if theme == "light" else "rgb(255, 157, 87)")
+        )
     assert len(seen) >= 5 and reached.count() >= 5
 
 
