@@ -30,7 +30,7 @@ def test_a_dry_run_of_a_notebook_reports_what_the_desk_reports_of_its_class(tmp_
     cells = [*RIGHT.split("\n\n\n"), "from amptutorial_course.assignments import check_assignment\ncheck_assignment(1)"]
     nbformat.write(new_notebook(cells=[new_code_cell(cell) for cell in cells]), tmp_path / "mine.ipynb")
     code, text = dry_run(tmp_path / "mine.ipynb", capsys)
-    assert code == 0 and text.splitlines()[0] == "Assignment 1, ridge by hand: 14 of 14 checks passed"
+    assert code == 0 and text.splitlines()[0] == "Assignment 1, ridge by hand: 16 of 16 checks passed"
     (tmp_path / "denoiser.py").write_text(STARTER, encoding="utf-8")
     names = [result.name for result in check_assignment(1, tmp_path / "denoiser.py").results]
     assert sorted(line.split()[1].rstrip(":") for line in text.splitlines()[1:-1]) == sorted(names)
@@ -45,7 +45,7 @@ def test_students_find_the_command_where_they_read_how_to_work(capsys, monkeypat
     assert yaml.safe_load(GRADING.read_text())["limits"] == LIMITS  # those of a dry run
     monkeypatch.chdir(root)
     assert main(shlex.split(command)) == 1  # the starter, as it lies there
-    assert capsys.readouterr().out.startswith("Assignment 1, ridge by hand: 0 of 14 checks passed")
+    assert capsys.readouterr().out.startswith("Assignment 1, ridge by hand: 0 of 16 checks passed")
     for task in ASSIGNMENTS.values():  # and in every brief, with its number
         text = (root / f"course/assignments/{task.folder}/brief.ipynb").read_text(encoding="utf-8")
         assert f"`python -m amptutorial_course.grading --dry-run denoiser.py --assignment {task.number}`" in text
@@ -58,7 +58,7 @@ def test_what_is_not_written_is_said_once(tmp_path, capsys):
     assert code == 1 and text.count("not written yet: write the estimate") == 1
     path.write_text("class Other:\n    pass\n")
     code, text = dry_run(path, capsys)
-    assert code == 1 and text.count("denoiser.py has no class RidgeByHand") == 1 and "14 checks wait" in text
+    assert code == 1 and text.count("denoiser.py has no class RidgeByHand") == 1 and "16 checks wait" in text
 
 
 def test_a_dry_run_refuses_what_the_grader_refuses(tmp_path, capsys):

@@ -62,7 +62,7 @@ def with_cell(released, text):
     notebook = nbformat.reads(released, as_version=4)
     (cell,) = (cell for cell in notebook.cells if cell.metadata.get("nbgrader", {}).get("grade_id") == "denoiser")
     cell.source = text
-    notebook.cells.insert(-16, nbformat.v4.new_code_cell(text.partition("\n")[2]))
+    notebook.cells.insert(-18, nbformat.v4.new_code_cell(text.partition("\n")[2]))
     return nbformat.writes(notebook)
 
 
@@ -121,7 +121,7 @@ def test_code_in_a_notebook_neither_runs_nor_pays_nor_holds_the_class_up(course)
     assert not (course / "ran").exists()
     for student in ("studentg", "studenth"):
         scores = points(course, student)
-        assert len(scores) == 15 and not any(scores.values())
+        assert len(scores) == 17 and not any(scores.values())
     page = (course / "feedback/studenth" / TASK.folder / "brief.html").read_text()
     # one limit for one call, and not one for each of the checks
     assert "the import gave no answer within 5 s of the processor: an endless loop?" in page

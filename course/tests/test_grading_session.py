@@ -93,7 +93,7 @@ def test_a_class_must_exist_and_be_a_denoiser(session):
 def test_after_a_crash_the_other_checks_still_earn_points(rules):
     found = samples.grade(samples.RIGHT.replace("return float(", "import os; os._exit(9); return float("), rules)
     assert samples.passed(found) == set(rules.task.points) - {
-        *("penalty", "right_answers", "limits", "no_mutation", "state_evolution", "prediction")
+        *("penalty", "right_penalty", "limits", "no_mutation", "state_evolution", "prediction")
     }
     assert "penalty ended Python itself (exit code 9)" in samples.messages(found)
 

@@ -32,6 +32,7 @@ from amptutorial.state_evolution import state_evolution
 
 from ..grading.worker.by_hand import ready_made
 from ._limits import LIMITS, Limit, SettingTrial
+from ._parts import BY_PART, WHOLE, Part, in_part, malformed
 from ._points import ESSENTIAL
 
 N_ROWS = 40  # of each setting, as in `check_denoiser`
@@ -154,23 +155,19 @@ class Experiment:
     def __repr__(self):
         return "\n".join(f"{name:<10} = {value}" for name, value in vars(self).items())
 
-    def _predict(self, denoiser, n_samples=20_000):
-        """Return the number in question by state evolution."""
+    def arguments(self, n_samples=20_000):
+        """Return, as a dict, what `state_evolution` is called with beside the denoiser."""
         rng = np.random.default_rng(0)
         law_u, law_v = self._synthetic().scaled_rows()
         X = law_v.draw(200_000, rng=rng)[1]
         beta, S = self.m / self.n, X.T @ X / len(X)
-        run = state_evolution(
-            law_u,
-            law_v,
-            denoiser,
-            beta=beta,
-            M0=S / beta,
-            Q0=(S + self.start_noise**2 * np.mean(X**2) * np.eye(self.d)) / beta,
-            n_iter=self.n_iter,
-            n_samples=n_samples,
-            rng=rng,
-        )
+        Q0 = (S + self.start_noise**2 * np.mean(X**2) * np.eye(self.d)) / beta
+        overlaps = {"beta": beta, "M0": S / beta, "Q0": Q0}
+        return {"law_u": law_u, "law_v": law_v, **overlaps, "n_iter": self.n_iter, "n_samples": n_samples, "rng": rng}
+
+    def _predict(self, denoiser, n_samples=20_000):
+        """Return the number in question by state evolution."""
+        run = state_evolution(denoiser=denoiser, **self.arguments(n_samples))
         if self.statistic is None:
             return run.iterates[-1].nmse
         return float(self.statistic(*run.rows_a[1:]))
@@ -329,7 +326,12 @@ class Assignment:
         return [*applying, "prediction"]
 
     def _checks(self):
-        return *CHECKS.values(), LIMITS, *self.own_checks
+        split = {WHOLE.name: BY_PART}
+        return (
+            *(part for check in CHECKS.values() for part in split.get(check.name, (check,))),
+            LIMITS,
+            *self.own_checks,
+        )
 
     def check(self, make, prediction, *, told=lambda result: None, **options):
         """Return the `CheckReport` of a submission.
@@ -344,7 +346,17 @@ class Assignment:
             Called with each result as soon as it is known.
         """
         title = f"Assignment {self.number}, {self.title}"
-        results = run_checks(title, self.trials(make, **options), self._checks(), told).results
+        trials, checks = self.trials(make, **options), self._checks()
+        results = run_checks(title, trials, checks, told).results
+        # where an answer is malformed the checks end: the others are asked without that method
+        if results and (left := malformed(results[-1].message)):
+            methods, judges = left
+            rest = [check for check in checks if check.name not in {result.name for result in results}]
+            lost = [check for check in rest if check.name in judges and any(map(check.applies, trials))]
+            results += tuple(replace(results[-1], name=each.name, contract=each.contract) for each in lost)
+            others = [check for check in rest if check not in lost]
+            results += run_checks(title, [in_part(trial, methods) for trial in trials], others, told).results
+            whole, make = make, lambda name, **params: Part(whole(name, **params), None, methods)
         told(last := self.check_prediction(make, prediction))
         return CheckReport(title, (*results, last))
 

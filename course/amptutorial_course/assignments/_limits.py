@@ -5,8 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from amptutorial.checks import Check, Trial
+from amptutorial.checks import Check
 from amptutorial.checks.verdict import require_rows
+
+from ._parts import TrialInParts
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,7 @@ class Limit:
 
 
 @dataclass(frozen=True)
-class SettingTrial(Trial):
+class SettingTrial(TrialInParts):
     """A `Trial` in a setting of an assignment, which knows limits, and the code of its denoiser."""
 
     limits: tuple[Limit, ...] = ()
