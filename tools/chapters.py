@@ -6,6 +6,7 @@ its notebook, under ``chapter``; `KEYS` lists it.
 
 import re
 from functools import cache
+from math import ceil
 from pathlib import Path
 
 import nbformat
@@ -23,7 +24,15 @@ KEYS = {
 }
 STATED = re.compile(r"^\((?P<label>ch-[\w-]+)\)=$.*?\*Time:\* about (?P<minutes>\d+) minutes", re.DOTALL | re.MULTILINE)
 
-NEEDS = "| Chapter | Needs | Minutes |\n|---|---|---|\n"
+# what a reader does who works a chapter through, beside reading it; an evening has two hours
+SOLUTION = re.compile(r"\{solution-start\}.*?\{solution-end\}", re.DOTALL)
+FORMULA = re.compile(r"\$\$.*?\$\$|^`{3,}\{math\}.*?^`{3,}", re.DOTALL | re.MULTILINE)
+PROOF = re.compile(r"^:{3,}\{dropdown\} (?:Proof|Derivation|Details)[^\n]*\n(.*?)^:{3,}\s*$", re.DOTALL | re.MULTILINE)
+EXERCISE = re.compile(r"\{exercise\} (★+)")
+MINUTES_A_FORMULA, WORDS_OF_PROOF_A_MINUTE, MINUTES_BY_STARS = 3, 25, {1: 15, 2: 30, 3: 120}
+APPENDIX = {"ch-proofs": "book/more/proofs"}  # without which a chapter cannot be worked through
+
+NEEDS = "| Chapter | Needs | Read, minutes | Work through, hours |\n|---|---|---|---|\n"
 BOARD = "| Chapter | Goal | Expect | Board |\n|---|---|---|---|\n"
 
 WIDTH, MARGIN, TOP, STEP = 720, 14, 56, 116  # of the map, whose rows are the parts
@@ -37,20 +46,44 @@ prediction and to real text; {first} to {end} can be read each for itself.</titl
 """
 
 
+def read(file):
+    """Return the text of a notebook, and what its metadata say of it as a chapter."""
+    notebook = nbformat.read(ROOT / f"{file}.ipynb", as_version=4)
+    text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    return text, notebook.metadata.get("chapter", {})
+
+
+def added_minutes(text):
+    r"""Return the minutes that working through adds to reading: formulas, proofs and exercises, no solutions.
+
+    Examples
+    --------
+    >>> proof = ":::{dropdown} Proof\n" + 49 * "Word " + "and $x$.\n$$\ny\n$$\n:::\n"
+    >>> added_minutes(proof + "```{exercise} ★★ Name\n```")
+    35.04
+    """
+    text = SOLUTION.sub("", text)
+    proofs = FORMULA.sub("", "\n".join(PROOF.findall(text)))
+    words = len(re.sub(r"\$[^$]*\$", "word", proofs).split())
+    exercises = sum(MINUTES_BY_STARS[len(stars)] for stars in EXERCISE.findall(text))
+    return MINUTES_A_FORMULA * len(FORMULA.findall(text)) + words / WORDS_OF_PROOF_A_MINUTE + exercises
+
+
 def chapter(file):
-    """Return what a chapter says of itself, by `KEYS`, with its ``name``, ``number``, ``label`` and ``minutes``.
+    """Return what a chapter says of itself, by `KEYS`; its ``name``, ``number``, ``label``; ``minutes`` and ``hours``.
 
     Raises
     ------
     ValueError
         If its metadata lack a key, or have another one.
     """
-    notebook = nbformat.read(ROOT / f"{file}.ipynb", as_version=4)
-    said = notebook.metadata.get("chapter", {})
+    text, said = read(file)
     if set(said) != KEYS:
         raise ValueError(f"{file}.ipynb, entry `chapter` of its metadata: needs {sorted(KEYS)}, has {sorted(said)}")
-    text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
     stated = STATED.search(text).groupdict()
+    appendix = APPENDIX.get(stated["label"])
+    more = added_minutes(text) + (added_minutes(read(appendix)[0]) if appendix else 0)
+    stated["hours"] = ceil((int(stated["minutes"]) + more) / 30) / 2
     place = {"name": file.removeprefix("book/"), "number": int(CHAPTER.match(file)[1])}
     return place | stated | said
 
@@ -78,7 +111,7 @@ def chapters():
 def needs_table(chapters):
     """Return the table of what each chapter needs and of its minutes, as MyST text."""
     numbers = {each["label"]: each["number"] for each in chapters}
-    row = "| {number}. {{ref}}`{label}` | {needs} | {minutes} |\n".format
+    row = "| {number}. {{ref}}`{label}` | {needs} | {minutes} | {hours:g} |\n".format
     return NEEDS + "".join(row(**each | {"needs": each["needs"].format_map(numbers)}) for each in chapters)
 
 

@@ -286,6 +286,20 @@ def test_every_chapter_has_two_exam_questions_with_solutions():
         assert part.count("*Solution.*") == 2
 
 
+@needs_solutions
+def test_the_answers_of_variants_are_what_their_code_computes():
+    """Each asserts its numbers; and each names an exercise of the book."""
+    text, names = (ROOT / "solutions/variants.md").read_text(), {}
+    book = "".join(path.read_text() for path in (ROOT.parent / "book").glob("[0-9]*.ipynb"))
+    variants = re.split(r"^## ", text, flags=re.MULTILINE)[1:]
+    assert len(variants) >= 12
+    for variant in variants:
+        assert f":label: {re.match(r'.*`(ex-[a-z-]+)`', variant)[1]}" in book
+        (code,) = re.findall(r"```python\n(.*?)```", variant, re.DOTALL)
+        assert "assert " in code and "*Solution.*" in variant
+        exec(code, names)
+
+
 START = GaussianPosterior(1.0, learn=True)
 
 

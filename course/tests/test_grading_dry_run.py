@@ -2,16 +2,19 @@
 
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import nbformat
 import numpy as np
+import pytest
 import yaml
-from grading_samples import GRADING, RIGHT, STARTER, grade
+from grading_samples import GRADING, LOST, RIGHT, STARTER, WRONG, grade
 from nbformat.v4 import new_code_cell, new_notebook
 
 from amptutorial.denoisers import Ridge
-from amptutorial_course.assignments import ASSIGNMENTS, check_assignment
+from amptutorial_course.assignments import ASSIGNMENTS, check_assignment, load_submission, maker
 from amptutorial_course.grading import isolation
 from amptutorial_course.grading.__main__ import main
 from amptutorial_course.grading.rules import LIMITS
@@ -78,3 +81,40 @@ def test_a_module_beside_the_denoiser_is_found_and_replaces_no_library(rules):
         by_hand = remote_class(session, "RidgeByHand")(session, {"strength": 2.0})
         np.testing.assert_allclose(by_hand.estimate(P, r, F), Ridge(2.0).estimate(P, r, F))
     assert "No module named 'parts'" in grade(source, rules).status
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        ("0,2163", r"PREDICTION is 0, 2163, a pair of numbers: write 0\.2163, with a point"),
+        ("'0.2163'", "PREDICTION must be a number, got"),
+        ("[0.2163]", "PREDICTION must be a number, got"),
+    ],
+)
+def test_a_prediction_that_is_no_number_is_told_how_to_write_it(rules, written, told, tmp_path):
+    source = re.sub(r"^PREDICTION = .*$", f"PREDICTION = {written}", RIGHT, flags=re.MULTILINE)
+    (tmp_path / "denoiser.py").write_text(source)
+    module = load_submission(tmp_path / "denoiser.py")
+    at_the_desk = ASSIGNMENTS[1].check_prediction(maker(module), module.PREDICTION).message
+    with Session(source.encode(), rules.limits) as session:
+        session.start()
+        graded = ASSIGNMENTS[1].check_prediction(maker(module), session.prediction).message
+    assert re.search(told, at_the_desk) and re.search(told, graded)
+
+
+def test_a_check_is_shown_as_soon_as_it_is_done_with_its_seconds(tmp_path, capsys):
+    (tmp_path / "denoiser.py").write_text(WRONG)
+    assert main(["--dry-run", str(tmp_path / "denoiser.py"), "--assignment", "1"]) == 1
+    lines = [line.split() for line in capsys.readouterr().err.splitlines()]
+    assert [line[3] for line in lines] == list(dict.fromkeys(ASSIGNMENTS[1].check_names()))
+    assert {line[3] for line in lines if line[2] == "FAIL"} == set(LOST)
+    assert all(float(line[0]) >= 0 and line[1] == "s" for line in lines)
+
+
+def test_help_and_mistakes_in_options_need_no_judge():
+    script = "import sys; from amptutorial_course.grading.__main__ import main\ntry:\n    main(['--help'])\n"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{script}except SystemExit:\n    print(*sys.modules)"], capture_output=True, text=True
+    )
+    assert "--dry-run" in done.stdout
+    assert not {"numpy", "yaml", "jinja2", "amptutorial"} & set(done.stdout.splitlines()[-1].split())

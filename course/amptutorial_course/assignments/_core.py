@@ -62,8 +62,15 @@ class DenoiserSetting:
     @property
     def title(self):
         """The setting in words, such as ``ElasticNet(l1=0.5, l2=1.2), d = 3``."""
-        shown = ", ".join(f"{k}={_on_one_line(v)}" for k, v in self.params.items())
-        return f"{self.class_name}({shown}), d = {self.d}"
+        return f"{self._call(_on_one_line)}, d = {self.d}"
+
+    @property
+    def code(self):
+        """The code that makes the denoiser, with all digits."""
+        return self._call(lambda value: f"np.array({value.tolist()})" if isinstance(value, np.ndarray) else repr(value))
+
+    def _call(self, show):
+        return f"{self.class_name}({', '.join(f'{k}={show(v)}' for k, v in self.params.items())})"
 
 
 def _on_one_line(value):
@@ -199,6 +206,8 @@ class Assignment:
     experiment : Experiment
     own_checks : tuple of Check
         Asked after those of the kit.
+    seconds : float
+        Of a processor, for a usual right file and its judge.
     by_hand : bool
         Whether the denoisers of the package may not be used.
     points : dict
@@ -213,6 +222,7 @@ class Assignment:
     families: tuple[Family, ...] = field(repr=False)
     experiment: Experiment = field(repr=False)
     own_checks: tuple[Check, ...] = field(default=(), repr=False)
+    seconds: float = 8.0
     by_hand: bool = True
     points: dict = field(default_factory=dict, repr=False)
     written: dict = field(default_factory=lambda: {"derivations": 20}, repr=False)
@@ -309,6 +319,7 @@ class Assignment:
             count_lines,
             seed=int(rng.integers(2**31)),
             limits=setting.limits,
+            code=setting.code,
         )
 
     def check_names(self):
@@ -320,20 +331,22 @@ class Assignment:
     def _checks(self):
         return *CHECKS.values(), LIMITS, *self.own_checks
 
-    def check(self, make, prediction, *, seed=None, n_problems=SHORT, count_lines=count_lines):
+    def check(self, make, prediction, *, told=lambda result: None, **options):
         """Return the `CheckReport` of a submission.
 
         Parameters
         ----------
-        make, seed, n_problems, count_lines
-            As for `trials`.
+        make : callable
+            As for `trials`, to which other options go.
         prediction : float or None
             The student's ``PREDICTION``.
+        told : callable (CheckResult)
+            Called with each result as soon as it is known.
         """
         title = f"Assignment {self.number}, {self.title}"
-        trials = self.trials(make, seed=seed, n_problems=n_problems, count_lines=count_lines)
-        results = run_checks(title, trials, self._checks()).results
-        return CheckReport(title, (*results, self.check_prediction(make, prediction)))
+        results = run_checks(title, self.trials(make, **options), self._checks(), told).results
+        told(last := self.check_prediction(make, prediction))
+        return CheckReport(title, (*results, last))
 
     def check_prediction(self, make, prediction):
         """Return the `CheckResult` of comparing ``PREDICTION`` with state evolution.
@@ -350,6 +363,9 @@ class Assignment:
         """Return `(passed, message)` of the comparison."""
         if prediction is None:
             return False, ("PREDICTION is None: predict the outcome of the experiment, then run it")
+        if isinstance(prediction, list | tuple) and len(prediction) == 2:
+            whole, digits = prediction
+            return False, f"PREDICTION is {whole}, {digits}, a pair of numbers: write {whole}.{digits}, with a point"
         value = check_positive(prediction, "PREDICTION", zero=True)
         experiment = self.experiment
         denoiser = make(experiment.class_name, **experiment.params)

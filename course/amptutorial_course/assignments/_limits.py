@@ -25,9 +25,15 @@ class Limit:
 
 @dataclass(frozen=True)
 class SettingTrial(Trial):
-    """A `Trial` in a setting of an assignment, which knows limits."""
+    """A `Trial` in a setting of an assignment, which knows limits, and the code of its denoiser."""
 
     limits: tuple[Limit, ...] = ()
+    code: str = ""
+
+    @property
+    def call(self):
+        """The code that makes the denoiser."""
+        return self.code
 
 
 def limits(trial: SettingTrial) -> None:

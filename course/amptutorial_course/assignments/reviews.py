@@ -340,6 +340,7 @@ ASSIGNMENT = OpenProject(
         Check(refit, "18_learned_priors.html#learned-prior", _has_own_belief),
         Check(heldout, "14_real_text.html#text-fair", _has_tables),
     ),
+    seconds=30.0,
     by_hand=False,
     points={
         # what it is for, and how it learns
