@@ -195,6 +195,9 @@ def test_a_reader_edits_runs_errs_and_stops(opened, address):  # noqa: F811
     said(page, r"^Cell 1 has run\.$")
     expect(state).to_have_text(re.compile(r"^ran in \d+\.\d s$"))
     expect(output).to_have_text("42")
+    fresh = output.locator("xpath=following-sibling::p")
+    expect(fresh).to_have_text(re.compile(r"^computed here, \d+\.\d s$"))
+    expect(fresh).to_be_visible()
     press(tools, "Reset")
     assert code.inner_text() == stored
     expect(reset).to_be_hidden()

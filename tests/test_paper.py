@@ -98,6 +98,7 @@ def test_parts_are_latex_an_appendix_has_a_letter_and_a_guide_no_number(text):
     assert r"\appendix" in appendices and r"\appendix" not in part + guides
     assert len(re.findall(r"Lemma A\.\d|\{Exercise A\.\d\}|Exercise A\.\d \(Compare", appendices)) == 4  # with links
     assert guides.index(r"\unnumbered") < guides.index(r"\chapter") and r"\unnumbered" not in part + appendices
+    assert part.index(r"\numbered") < part.index(r"\chapter")
 
 
 # The true book, as `make pdf` has made it.

@@ -93,7 +93,8 @@ def test_every_page_describes_itself_and_names_the_version(site):
 
 
 def test_the_card_and_the_icon_are_small(site):
-    for name, size, weight in (("social", (1200, 630), 100_000), ("icon", (180, 180), 10_000)):
+    card = (1200, 630), 100_000
+    for name, (size, weight) in (("social", card), ("stripes", card), ("icon", ((180, 180), 10_000))):
         path = site / f"_static/{name}.png"
         with Image.open(path) as image:
             assert image.size == size and path.stat().st_size < weight

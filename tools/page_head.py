@@ -25,7 +25,11 @@ ROOT = Path(__file__).parents[1]
 LENGTH = 200  # letters of a description that search engines show
 DESCRIPTIONS = yaml.safe_load((ROOT / "book/descriptions.yml").read_text(encoding="utf-8"))
 DESCRIPTIONS |= {each["name"]: each["description"] for each in chapters()}
-PICTURE = "_static/social.png"
+# The first page is shared by its stripes, the others by the forecast.
+PICTURES = {
+    "book/intro": ("stripes.png", "Dots for counts; true associations, as stripes; those found in the counts alone."),
+}
+FORECAST = "social.png", "Predicted and measured errors against the strength of the signal."
 # The theme asks for the storage of browsers, which some readers forbid: then a map stands in for it.
 STORAGE = """<script>
   for (const name of ["localStorage", "sessionStorage"]) {
@@ -53,10 +57,11 @@ def describe(page):
     return shorten(next(plain, ""), LENGTH, placeholder=" …")
 
 
-def tags(address, title, description, root):
+def tags(name, title, description, root):
     """Return the elements of the page's head, as HTML."""
-    said = {"og:title": title, "og:description": description, "og:url": address, "og:image": urljoin(root, PICTURE)}
-    said |= {"og:type": "website", "og:image:alt": "Predicted and measured errors against the strength of the signal."}
+    picture, alt = PICTURES.get(name, FORECAST)
+    said = {"og:title": title, "og:description": description, "og:url": urljoin(root, f"{name}.html")}
+    said |= {"og:type": "website", "og:image": urljoin(root, f"_static/{picture}"), "og:image:alt": alt}
     lines = [f'<meta property="{name}" content="{escape(text)}" />' for name, text in said.items() if text]
     named = {"description": description, "twitter:card": "summary_large_image"}
     return lines + [f'<meta name="{name}" content="{escape(text)}" />' for name, text in named.items() if text]
@@ -74,7 +79,7 @@ def add_tags(app, name, template, context, page):
         root = app.config.html_baseurl.rstrip("/") + "/"
         title = " – ".join(dict.fromkeys([app.env.titles[name].astext(), app.config.html_title]))
         description = DESCRIPTIONS.get(name.removeprefix("book/")) or describe(page)
-        lines += tags(urljoin(root, f"{name}.html"), title, description, root)
+        lines += tags(name, title, description, root)
     context["metatags"] = "\n".join([context.get("metatags", ""), *lines])
 
 

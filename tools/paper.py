@@ -239,8 +239,9 @@ class Typeset(SphinxPostTransform):
 
 def part_begins(toctree):
     """Return how a part begins in LaTeX: its chapters are numbered, lettered or neither, as those of the site."""
-    counted = r"\appendix" if toctree["caption"] == CAPTION else "" if toctree.get("numbered") else r"\unnumbered"
-    return rf"\bookpart{{{toctree['caption']}}}{counted}"
+    counted = r"\appendix" if toctree["caption"] == CAPTION else ""
+    numbered = r"\numbered" if toctree.get("numbered") else r"\unnumbered"
+    return rf"\bookpart{{{toctree['caption']}}}{numbered}{counted}"
 
 
 def is_output(node):

@@ -1,7 +1,7 @@
 /* The picture of the first page: AMP run on tables drawn in the page, on the line that state evolution drew before.
    Both are the programs of the first chapter, where all documents and all words are equally frequent. */
 
-const BETA = 2 / 3, ITERATIONS = 8, TABLES = 8;
+const BETA = 2 / 3, ITERATIONS = 8, TABLES = 12;
 
 /* The predicted error of A B^T after every iteration: no matrix, no dice. */
 export function forecast({ counts, known }, beta = BETA, iterations = ITERATIONS) {
@@ -33,26 +33,15 @@ function dot(x, y, offset = 0) {
 }
 
 /* Normal numbers by the method of Box and Muller. */
-function normals(count, random) {
+export function normals(count, random) {
   return Float64Array.from({ length: count }, () =>
     Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random()));
 }
 
-/* A vector as long as `count` standard normal numbers are on average, at right angles to another one. */
-function direction(count, random, other) {
-  let x = normals(count, random);
-  if (other) {
-    const along = dot(x, other) / count;
-    x = x.map((value, k) => value - along * other[k]);
-  }
-  const scale = Math.sqrt(count / dot(x, x));
-  return x.map(value => scale * value);
-}
-
-/* The noise W is drawn freely. What was assumed of truth and start holds exactly, and not on average only. */
+/* Truth, noise and start are drawn freely, as those of a reader's own table. */
 export function draw(m, random) {
-  const n = Math.round(m / BETA), b = direction(n, random);
-  return { A: direction(m, random), b, W: normals(m * n, random), start: direction(n, random, b) };
+  const n = Math.round(m / BETA);
+  return { A: normals(m, random), b: normals(n, random), W: normals(m * n, random), start: normals(n, random) };
 }
 
 /* The error of A B^T after every iteration of AMP on the scores of one table of counts, in their Gaussian limit. */
@@ -116,11 +105,9 @@ function start(hero) {
     const predicted = forecast(settings()), measured = summary(tables.map(table => run(table, settings())));
     const { mean, bar } = measured.at(-1), { A, b } = tables[0];
     svg.innerHTML = picture(predicted, measured);
-    said.textContent = "Line: predicted, before any table is drawn. Points: measured, the mean of " +
-      `${TABLES} tables of ${A.length} documents and ${b.length} words that your browser has just drawn, with normal noise ` +
-      "in the place of that of the counts (chapter 3 says why it may). Band: two " +
-      `standard errors. After ${ITERATIONS} iterations: predicted ${predicted.at(-1).toFixed(2)}, measured ` +
-      `${mean.toFixed(2)} ± ${bar.toFixed(2)}. Knowing nothing has the error 1 (dashed).`;
+    said.textContent = `Line: predicted before any table is drawn. Points: mean of ${TABLES} tables of ${A.length} documents and ` +
+      `${b.length} words that your browser has just drawn; at the end ${mean.toFixed(2)} ± ${bar.toFixed(2)} (two standard ` +
+      `errors, the band), predicted ${predicted.at(-1).toFixed(2)}.`;
   }
   for (const slider of sliders) {
     const shown = slider.parentElement.querySelector("output");

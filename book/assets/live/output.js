@@ -29,8 +29,15 @@ export class Output {
     if (kind === "error") this.explain(content);
   }
 
-  finish() {
-    if (this.cell.element) this.clear();
+  /* What a run gave is told from what is stored by a line below it. */
+  finish(seconds) {
+    if (!this.cell.element) return;
+    this.clear();
+    if (seconds === null || !this.box.children.length) return;
+    const said = document.createElement("p");
+    said.className = "live-fresh";
+    said.textContent = `computed here, ${seconds} s`;
+    this.box.after(said);
   }
 
   /* Empties the place of the outputs once, and keeps its pictures with their descriptions for new ones. */
@@ -44,6 +51,7 @@ export class Output {
       const folded = element.classList.contains("tag_hide-input");
       (folded ? element : code.closest(".cell_input").parentElement).append(this.box);
     }
+    this.box.parentElement.querySelector(".live-fresh")?.remove();
     this.frames = [...this.box.children].filter((child) => child.matches(":has(img):not(:has(.amp-explore))"));
     this.box.replaceChildren();
   }

@@ -119,9 +119,9 @@ async function runEntry(site, entry, lacksAbove) {
   const fine = await kernel.ask("run", details, (part) => output.add(part)).catch((error) => {
     throw error.stopped ? error : new Error(`Python ended in cell ${entry.number}, and its variables with it (${error.message})`);
   });
-  output.finish();
-  Object.assign(entry, { ran: fine ? source : null, order: ++clock });
   const seconds = ((performance.now() - began) / 1000).toFixed(1);
+  output.finish(fine ? seconds : null);
+  Object.assign(entry, { ran: fine ? source : null, order: ++clock });
   if (entry.state) mark(entry, fine ? `ran in ${seconds} s` : "failed", false);
   return fine;
 }
