@@ -269,7 +269,9 @@ def test_one_who_hands_in_a_class_in_one_folder_is_told(tmp_path, capsys):
     (tmp_path / "grading.yml").write_text("seed: 20240\n")
     assert main(command(tmp_path)) == 0
     export = tmp_path / "submissions/export"
-    assert f"if export holds a whole class, name {export} as the folder" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert f"if export holds a whole class, name {export} as the folder" in told
+    assert "1 submissions, 2 at a time: about 0.1 min" in told
 
 
 def descendants(number):
