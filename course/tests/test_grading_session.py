@@ -186,3 +186,11 @@ def test_files_that_cannot_be_written_are_the_submission_s_fault(rules):
     assert samples.total(record) == 0 and "denoiser.py cannot be imported: FileExistsError" in record.status
     record = judge.grade_submission(Submission(samples.RIGHT.encode(), {"x" * 2**18 + ".py": b""}), rules)
     assert samples.total(record) == 0 and "are too long to be sent" in record.status
+
+
+def test_who_prints_without_end_is_stopped_and_told():
+    with probing("print('x' * 2**20) or [print('x' * 2**20) for _ in range(99)]") as (session, probe):
+        with pytest.raises(remote.StudentError, match="more than 20 MB were printed"):
+            samples.ask_probe(probe, 7)
+        assert len(session.output(10**6)) <= samples.LIMITS["output_kilobytes"] * 2**10
+        assert samples.ask_probe(probe, 0)[0, 1] == 5 and session.generation == 1

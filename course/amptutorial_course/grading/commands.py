@@ -94,7 +94,7 @@ def _grade(options):
     entries = find_submissions(options.submissions)
     folder = options.out.parent / f"{options.out.stem}_files"
     minutes = len(entries) * rules.task.seconds / options.jobs / 60
-    warn(f"{len(entries)} submissions, {options.jobs} at a time: about {minutes:.0f} minutes, more where files hang")
+    warn(f"{len(entries)} submissions, {options.jobs} at a time: about {minutes:.1f} min, more where files hang")
     graded = classroom.grade_class(entries, rules, folder / "results", options.jobs, isolate)
     records = {student: Record("not graded yet", student=student) for student in entries}
     try:

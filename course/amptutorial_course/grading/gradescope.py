@@ -21,7 +21,7 @@ from . import isolation, judge
 from .rules import Rules
 
 # Below what Gradescope allows where nothing is set: 768 MB for judge and submission, half a processor, ten minutes.
-LIMITS = {"seconds": 120, "seconds_on_the_wall": 400, "megabytes": 384}
+LIMITS = {"seconds": 200, "seconds_on_the_wall": 400, "megabytes": 384}
 UNFINISHED = (
     "The grader was stopped before it had finished: the file may need too much memory or time. In a terminal, "
     "python -m amptutorial_course.grading --dry-run denoiser.py --assignment {number} shows more."
