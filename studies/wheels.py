@@ -130,6 +130,11 @@ def tried(python, wheels, folder, constraints):
     return all(passed)
 
 
+def all_pass(pythons, wheels, folder, constraints=None):
+    """Return whether every command passes with each Python."""
+    return all([tried(python, wheels, folder / str(number), constraints) for number, python in enumerate(pythons)])
+
+
 def main(arguments=None):
     """Return 1 if some command fails, else 0."""
     parser = argparse.ArgumentParser(prog="python -m studies.wheels", description=__doc__.partition("\n")[0])
@@ -139,11 +144,8 @@ def main(arguments=None):
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         wheels = built(folder)
-        constraints = lowest(folder) if options.lowest else None
-        found = [
-            tried(python, wheels, folder / str(number), constraints) for number, python in enumerate(options.pythons)
-        ]
-    return 0 if all(found) else 1
+        passed = all_pass(options.pythons, wheels, folder, lowest(folder) if options.lowest else None)
+    return 0 if passed else 1
 
 
 if __name__ == "__main__":

@@ -186,3 +186,19 @@ function faintTexts(least) {
     const faint = texts.map(element => [contrast(element), element]).filter(([value]) => value < least);
     return [texts.length, faint.map(([value, element]) => `${value.toFixed(2)}: ${tags(element, 3)}`)];
 }
+
+// The addresses that the search finds for each question, the best first.
+function found(questions) {
+    return questions.map(question => {
+        history.replaceState(null, "", `?q=${encodeURIComponent(question)}`);
+        return Search._performSearch(...Search._parseQuery(question)).reverse().map(([page, , anchor]) => page + anchor);
+    });
+}
+
+// The name of what has the focus and how its ring is drawn, if it stands in the head of the page.
+function ring() {
+    const one = document.activeElement;
+    if (!one.closest(".bd-header-article")) return null;
+    const { outlineStyle, outlineWidth, outlineColor } = getComputedStyle(one);
+    return [one.outerHTML.slice(0, 120), outlineStyle, parseFloat(outlineWidth), outlineColor];
+}

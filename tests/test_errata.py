@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import linalg, stats
+from sklearn import linear_model
 from synthetic import BETA, constant_laws
 
 from amptutorial.amp import IndefinitePrecisionWarning, biased_low_rank_amp, floor_precision, random_start
@@ -21,6 +22,8 @@ from amptutorial.laws import ConstantBias, DiscreteBias, GaussianRows, ShiftedEx
 from amptutorial.metrics import QuadraticLoss, align, normalised_mse, overlap, row_errors
 from amptutorial.model import PoissonEmbedding, draw_embedding
 from amptutorial.paper.descent import NotConvergedWarning, minimise
+from amptutorial.paper.experiments import L1
+from amptutorial.paper.setting import observe_score
 from amptutorial.score import FisherScore
 from amptutorial.state_evolution import gaussian_state_evolution, start_overlap, state_evolution
 
@@ -590,3 +593,26 @@ def test_erratum_39_the_divergence_of_the_learned_distribution_is_predicted(rng)
         gaps.append(np.subtract([*measured, measured[0] / information], predicted) / predicted)
     error = np.std(gaps, axis=0, ddof=1) / np.sqrt(len(gaps))
     assert (np.abs(np.mean(gaps, axis=0)) < 4 * error).all() and error.max() < 0.02
+
+
+def test_erratum_40_the_strength_of_the_lasso_is_divided_by_the_number_of_equations(rng):
+    """The book's lasso against scikit-learn's by the square root of F: alpha is lambda / (d sqrt(r))."""
+    d, r, strength = 10, 0.3, 0.8
+    F, p = np.cov(rng.standard_normal((d, 40))), rng.standard_normal(d)
+    root = np.real(linalg.sqrtm(F))
+    fit = linear_model.Lasso(alpha=strength / (d * np.sqrt(r)), fit_intercept=False, tol=1e-12, max_iter=10**5)
+    fit.fit(root, np.linalg.solve(root, p))
+    for factor, equal in ((1, True), (1 / d, False)):
+        ours = Lasso(strength * factor).estimate(p[None], np.array([r]), F)[0]
+        assert np.allclose(ours, fit.coef_, atol=1e-6) == equal
+
+
+def test_erratum_40_ten_times_the_strength_of_the_lasso_changes_nothing(rng):
+    """The sparse experiment at full size: with either strength hardly a zero is found, and the errors agree."""
+    truth, B0 = L1.draw(rng=rng), random_start(L1.n, L1.d, rng)
+    score, errors = observe_score(truth, "counted", rng=rng), []
+    for strength in (1e-3, 1e-2):
+        run = biased_low_rank_amp(*score, Lasso(strength), B0=B0, n_iter=6)
+        assert sum((X == 0).sum() for X in (run.A, run.B)) < 50
+        errors.append(normalised_mse(truth.A, truth.B, run.A, run.B))
+    assert abs(errors[1] / errors[0] - 1) < 1e-4

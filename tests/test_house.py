@@ -37,7 +37,8 @@ MAKEFILE = (ROOT / "Makefile").read_text()
 # What a distribution needs, and what each extra of the package adds; the course needs the package.
 EXTRAS = PROJECT["optional-dependencies"] | COURSE["optional-dependencies"]
 EXTRAS |= {"course": [each for each in COURSE["dependencies"] if "==" not in each]}
-PYTHONS = ("python", ".venv/bin/python")  # without a Makefile, and after make setup
+# Without a Makefile, after make setup, and what publishes a release.
+PROGRAMS = ("python", ".venv/bin/python", "gh")
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
 # Which extras the files of a folder may import from. What is of others is imported in a block `with extra(NAME)`.
 MAY_IMPORT = {"amptutorial": (), "benchmarks": (), "book": ("run",), "tools": ("book",), "studies": ("book", "test")}
@@ -147,7 +148,7 @@ def test_workflows_call_make_or_do_without_it_where_there_may_be_none(workflow):
     commands = [step["run"] for job in jobs for step in job["steps"] if "run" in step]
     assert commands
     for program, *arguments in map(str.split, commands):
-        assert program == "make" and re.search(rf"^{arguments[0]}:", MAKEFILE, re.MULTILINE) or program in PYTHONS
+        assert program == "make" and re.search(rf"^{arguments[0]}:", MAKEFILE, re.MULTILINE) or program in PROGRAMS
 
 
 def test_every_python_that_is_promised_is_tested():

@@ -1,17 +1,18 @@
-"""Why not an SVD? The table of README and of two chapters, and what it claims."""
+"""Why not an SVD? The table of chapter 6, in brief in README and chapter 1, and what it claims."""
 
 import draw_prediction
 import numpy as np
 import pytest
-from draw_prediction import IN_README, README, TABLE, compare, gaussian, predict, predict_svd, signs
+from draw_prediction import BRIEF, IN_README, README, TABLE, brief, compare, gaussian, predict, predict_svd, signs
 
-CHAPTERS = ("01_documents_to_embeddings", "06_why_the_onsager_term")
+PLACES = {"01_documents_to_embeddings": BRIEF, "06_why_the_onsager_term": TABLE}
 
 
-def test_readme_and_chapters_show_the_stored_table():
-    assert IN_README.search(README.read_text())[0] == TABLE.read_text()
-    for name in CHAPTERS:
-        assert "{include} assets/why_not_svd.md" in (TABLE.parents[1] / f"{name}.ipynb").read_text()
+def test_the_table_stands_once_and_in_brief_in_readme_and_chapter_1():
+    assert IN_README.search(README.read_text())[0] == BRIEF.read_text() == brief(TABLE.read_text())
+    assert BRIEF.read_text().count("\n| ") == 3  # the line below the head, the best SVD, AMP
+    for name, table in PLACES.items():
+        assert f"{{include}} assets/{table.name}" in (TABLE.parents[1] / f"{name}.ipynb").read_text()
 
 
 @pytest.mark.slow

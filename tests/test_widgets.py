@@ -87,6 +87,29 @@ def test_with_a_kernel_every_slider_redraws_and_nothing_is_drawn_twice(draw, dra
     assert len(drawn) == start + 3
 
 
+def test_where_python_runs_a_stored_slider_has_finer_steps(draw, drawn, monkeypatch):
+    """Also where a stored value is met up to round-off only, as 0.7 by fourteen steps of a twentieth."""
+
+    def fine(figure, signal=0.7, seed=0):
+        """Draw a signal."""
+        drawn.append(signal)
+        return f"Signal {signal:g}, seed {seed}."
+
+    steps = np.linspace(0, 3, 61)
+    experiment = explore(fine, stored={"signal": (0.3, 0.7, 1.2)}, live={"signal": steps, "seed": range(3)})
+    stored = parse(experiment.page())
+    assert drawn == [0.3, 0.7, 1.2] and 0.7 not in steps
+    assert [label.get("max") for label in stored.iter("input")] == ["2"] and "signal has 61 steps" in experiment.page()
+    shown = [figure.find("figcaption").text for figure in stored.iter("figure") if figure.get("hidden") is None]
+    assert shown == ["Signal 0.7, seed 0."]
+    sliders(experiment)["signal"].value = 60
+    assert "Signal 3, seed 0." in live(experiment)
+    monkeypatch.setattr(widgets, "IN_PAGE", True)
+    signal, seed = parse(experiment._repr_mimebundle_()["text/html"]).iter("input")
+    assert (signal.get("max"), signal.get("value"), seed.get("max")) == ("60", "14", "2")
+    assert "Signal 0.05, seed 2." in experiment.figure([1, 2])
+
+
 def test_in_the_page_all_sliders_ask_for_what_they_choose(draw, drawn, monkeypatch):
     monkeypatch.setattr(widgets, "IN_PAGE", True)
     experiments = [explore(draw, stored={"height": [1, 2, 3]}, live={"seed": range(3)}) for _ in range(2)]
@@ -174,7 +197,7 @@ def test_what_an_experiment_lacks_is_said():
         (without_default, {"width": [1]}, {}, "no parameter 'width'"),
         (without_default, {"height": [1]}, {}, "give height of without_default a default"),
         (with_default, {"height": [2]}, {}, "give height of with_default a default"),
-        (with_default, {"height": [1]}, {"height": [1, 2]}, "height cannot be both stored and live"),
+        (with_default, {"height": [1, 2]}, {"height": [1, 3]}, "live leaves out stored values of height: add 2"),
     ):
         with pytest.raises(ValueError, match=message):
             explore(function, stored=stored, live=live)

@@ -1,4 +1,4 @@
-"""Why not an SVD? The picture of README.md, and the table of README.md and of two chapters.
+"""Why not an SVD? The picture of README.md, and the table of chapter 6, in brief of README.md and of chapter 1.
 
 The picture shows two estimates and their predicted errors, against the strength of the signal. The rows of both sides
 are signs, and AMP knows it. The rival is the best that singular vectors can do. The same picture under the book's title
@@ -37,6 +37,7 @@ ROOT = Path(__file__).parents[1]
 PICTURE = ROOT / "book/assets/prediction.svg"
 DARK, CARD = PICTURE.with_name("prediction-dark.svg"), PICTURE.with_name("social.png")
 TABLE, README = PICTURE.with_name("why_not_svd.md"), ROOT / "README.md"
+BRIEF = PICTURE.with_name("why_not_svd_brief.md")
 IN_README = re.compile(r"\| error of \|.*?\n\n.*?\n", re.DOTALL)
 ON_DARK = ("#56B4E9", "#E69F00")  # of Okabe and Ito, too, and bright
 M, N, INSTANCES, ITERATIONS = 800, 1200, 20, 40
@@ -53,6 +54,13 @@ LEGEND = (
     "*Best factor*: chosen with the truth. *Weighted*: lengths from state evolution. *Theory* saw no data. "
     f"Means of {INSTANCES} tables. In the last line ± is the standard error of the mean, in the others that of the "
     "difference from the last line."
+)
+
+
+BRIEF_ROWS = {"weighted, shrunken SVD": "best SVD", "AMP, right prior": "AMP"}
+BRIEF_LEGEND = (
+    f"Means of {INSTANCES} tables of {M} × {N} counts. Of AMP ± is the standard error of the mean; of the SVD, that of "
+    "the difference from AMP on the same tables. *Theory* saw no data."
 )
 
 
@@ -192,11 +200,19 @@ def table():
     return "".join(f"| {' | '.join(row)} |\n" for row in rows) + f"\n{LEGEND}\n"
 
 
+def brief(text):
+    """Return two rows of the table, for readers who have not met the other estimates, and their legend."""
+    head, line, *rows = text.splitlines()[:9]
+    rows = [row.replace(name, short, 1) for name, short in BRIEF_ROWS.items() for row in rows if f"| {name} |" in row]
+    return "\n".join([head, line, *rows, "", BRIEF_LEGEND, ""])
+
+
 def write(text):
     """Store the table for the chapters, and in README in place of the one that is there."""
     TABLE.write_text(text)
-    README.write_text(IN_README.sub(lambda _: text, README.read_text(), count=1))
-    print(f"Written: {TABLE} and {README}")
+    BRIEF.write_text(brief(text))
+    README.write_text(IN_README.sub(lambda _: brief(text), README.read_text(), count=1))
+    print(f"Written: {TABLE}, {BRIEF} and {README}")
 
 
 def measure(strength, seed):

@@ -5,6 +5,7 @@ without mathematics. `book/root` has the files that are copied as they are: the 
 shown for a page that is missing, and what robots may read.
 """
 
+import re
 import shutil
 import subprocess
 from functools import cache
@@ -94,9 +95,25 @@ def edit_the_source(app, name, template, context, page):
             button["url"] = button["url"].replace(f"{name}.md", source_of(name))
 
 
+def ahead(changelog):
+    r"""Return whether the first version of a changelog comes after this one.
+
+    Examples
+    --------
+    >>> ahead(f"## {__version__} (2027-01-05)"), ahead(f"## 99.0.0 (unreleased)\n## {__version__} (2027-01-05)")
+    (False, True)
+    """
+    return re.search(r"^## (\S+)", changelog, re.MULTILINE)[1] != __version__
+
+
 def add_version(app, config):
-    """Say at the foot of every page which version it describes."""
-    config.html_theme_options["extra_footer"] += f" Version {__version__}."
+    """Say at the foot of every page which version it describes, and at its head if it is ahead of this version."""
+    options = config.html_theme_options
+    options["extra_footer"] += f" Version {__version__}."
+    if ahead((ROOT / "CHANGELOG.md").read_text(encoding="utf-8")):
+        stable = f'<a href="{config.html_baseurl.rstrip("/")}/stable/">of its own</a>'
+        opened = f"version {__version__}, which Binder and Colab open and which has pages {stable}"
+        options["announcement"] = f"This page is ahead of {opened}."
 
 
 @cache

@@ -16,6 +16,7 @@ from functools import cache, cached_property
 from html import escape
 from io import BytesIO
 from itertools import product
+from math import isclose
 
 from .._extras import extra
 from .figures import INCH, STYLE
@@ -47,7 +48,9 @@ def explore(draw, *, stored, live=None, size=STYLE["figure.figsize"]):
         The values of the parameters that move on a page without a kernel too: one
         picture is drawn, and stored in the page, for each combination.
     live : dict of str to sequence, optional
-        The values of the parameters that need a kernel.
+        The values of the parameters that need a kernel. Those of a stored parameter
+        refine it: its slider has them where Python runs. They contain the stored ones,
+        up to round-off.
     size : (float, float)
         Width and height of the figure, in inches.
 
@@ -59,7 +62,8 @@ def explore(draw, *, stored, live=None, size=STYLE["figure.figsize"]):
     ------
     ValueError
         If a parameter is not one of `draw`'s, has no default, or a default that is not
-        among its values; if `draw` has no docstring or nothing is stored.
+        among its values; if `draw` has no docstring or nothing is stored; if `live`
+        refines a stored parameter and leaves out a stored value.
 
     Examples
     --------
@@ -73,24 +77,32 @@ def explore(draw, *, stored, live=None, size=STYLE["figure.figsize"]):
     >>> "The curve ends at 4." in experiment.figure([1])
     True
     """
-    live = live or {}
-    values = {name: tuple(options) for name, options in {**stored, **live}.items()}
-    _check_experiment(draw, stored, live, values)
-    return _SliderExperiment(draw, values, len(stored), size)
+    stored = {name: tuple(options) for name, options in stored.items()}
+    values = stored | {
+        name: tuple(_settled(option, stored.get(name, ())) for option in options)
+        for name, options in (live or {}).items()
+    }
+    _check_experiment(draw, stored, values)
+    return _SliderExperiment(draw, stored, values, size)
+
+
+def _settled(option, stored):
+    """Return the stored value that an option is up to round-off, or the option."""
+    same = (x for x in stored if isinstance(x, float) and isclose(x, option))
+    return next(same, option)
 
 
 class _SliderExperiment:
     """Sliders and pictures, in the form that the place where they are shown needs.
 
-    The first `n_stored` of the parameters, whose `values` are tuples, are stored.
+    All parameters have `values`, and the `stored` ones come first: tuples by name.
     """
 
-    def __init__(self, draw, values, n_stored, size):
-        self.draw, self.values, self.size = draw, values, size
-        self.names = list(values)
-        self.stored, self.live = self.names[:n_stored], self.names[n_stored:]
+    def __init__(self, draw, stored, values, size):
+        self.draw, self.stored, self.values, self.size = draw, stored, values, size
         parameters = inspect.signature(draw).parameters
-        self.start = [values[name].index(parameters[name].default) for name in values]
+        self.defaults = {name: parameters[name].default for name in values}
+        self.start = [values[name].index(self.defaults[name]) for name in values]
         self.drawn = cache(self._drawn)  # nothing is drawn twice
 
     def _drawn(self, *chosen):
@@ -121,9 +133,12 @@ class _SliderExperiment:
 
     def stored_choices(self):
         """Return the indices of all stored pictures."""
-        counts = [range(len(self.values[name])) for name in self.stored]
+        places = [
+            [self.values[name].index(option) for option in options]
+            for name, options in self.stored.items()
+        ]
         fixed = self.start[len(self.stored) :]
-        return [[*chosen, *fixed] for chosen in product(*counts)]
+        return [[*chosen, *fixed] for chosen in product(*places)]
 
     def page(self):
         """Return the experiment for a page without a kernel, as HTML.
@@ -135,7 +150,14 @@ class _SliderExperiment:
             png, text = self.drawn(*chosen)
             hidden = "" if chosen == self.start else HIDDEN
             figures.append(self._figure(_reduce_colours(png), text, hidden))
-        return box(self.stored, self, figures) + note(len(figures), self.live)
+        new = [name for name in self.values if name not in self.stored]
+        finer = {
+            name: len(self.values[name])
+            for name, options in self.stored.items()
+            if options != self.values[name]
+        }
+        sliders = box(self.stored, self.defaults, figures)
+        return sliders + note(len(figures), new, finer)
 
     def live_page(self):
         """Return the experiment for a page with Python in it, as HTML.
@@ -146,7 +168,8 @@ class _SliderExperiment:
         place = f"_{self.draw.__code__.co_filename}_{self.draw.__name__}"
         name = re.sub(r"\W", "_", place)
         self.draw.__globals__[name] = self
-        return box(self.names, self, [self.figure(self.start)], f' data-name="{name}"')
+        figure = self.figure(self.start)
+        return box(self.values, self.defaults, [figure], f' data-name="{name}"')
 
     @cached_property
     def widgets(self):
@@ -156,13 +179,15 @@ class _SliderExperiment:
 
         sliders = [
             SelectionSlider(
-                options=[(label(x), k) for k, x in enumerate(self.values[name])],
+                options=[(label(x), k) for k, x in enumerate(options)],
                 value=start,
                 description=_readable(name),
                 style={"description_width": "9em"},
                 layout=Layout(width="100%", max_width="34em"),
             )
-            for name, start in zip(self.names, self.start, strict=True)
+            for (name, options), start in zip(
+                self.values.items(), self.start, strict=True
+            )
         ]
         picture = HTML(self.figure(self.start))
 
@@ -194,16 +219,18 @@ class _SliderExperiment:
         return "\n".join([first, *texts])
 
 
-def _check_experiment(draw, stored, live, values):
+def _check_experiment(draw, stored, values):
     """Raise a ValueError if something is missing from an experiment."""
     if not stored:
         raise ValueError(
             "stored is empty: name at least one parameter whose pictures the page keeps"
         )
-    if both := stored.keys() & live.keys():
-        raise ValueError(
-            f"{', '.join(sorted(both))} cannot be both stored and live: choose one"
-        )
+    for name, options in stored.items():
+        if left_out := set(options) - set(values[name]):
+            raise ValueError(
+                f"live leaves out stored values of {name}: add"
+                f" {', '.join(map(label, sorted(left_out)))}"
+            )
     if not inspect.getdoc(draw):
         raise ValueError(
             f"{draw.__name__} has no docstring: its first line is the picture's"
@@ -230,13 +257,15 @@ def label(value):
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def box(names, experiment, figures, attributes=""):
-    """Return native sliders of the parameters `names` over `figures`, as HTML.
+def box(values, defaults, figures, attributes=""):
+    """Return native sliders over the `values` of parameters and `figures`, as HTML.
 
     The script of the page shows the sliders, which could do nothing without it.
     """
-    starts = dict(zip(experiment.names, experiment.start, strict=True))
-    sliders = [_slider(name, experiment.values[name], starts[name]) for name in names]
+    sliders = [
+        _slider(name, options, options.index(defaults[name]))
+        for name, options in values.items()
+    ]
     return (
         f'<div class="amp-explore"{attributes}>'
         f'<div class="amp-sliders"{HIDDEN}>{"".join(sliders)}</div>'
@@ -263,14 +292,25 @@ def _reduce_colours(png):
     return small.getvalue()
 
 
-def note(n_pictures, live):
-    """Return a line for readers without a kernel, as HTML: what a kernel would add."""
-    names = " and ".join(map(_readable, live))
-    sliders = "sliders" if len(live) > 1 else "a slider"
-    more = f"it has {sliders} for {escape(names)} too, and " if live else ""
+def note(n_pictures, new, finer):
+    """Return a line for readers without a kernel, as HTML: what a kernel would add.
+
+    It adds sliders for the parameters `new`, and steps to those that are `finer`.
+
+    Examples
+    --------
+    >>> print(note(3, ["seed"], {"signal": 61}))
+    <p class="amp-note">3 stored pictures. Live, it has a slider for seed too, signal \
+has 61 steps, and its code can be changed.</p>
+    """
+    names = " and ".join(map(_readable, new))
+    sliders = "sliders" if len(new) > 1 else "a slider"
+    more = [f"it has {sliders} for {names} too"] if new else []
+    more += [f"{_readable(name)} has {n} steps" for name, n in finer.items()]
+    before = f"{', '.join(more)}, and " if more else ""
     return (
-        f'<p class="amp-note">{n_pictures} stored pictures. Live, {more}its code can be'
-        " changed.</p>"
+        f'<p class="amp-note">{n_pictures} stored pictures. Live, {escape(before)}its'
+        " code can be changed.</p>"
     )
 
 

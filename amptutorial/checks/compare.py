@@ -81,7 +81,7 @@ def require_penalty(belief, denoiser, X, problem):
     require(
         np.isclose(c, right, rtol=1e-6, atol=0),
         f"convexity(r) = {c:.6g} is too {'small' if c < right else 'large'} for "
-        f"{count(len(r))} with r from {r.min():.3g} to {r.max():.3g}: the largest c "
+        f"{count(len(r))} with r from {r.min():.6g} to {r.max():.6g}: the largest c "
         f"for which g(x / sqrt(r)) - c |x|^2 / 2 is convex in every row is {right:.6g}."
         " AMP lets eigenvalues of F fall to -c, and raises those below",
     )

@@ -7,15 +7,31 @@ mean have to belong to one prior.
 import itertools
 
 import numpy as np
+from scipy.optimize import minimize
 
-from .verdict import require, row_of, short, short_pair
+from .verdict import WrongRow, require, row_of, short, short_pair
 
 STEPS = 1e-4, 1e-3, 0.1, -1e-4, -1e-3, -0.1
 ONE_PRIOR = 1e-5  # how far log partition functions may differ
-FACTORS = (
-    "Is every factor of the penalty right, and does penalty() agree with estimate()? "
-    "If it is off by little, has an iteration ended too early?"
-)
+# so far from the minimiser, in its own length, an iteration may have ended, or is what
+# single precision leaves
+NEAR, SINGLE = 1e-2, 1e-6
+
+
+def advice(size):
+    """Return what to look for if a minimiser is off by `size` times its length.
+
+    Examples
+    --------
+    >>> advice(0.00012)
+    '. It is 0.00012 of its length away: has an iteration ended too early?'
+    """
+    if size < NEAR:
+        single = " Is a number of single precision?" if size < SINGLE else ""
+        ended = "has an iteration ended too early?"
+        return f". It is {size:.2g} of its length away: {ended}{single}"
+    factors = "Is every factor of the penalty right, and does penalty() agree with "
+    return f". {factors}estimate()?"
 
 
 def require_minima(belief, problem, X, where):
@@ -34,12 +50,34 @@ def require_minima(belief, problem, X, where):
         drop = here - _terms(belief, problem, there).sum(axis=0)
         i = np.argmax(drop - slack)
         if drop[i] > slack[i]:
-            estimate, better = short_pair(X[i], there[i])
-            raise AssertionError(
-                f"{where}row {i}, {row_of(problem, i)}: the objective is {here[i]:.6g} "
-                f"at the estimate {estimate}, but {here[i] - drop[i]:.6g} at {better}. "
-                f"{FACTORS}"
+            one = problem.rows([i])
+            best, lowest = _lowest(belief, one, (X[i], there[i]))
+            estimate, better = short_pair(X[i], best)
+            size = np.linalg.norm(best - X[i]) / (np.linalg.norm(best) + 1e-200)
+            text = (
+                f"{where}row {i}, {row_of(problem, i)}: the objective is {here[i]:.8g} "
+                f"at the estimate {estimate}, but {lowest:.8g} at {better}"
             )
+            raise WrongRow(text + advice(size), size, i, one)
+
+
+def _lowest(belief, problem, starts):
+    """Return the row with the lowest objective that a search finds, and how low it is.
+
+    The search needs no derivative.
+    """
+    root = np.sqrt(problem.r)[:, None]
+
+    def objective(x):
+        return _terms(belief, problem, belief.project(x[None] / root) * root).sum()
+
+    precise = {"xtol": 1e-9, "ftol": 1e-13}
+    with np.errstate(all="ignore"):
+        found = [
+            minimize(objective, x, method="Powell", options=precise).x for x in starts
+        ]
+    best = min([*starts, *found], key=objective)
+    return (belief.project(best[None] / root) * root)[0], objective(best)
 
 
 def _terms(belief, problem, X):

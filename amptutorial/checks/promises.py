@@ -7,6 +7,9 @@ Jacobians are compared with what is expected of them: the answer of the belief
 another way.
 """
 
+from dataclasses import replace
+from functools import partial
+
 import numpy as np
 
 from .._validation import check_integer, check_rng
@@ -155,7 +158,7 @@ def _usual(trial):
 
 def optimality(trial):
     """The estimate minimises x F x^T / 2 - p x^T + g(x / sqrt(r))."""
-    _require_right(trial, f". {own.FACTORS}")
+    _require_right(trial, own.advice)
 
 
 def tweedie(trial):
@@ -196,16 +199,40 @@ def frequency_scaling(trial):
 
     The row is x = sqrt(r) u, and the belief is about u.
     """
-    advice = (
-        ", which is sqrt(r) estimate(sqrt(r) p, 1, r F). The belief is about "
-        "u = x / sqrt(r): is r where sqrt(r) should be, or the other way round?"
-    )
     by_frequency = np.argsort(trial.problem.r)
     # a wrong power of r shows far from r = 1
     for i in by_frequency[[0, len(by_frequency) // 2, -1]]:
         row = trial.problem.rows([i])
         X, right = trial.estimate(row), np.sqrt(row.r) * trial.estimate(row.at_one())
+        advice = partial(_about_rates, trial, row, X, right)
         require_rows("estimate(p, r, F)", X, row, right, advice=advice)
+
+
+# that may stand where another should
+POWERS = {"sqrt(r)": 0.5, "r^2": 2, "1 / r": -1, "r^(3/2)": 1.5, "1 / sqrt(r)": -0.5}
+
+
+def _about_rates(trial, row, X, right, size):
+    """Return what to look for where the answer to a row does not scale with its r."""
+    told = ", which is sqrt(r) estimate(sqrt(r) p, 1, r F)"
+
+    def agree(answer, other):
+        return np.linalg.norm(answer - other) <= 1e-6 * np.linalg.norm(other)
+
+    one, other = (trial.make().estimate(*each.copies()) for each in (row, row.at_one()))
+    if agree(one, np.sqrt(row.r) * other):
+        return f"{told}. Of a new denoiser they agree: what is kept between calls?"
+    ask = "is r where sqrt(r) should be, or the other way round?"
+    for text, k in (POWERS | {"r": 1}).items():
+        if agree(X / row.r[0] ** k, right):
+            return f"{told}, times {text}: {ask}"
+    for text, k in POWERS.items():
+        if agree(trial.estimate(replace(row, r=row.r**k)), right):
+            return f"{told}. With {text} in place of r they agree: {ask}"
+    return (
+        f"{told}. Both ask for the same: the belief is about u = x / sqrt(r). Is r "
+        "used wherever it matters? If the method iterates, has it arrived?"
+    )
 
 
 def penalty(trial):

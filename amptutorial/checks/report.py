@@ -11,10 +11,12 @@ from pathlib import Path
 
 from .answers import LIBRARIES, Malformed
 from .trials import Trial, trial_of
+from .verdict import as_code
 
 SITE = "https://amptutorial.github.io/amptutorial/book/"
 # on a page of the book tables in outputs have no padding of their own
 CELL = "text-align:left;vertical-align:top;padding:0.2em 0.8em 0.2em 0"
+COPIED = 5  # rows at most of a problem that is shown as code
 UNASKED = r"raised (NotImplementedError|NotRun): (.*)"
 
 
@@ -164,7 +166,7 @@ class CheckReport:
     def _repr_html_(self):
         head, rows = _row('th scope="col"', "check", "", "found", "read"), []
         for verdict, names, found, one in self._rows():
-            found, link = html.escape(found), ""
+            found, link = html.escape(found).replace("\n", "<br>"), ""
             chapter = re.search(r"/0?(\d+)_\w+\.html", one.read)
             if chapter and verdict != "wait":
                 link = f'chapter <a href="{html.escape(one.read)}">{chapter[1]}</a>'
@@ -184,7 +186,7 @@ def _row(tag, *cells):
     return f"<tr>{''.join(shown)}</tr>"
 
 
-def run_checks(title, trials, checks):
+def run_checks(title, trials, checks, told=lambda result: None):
     """Run `checks` on all `trials`.
 
     A check passes if it passes in every trial to which it applies.
@@ -195,6 +197,8 @@ def run_checks(title, trials, checks):
         The first words of the report.
     trials : list of Trial
     checks : iterable of Check
+    told : callable (CheckResult), optional
+        Called with each result as soon as it is known.
 
     Returns
     -------
@@ -218,9 +222,10 @@ def run_checks(title, trials, checks):
     for check in checks:
         notes, error = _tried(check, trials)
         if notes:
-            told = "; ".join(dict.fromkeys(filter(None, notes)))  # each once
+            found = "; ".join(dict.fromkeys(filter(None, notes)))  # each once
             passed, said = error is None, (check.contract, check.read)
-            results.append(CheckResult(check.name, passed, told, *said))
+            results.append(CheckResult(check.name, passed, found, *said))
+            told(results[-1])
         if isinstance(error, Malformed):
             break
     return CheckReport(title, tuple(results))
@@ -235,8 +240,18 @@ def _tried(check, trials):
                 notes.append(check.measure(trial))
         # the report must survive any student's code
         except Exception as error:  # noqa: BLE001
-            return [describe_error(error, trial.title)], error
+            told = describe_error(error, trial.title)
+            return [told + _copy(error, trial)], error
     return notes, None
+
+
+def _copy(error, trial):
+    """Return lines of Python that ask again what failed, if they are not too long."""
+    asked = getattr(error, "asked", (trial, getattr(error, "problem", None)))
+    method = re.search(r"\b(estimate|mean_jacobian|denoise)\b", str(error))
+    if asked[1] is None or len(asked[1].r) > COPIED or method is None:
+        return ""
+    return f"\nTo ask it again:\n{as_code(asked[0].call, asked[1], method[1])}"
 
 
 def describe_error(error, title=""):

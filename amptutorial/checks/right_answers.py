@@ -92,6 +92,8 @@ def _named(trial, problem, how=""):
     except Exception as error:
         rows, F = count(len(problem.r)), _digits(problem.F)
         error.add_note(f"{trial.title or trial.denoiser}, {rows}, F = {F}{how}")
+        if not how and isinstance(error, AssertionError):
+            error.asked = trial, getattr(error, "problem", problem)  # type: ignore[attr-defined]
         raise
 
 

@@ -52,6 +52,11 @@ class Trial:
             return OwnPenalty(self.denoiser)
         return Unstated(precision=precision)
 
+    @property
+    def call(self):
+        """The code that makes the denoiser."""
+        return repr(self.denoiser)
+
     def own(self, *methods):
         """Return those of the methods that are other than the base class's.
 

@@ -25,14 +25,14 @@ def require(condition, text):
 
 
 class WrongRow(AssertionError):
-    """What is wrong with a `row`.
+    """What is wrong with a `row`, of which the `problem` is the row alone.
 
     Its estimate is off by `size` times the right one.
     """
 
-    def __init__(self, text, size, row):
+    def __init__(self, text, size, row, problem):
         super().__init__(text)
-        self.size, self.row = size, row
+        self.size, self.row, self.problem = size, row, problem
 
 
 def require_rows(name, X, problem, right, allowed=None, advice="", places=None):
@@ -47,7 +47,8 @@ def require_rows(name, X, problem, right, allowed=None, advice="", places=None):
     right, allowed : array (k, d), array (k,)
         What it should be in these rows, and by how much it may be off: by round-off if
         that is left out.
-    advice : str
+    advice : str or callable (float) -> str
+        To end the message with, or what says it when it is told the `WrongRow.size`.
     places : array (k,), optional
         The rows; all if left out.
 
@@ -71,7 +72,27 @@ def require_rows(name, X, problem, right, allowed=None, advice="", places=None):
     overflow = " (an overflow? 0 / 0?)" if np.isnan(far[k]) else ""
     text = f"row {i}, {row_of(problem, i)}: {name} gives {found}, expected {expected}"
     size = far[k] / (np.linalg.norm(right[k]) + allowed[k] + 1e-200)
-    raise WrongRow(f"{text}{overflow}{advice}", np.nan_to_num(size, nan=np.inf), i)
+    size = np.nan_to_num(size, nan=np.inf)
+    hint = advice(size) if callable(advice) else advice
+    raise WrongRow(f"{text}{overflow}{hint}", size, i, problem.rows([i]))
+
+
+def as_code(call, problem, method):
+    """Return lines of Python that ask a denoiser a problem, to be copied.
+
+    Examples
+    --------
+    >>> from amptutorial.checks import Problem
+    >>> one = Problem(np.ones((1, 1)), np.ones(1), np.eye(1))
+    >>> print(as_code("Ridge(1.0)", one, "estimate"))
+    P = np.array([[1.0]])
+    r = np.array([1.0])
+    F = np.array([[1.0]])
+    print(Ridge(1.0).estimate(P, r, F))
+    """
+    named = zip("PrF", problem.copies(), strict=True)
+    lines = [f"{name} = np.array({array.tolist()})" for name, array in named]
+    return "\n".join([*lines, f"print({call}.{method}(P, r, F))"])
 
 
 def count(N):

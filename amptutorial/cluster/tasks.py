@@ -9,6 +9,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
+from .. import __version__
 from .._extras import extra, pip_install
 from ..score import blocks
 from .shards import bytes_to_load, write_arrays
@@ -93,7 +94,8 @@ class Checkpoint:
         if self.path is None:
             return
         state = np.frombuffer(pickle.dumps(state), np.uint8)
-        write_arrays(self.path, np.savez, fingerprint=self.fingerprint, state=state)
+        stored = {"fingerprint": self.fingerprint, "state": state}
+        write_arrays(self.path, np.savez, **stored, version=__version__)
 
     def load(self):
         """Return the state stored last; None if there is none."""
@@ -102,7 +104,8 @@ class Checkpoint:
         data = BytesIO(self.path.read_bytes())
         try:
             stored = np.load(data)
-            fingerprint, state = stored["fingerprint"], stored["state"]
+            names = "fingerprint", "state", "version"
+            fingerprint, state, version = (stored[name] for name in names)
         except (ValueError, LookupError, EOFError, BadZipFile) as error:
             raise ValueError(
                 f"{self.path} is damaged ({error}): remove it, and the run begins anew"
@@ -111,7 +114,14 @@ class Checkpoint:
             raise ValueError(
                 f"{self.path} is of {self.others}: give this run a folder of its own"
             )
-        return pickle.loads(state)
+        try:
+            return pickle.loads(state)
+        except (AttributeError, ImportError, TypeError) as error:  # of another shape
+            raise ValueError(
+                f"{self.path}, of version {version} of amptutorial, cannot be read by "
+                f"{__version__} ({error}): go on with that version and the modules of "
+                "the denoiser, or remove the file, and the run begins anew"
+            ) from error
 
 
 class Tasks:

@@ -106,6 +106,62 @@ def test_each_mistake_fails_the_check_that_names_it(task, wrong, tmp_path):
     assert not result.passed and task.points[wrong["check"]] > 0
 
 
+# what a line is in that makes one of these fail first
+BESIDE = {
+    "jacobian",
+    "penalty",
+    "right_answers",
+    "right_jacobian",
+    "right_penalty",
+    "no_mutation",
+    "speed",
+    "prediction",
+}
+# several checks see a Jacobian that is not a number, and an estimate that jumps at zero
+DEARER = {"the Jacobian divides by the length of rows that are zero"}
+
+
+@needs_solutions
+@pytest.mark.parametrize(
+    ("task", "wrong"),
+    [
+        pytest.param(task, wrong, marks=() if (task.number, k % 4) == (1, 0) else pytest.mark.slow)
+        for task in ASSIGNMENTS.values()
+        for k, wrong in enumerate(bank(task))
+    ],
+    ids=lambda value: value["mistake"] if isinstance(value, dict) else value.folder,
+)
+def test_a_line_costs_at_most_twenty_points_and_half_of_a_formula_at_least_forty(task, wrong, tmp_path):
+    source = (SOLUTIONS / task.folder / "denoiser.py").read_text(encoding="utf-8")
+    (tmp_path / "denoiser.py").write_text(changed(source, wrong["changes"]), encoding="utf-8")
+    earned = points(task, check_assignment(task.number, tmp_path / "denoiser.py", seed=HIDDEN_SEED))
+    if wrong["check"] in BESIDE and wrong["mistake"] not in DEARER:
+        assert earned >= 80
+    if wrong["check"] in {"optimality", "tweedie"} and task.number != 7:  # which has two estimates
+        assert earned <= 60
+
+
+MALFORMED = {
+    "return 1.0": ("mean_jacobian", {"shapes", "jacobian", "right_jacobian"}),
+    "pass": ("mean_jacobian", {"shapes", "jacobian", "right_jacobian"}),
+    "return estimate(self, P, r, F)": ("denoise", {"shapes", "jacobian", "right_jacobian"}),
+    "return np.ones(3)": ("convexity", {"shapes", "penalty", "right_penalty"}),
+}
+
+
+@needs_solutions
+@pytest.mark.parametrize("body", MALFORMED)
+def test_a_method_that_answers_in_another_shape_costs_its_own_checks(body, tmp_path):
+    method, lost = MALFORMED[body]
+    text = (SOLUTIONS / "01_ridge/denoiser.py").read_text(encoding="utf-8")
+    arguments = "self, r" if method == "convexity" else "self, P, r, F"
+    text += f"\nestimate = RidgeByHand.estimate\ndef wrong({arguments}):\n    {body}\nRidgeByHand.{method} = wrong\n"
+    (tmp_path / "denoiser.py").write_text(text)
+    report = check_assignment(1, tmp_path / "denoiser.py")
+    assert {result.name for result in report.failures} == lost
+    assert {result.name for result in report.results} == set(ASSIGNMENTS[1].points)
+
+
 @needs_solutions
 def test_the_bank_is_large():
     mistakes = [len(bank(task)) for task in ASSIGNMENTS.values()]

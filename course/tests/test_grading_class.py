@@ -20,8 +20,7 @@ import yaml
 from grading_samples import GRADING, HOSTILE, LIMITS, LOST, RIGHT, WRONG
 
 from amptutorial_course.assignments import ASSIGNMENTS
-from amptutorial_course.grading import __main__ as command_line
-from amptutorial_course.grading import classroom, gradebook, isolation, judge, submissions
+from amptutorial_course.grading import classroom, commands, gradebook, isolation, judge, submissions
 from amptutorial_course.grading.__main__ import main
 from amptutorial_course.grading.record import Record
 from amptutorial_course.grading.rules import SEED_VARIABLE, default_path, derive_seed, load_rules
@@ -48,7 +47,8 @@ def test_rules_that_cannot_be_followed_are_told_in_a_sentence(tmp_path, monkeypa
         ("seed: secret", "seed must be an integer"),
         ("limits: {}", "has no seed: name a seed_file"),
         ("seed_file: none.txt", "the seed_file of .*, is empty or missing"),
-        ("weights: {1: {shapes: 3}}", "unknown weights; it may have seed, seed_file, limits"),
+        ("weights: {1: {shapes: 3}}", "unknown weights; it may have seed, seed_file, limits, isolate"),
+        ("seed: 1\nisolate: docker", "isolate in .* is 'docker': it may be bwrap, user, landlock, none"),
         ("seed: [1", "is not valid YAML|cannot be read"),
         ("seed: !!python/object:os.system 1", "is not valid YAML|cannot be read"),
         ("caf\xe9: 1", "UTF-8|cannot be read"),
@@ -337,7 +337,7 @@ def test_a_full_disk_is_told_in_a_sentence_and_nothing_is_lost(tmp_path, capsys,
     def full(*arguments):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(command_line, "_write_results", full)
+    monkeypatch.setattr(commands, "_write_results", full)
     assert main(command(tmp_path)) == 1
     assert capsys.readouterr().err.endswith("No space left on device\n")
     monkeypatch.undo()

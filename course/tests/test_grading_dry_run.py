@@ -2,16 +2,19 @@
 
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import nbformat
 import numpy as np
+import pytest
 import yaml
-from grading_samples import GRADING, RIGHT, STARTER, grade
+from grading_samples import GRADING, LOST, RIGHT, STARTER, WRONG, grade
 from nbformat.v4 import new_code_cell, new_notebook
 
 from amptutorial.denoisers import Ridge
-from amptutorial_course.assignments import ASSIGNMENTS, check_assignment
+from amptutorial_course.assignments import ASSIGNMENTS, check_assignment, load_submission, maker
 from amptutorial_course.grading import isolation
 from amptutorial_course.grading.__main__ import main
 from amptutorial_course.grading.rules import LIMITS
@@ -27,7 +30,7 @@ def test_a_dry_run_of_a_notebook_reports_what_the_desk_reports_of_its_class(tmp_
     cells = [*RIGHT.split("\n\n\n"), "from amptutorial_course.assignments import check_assignment\ncheck_assignment(1)"]
     nbformat.write(new_notebook(cells=[new_code_cell(cell) for cell in cells]), tmp_path / "mine.ipynb")
     code, text = dry_run(tmp_path / "mine.ipynb", capsys)
-    assert code == 0 and text.splitlines()[0] == "Assignment 1, ridge by hand: 14 of 14 checks passed"
+    assert code == 0 and text.splitlines()[0] == "Assignment 1, ridge by hand: 16 of 16 checks passed"
     (tmp_path / "denoiser.py").write_text(STARTER, encoding="utf-8")
     names = [result.name for result in check_assignment(1, tmp_path / "denoiser.py").results]
     assert sorted(line.split()[1].rstrip(":") for line in text.splitlines()[1:-1]) == sorted(names)
@@ -42,7 +45,7 @@ def test_students_find_the_command_where_they_read_how_to_work(capsys, monkeypat
     assert yaml.safe_load(GRADING.read_text())["limits"] == LIMITS  # those of a dry run
     monkeypatch.chdir(root)
     assert main(shlex.split(command)) == 1  # the starter, as it lies there
-    assert capsys.readouterr().out.startswith("Assignment 1, ridge by hand: 0 of 14 checks passed")
+    assert capsys.readouterr().out.startswith("Assignment 1, ridge by hand: 0 of 16 checks passed")
     for task in ASSIGNMENTS.values():  # and in every brief, with its number
         text = (root / f"course/assignments/{task.folder}/brief.ipynb").read_text(encoding="utf-8")
         assert f"`python -m amptutorial_course.grading --dry-run denoiser.py --assignment {task.number}`" in text
@@ -55,7 +58,7 @@ def test_what_is_not_written_is_said_once(tmp_path, capsys):
     assert code == 1 and text.count("not written yet: write the estimate") == 1
     path.write_text("class Other:\n    pass\n")
     code, text = dry_run(path, capsys)
-    assert code == 1 and text.count("denoiser.py has no class RidgeByHand") == 1 and "14 checks wait" in text
+    assert code == 1 and text.count("denoiser.py has no class RidgeByHand") == 1 and "16 checks wait" in text
 
 
 def test_a_dry_run_refuses_what_the_grader_refuses(tmp_path, capsys):
@@ -78,3 +81,40 @@ def test_a_module_beside_the_denoiser_is_found_and_replaces_no_library(rules):
         by_hand = remote_class(session, "RidgeByHand")(session, {"strength": 2.0})
         np.testing.assert_allclose(by_hand.estimate(P, r, F), Ridge(2.0).estimate(P, r, F))
     assert "No module named 'parts'" in grade(source, rules).status
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        ("0,2163", r"PREDICTION is 0, 2163, a pair of numbers: write 0\.2163, with a point"),
+        ("'0.2163'", "PREDICTION must be a number, got"),
+        ("[0.2163]", "PREDICTION must be a number, got"),
+    ],
+)
+def test_a_prediction_that_is_no_number_is_told_how_to_write_it(rules, written, told, tmp_path):
+    source = re.sub(r"^PREDICTION = .*$", f"PREDICTION = {written}", RIGHT, flags=re.MULTILINE)
+    (tmp_path / "denoiser.py").write_text(source)
+    module = load_submission(tmp_path / "denoiser.py")
+    at_the_desk = ASSIGNMENTS[1].check_prediction(maker(module), module.PREDICTION).message
+    with Session(source.encode(), rules.limits) as session:
+        session.start()
+        graded = ASSIGNMENTS[1].check_prediction(maker(module), session.prediction).message
+    assert re.search(told, at_the_desk) and re.search(told, graded)
+
+
+def test_a_check_is_shown_as_soon_as_it_is_done_with_its_seconds(tmp_path, capsys):
+    (tmp_path / "denoiser.py").write_text(WRONG)
+    assert main(["--dry-run", str(tmp_path / "denoiser.py"), "--assignment", "1"]) == 1
+    lines = [line.split() for line in capsys.readouterr().err.splitlines()]
+    assert [line[3] for line in lines] == list(dict.fromkeys(ASSIGNMENTS[1].check_names()))
+    assert {line[3] for line in lines if line[2] == "FAIL"} == set(LOST)
+    assert all(float(line[0]) >= 0 and line[1] == "s" for line in lines)
+
+
+def test_help_and_mistakes_in_options_need_no_judge():
+    script = "import sys; from amptutorial_course.grading.__main__ import main\ntry:\n    main(['--help'])\n"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{script}except SystemExit:\n    print(*sys.modules)"], capture_output=True, text=True
+    )
+    assert "--dry-run" in done.stdout
+    assert not {"numpy", "yaml", "jinja2", "amptutorial"} & set(done.stdout.splitlines()[-1].split())

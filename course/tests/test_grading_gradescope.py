@@ -4,23 +4,28 @@ The harness unpacks the archive into source/, runs setup.sh once, copies run_aut
 submission fills submission/ and runs run_autograder in the folder above, which leaves results/results.json.
 """
 
+import ctypes
 import json
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import zipfile
+from pathlib import Path
 
 import pytest
 from grading_samples import GRADING, LOST, RIGHT, STARTER, WRONG
 
 from amptutorial_course.assignments import ASSIGNMENTS
-from amptutorial_course.grading import isolation
+from amptutorial_course.grading import gradescope, isolation
 from amptutorial_course.grading.__main__ import main
-from amptutorial_course.grading.rules import SEED_VARIABLE, load_rules
+from amptutorial_course.grading.record import Record
+from amptutorial_course.grading.rules import LIMITS, SEED_VARIABLE, Rules, load_rules
 
 TASK = ASSIGNMENTS[1]
+needs_bwrap = pytest.mark.skipif(bool(isolation.bwrap_problem()), reason="bubblewrap makes the folder /autograder")
 
 
 @pytest.fixture(scope="module")
@@ -34,27 +39,173 @@ def autograder(tmp_path_factory):
     with zipfile.ZipFile(path) as archive:
         archive.extractall(root / "source")
     shutil.copy(root / "source/run_autograder", root / "run_autograder")
+    root.chmod(0o755)
     return root
 
 
-def harness(root, files):
+# What the container there has: the system, Python, and places where everybody writes.
+PYTHON = sys.base_prefix, sys.prefix
+CONTAINER = (
+    *"bwrap --die-with-parent --cap-add ALL --dev /dev".split(),
+    *(word for path in ("/usr", "/lib", "/lib64", "/bin", "/etc") for word in ("--ro-bind-try", path, path)),
+    *(word for path in ("/tmp", "/var/tmp") for word in ("--perms", "1777", "--tmpfs", path)),
+    *(
+        word
+        for path in PYTHON
+        for parent in [*Path(path).parents][-2::-1]
+        for word in ("--perms", "755", "--dir", str(parent))
+    ),
+    *(word for path in PYTHON for word in ("--ro-bind", path, path)),
+)
+# What is inside: bubblewrap works there; it does not, as with Docker's usual profile; nor has the kernel Landlock.
+OPEN, SHUT = ("--dev-bind", "/proc", "/proc"), ("--unshare-pid", "--proc", "/proc")
+INSIDE = {"bwrap": (OPEN, False), "user": (SHUT, False), "user without Landlock": (SHUT, True)}
+root_only = pytest.mark.skipif(os.geteuid() != 0, reason="a user can be changed by root alone")
+inside = [pytest.param(kind, marks=() if kind == "bwrap" else root_only) for kind in INSIDE]
+
+
+def without_landlock():
+    """Let the kernel say, to this process and what it starts, that it has no Landlock: a filter with ENOSYS for 444."""
+    lines = [(0x20, 0, 0, 0), (0x15, 0, 1, 444), (0x06, 0, 0, 0x00050026), (0x06, 0, 0, 0x7FFF0000)]
+    code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *line) for line in lines))
+    libc = ctypes.CDLL(None)
+    assert libc.prctl(38, 1, 0, 0, 0) == 0
+    assert libc.prctl(22, 2, struct.pack("@HP", len(lines), ctypes.addressof(code)), 0, 0) == 0
+
+
+def harness(root, files, kind="bwrap"):
     for folder in ("submission", "results"):
         shutil.rmtree(root / folder, ignore_errors=True)
     (root / "results").mkdir()
     for name, text in files.items():
         (root / "submission" / name).parent.mkdir(parents=True, exist_ok=True)
         (root / "submission" / name).write_text(text)
-    command = ["bwrap", "--dev-bind", "/", "/", "--bind", str(root), "/autograder", "--chdir", "/autograder"]
+    options, closed = INSIDE[kind]
     done = subprocess.run(
-        [*command, "bash", "/autograder/run_autograder"],
+        [*CONTAINER, *options, "--bind", str(root), "/autograder", "--chdir", "/autograder",
+         "bash", "/autograder/run_autograder"],
         env={"PATH": os.environ["PATH"], "PYTHON": sys.executable}, capture_output=True, text=True,
+        preexec_fn=without_landlock if closed else None,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return json.loads((root / "results/results.json").read_text())
 
 
+# Reads what is secret, writes where grades are, and leaves processes that wait for the grade to be written: what it can
+# is the text of its error. An open file, which a process keeps that is killed, is no way either.
+FORGER = """
+import glob, json, os, socket, subprocess, sys, threading, time
+FORGED = json.dumps({"score": 100, "output": "forged", "tests": []})
+RESULTS = "/autograder/results/results.json"
+can = []
+def forge(*_):
+    for _ in range(600):
+        try:
+            open(RESULTS, "w").write(FORGED)
+            can.append("write the results")
+        except OSError:
+            pass
+        time.sleep(0.1)
+def attempt(name, call):
+    try:
+        call()
+        can.append(name)
+    except BaseException:
+        pass
+def fork_twice():
+    if os.fork() == 0:
+        if os.fork() == 0:
+            os.setsid()
+            forge()
+        os._exit(0)
+attempt("fork", fork_twice)
+attempt("start a program", lambda: subprocess.Popen(["sh", "-c", f"sleep 5; echo '{FORGED}' > {RESULTS}"]))
+attempt("become one", lambda: os.execv("/bin/sh", ["sh", "-c", "sleep 1"]))
+threading.Thread(target=forge, daemon=True).start()
+for path in ("rules.json", "requirements.txt"):
+    attempt(f"read {path}", lambda: open(f"/autograder/source/{path}").read() and path != "rules.json" and 1 / 0)
+for path in (RESULTS, "/autograder/submission/denoiser.py", "/autograder/submission_metadata.json"):
+    attempt(f"read {path}", lambda: open(path).read())
+    attempt(f"write {path}", lambda: open(path, "w").write(FORGED))
+    attempt(f"replace {path}", lambda: os.replace("denoiser.py", path))
+    attempt(f"link {path}", lambda: os.link(path, "mine"))
+    attempt(f"open {path} to all", lambda: os.chmod(path, 0o777))
+for folder in ("/autograder", "/autograder/results", "/autograder/source", "/tmp", "/var/tmp", "/dev/shm", "/etc"):
+    attempt(f"write into {folder}", lambda: open(f"{folder}/left", "w").write("left"))
+sys.path.insert(0, "/autograder/source/package")
+attempt("import the grader", lambda: __import__("amptutorial_course.grading"))
+attempt("import the assignments", lambda: __import__("amptutorial_course.assignments"))
+for judge in {os.getppid(), 1, 2, 3, 4, 5} - {os.getpid()}:
+    variables = f"/proc/{judge}/environ"
+    attempt(f"read {variables}", lambda: b"PYTHONPATH" in open(variables, "rb").read() or 1 / 0)
+    attempt(f"write into the memory of {judge}", lambda: open(f"/proc/{judge}/mem", "r+b").read(1))
+    attempt(f"signal {judge}", lambda: os.kill(judge, 0))
+attempt("kill all", lambda: os.kill(-1, 9))
+attempt("take a socket", socket.socket)
+attempt("be root", lambda: os.setuid(0) or (os.getuid() == 0 and open("/autograder/source/rules.json")) or 1 / 0)
+from amptutorial import Denoiser
+class RidgeByHand(Denoiser):
+    def __init__(self, strength):
+        pass
+    def estimate(self, P, r, F):
+        raise RuntimeError(f"I can {can}, as {'another' if os.getuid() else 'root'}")
+"""
+
+
+@needs_bwrap
+@pytest.mark.parametrize("kind", inside)
+def test_a_forger_has_what_was_earned_and_leaves_nothing(autograder, kind):
+    (autograder / "submission_metadata.json").write_text('{"users": ["ada"]}')
+    found = harness(autograder, {"denoiser.py": FORGER}, kind)
+    assert found["score"] == 0 and found["extra_data"]["isolation"] == kind.split()[0]
+    messages = "\n".join(test["output"] for test in found["tests"])
+    # a container has places of its own under these names
+    own = ["write into /tmp", "write into /dev/shm"] if kind == "bwrap" else []
+    assert f"I can {own}, as {'root' if kind == 'bwrap' and os.geteuid() == 0 else 'another'}" in messages
+    assert str(load_rules(GRADING, 1, "hush").seed) not in json.dumps(found)
+    assert {path.name for path in autograder.iterdir()} == {
+        *("source", "submission", "results", "run_autograder", "submission_metadata.json", "autograder.zip")
+    }
+
+
+@root_only
+@needs_bwrap
 @pytest.mark.slow
-@pytest.mark.skipif(bool(isolation.bwrap_problem()), reason="bubblewrap makes the folder /autograder")
+def test_where_bubblewrap_does_not_work_another_user_runs_what_is_right(autograder):
+    for kind in ("user", "user without Landlock"):
+        right = harness(autograder, {"denoiser.py": RIGHT}, kind)
+        assert right["score"] == 100 and right["extra_data"] == {"isolation": "user"}
+
+
+def test_where_nothing_isolates_nothing_is_graded_and_everybody_is_told(autograder, monkeypatch):
+    """Unless the settings name `none`; and until the end the results say that there is none."""
+    seen, results = [], autograder / "results/results.json"
+    (autograder / "submission").mkdir(exist_ok=True)
+    (autograder / "submission/denoiser.py").write_text(RIGHT)
+    for kind in ("bwrap", "user", "landlock"):
+        monkeypatch.setattr(isolation, f"{kind}_problem", lambda: seen.append(results.read_text()) or "not here")
+    gradescope.main(autograder)
+    found = json.loads(results.read_text())
+    assert found["score"] == 0 and "Nothing was graded, which is not the submission's fault" in found["output"]
+    assert json.loads(seen[0])["output"].startswith("The grader was stopped before it had finished")
+    monkeypatch.setattr(gradescope.judge, "grade_submission", lambda submission, rules, isolate: Record(isolate))
+    rules = json.loads((autograder / "source/rules.json").read_text())
+    monkeypatch.setattr(gradescope, "Rules", lambda **values: Rules(**rules | {"isolate": "none"}))
+    gradescope.main(autograder)
+    assert json.loads(results.read_text())["output"] == "none"
+
+
+def test_the_limits_of_the_archive_are_below_those_of_gradescope(autograder):
+    """768 MB for judge and submission together, and ten minutes on half a processor."""
+    limits = json.loads((autograder / "source/rules.json").read_text())["limits"]
+    judge_and_python = 320  # megabytes: the most that both took for a right file of any assignment
+    assert limits["megabytes"] + judge_and_python <= 768
+    assert limits["seconds_on_the_wall"] <= 400 and 2 * limits["seconds"] <= 400
+    assert {name: limits[name] for name in LIMITS} | gradescope.LIMITS == limits
+
+
+@pytest.mark.slow
+@needs_bwrap
 def test_gradescope_s_harness_gets_a_result_for_each_check(autograder):
     right = harness(autograder, {"denoiser.py": RIGHT})
     assert right["score"] == 100 and right["output"] == "graded"
@@ -67,7 +218,7 @@ def test_gradescope_s_harness_gets_a_result_for_each_check(autograder):
     beside = harness(autograder, {"denoiser.py": STARTER, "mine.py": RIGHT})
     assert beside["score"] == 100 and "denoiser.py is as it was handed out, and was left aside" in beside["output"]
     both = harness(autograder, {"denoiser.py": RIGHT, "old/denoiser.py": WRONG})
-    assert both["score"] == 0 and both["output"].startswith("which file is denoiser.py")
+    assert both["score"] == 100 and both["output"] == "graded; old/denoiser.py was left aside"
     assert both["visibility"] == "after_published"
     assert "hush" not in json.dumps([right, wrong, both])
 
@@ -96,3 +247,4 @@ def test_the_image_is_set_up_with_the_python_of_here(autograder):
     for part in (f"--python {sys.version_info.major}.{sys.version_info.minor} ", "bubblewrap", "requirements.txt"):
         assert part in text
     assert re.search(r"^chmod 600 \S*rules\.json$", text, re.MULTILINE)
+    subprocess.run(["bash", "-n", autograder / "run_autograder"], check=True)

@@ -50,11 +50,11 @@ def processes():
     return [line for line in lines if repr(SECONDS).encode() in line]
 
 
-@pytest.fixture(scope="module")
-def graded(tmp_path_factory):
+@pytest.fixture(scope="module", params=["bwrap", "landlock"])
+def graded(tmp_path_factory, request):
     """Return the folder of the class, graded, its sources, and the bait as it was before."""
-    if isolation.bwrap_problem():
-        pytest.skip(isolation.bwrap_problem())
+    if problem := getattr(isolation, f"{request.param}_problem")():
+        pytest.skip(problem)
     folder = tmp_path_factory.mktemp("hostile")
     outside = folder / "outside"
     hand_in(outside / "submissions", neighbour="# SECRET")
@@ -68,7 +68,7 @@ def graded(tmp_path_factory):
         hand_in(folder / "submissions", **NEIGHBOURS, **texts)
         before = contents(outside)
         arguments = [folder / "submissions", "--assignment", 1, "--out", folder / "grades.csv"]
-        arguments += ["--config", folder / "grading.yml", "--isolate", "bwrap"]
+        arguments += ["--config", folder / "grading.yml", "--isolate", request.param]
         assert main([str(each) for each in arguments]) == 0
         server.setblocking(False)
         with pytest.raises(BlockingIOError):

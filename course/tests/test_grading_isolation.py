@@ -1,24 +1,34 @@
 """Containers for submissions: what holds in them, whatever a submission does to Python."""
 
+import functools
 import json
 import os
-import platform
 import shutil
 import socket
 import struct
 import subprocess
 import sys
-from contextlib import ExitStack
+import tempfile
 from multiprocessing.shared_memory import SharedMemory
 from pathlib import Path
 
 import pytest
-from grading_samples import ROOT
+from grading_samples import LIMITS, ROOT
 
 from amptutorial_course.grading import isolation
+from amptutorial_course.grading.worker import confine
 
 problem = isolation.bwrap_problem() if sys.platform == "linux" else "not Linux"
-needs_bwrap = pytest.mark.skipif(bool(problem), reason=problem)
+no_landlock = isolation.landlock_problem() if sys.platform == "linux" else "not Linux"
+readable_paths = isolation.readable_paths
+# `user` is tried in test_grading_gradescope.py, where there is a place that it can read
+each_kind = pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param("bwrap", marks=pytest.mark.skipif(bool(problem), reason=problem)),
+        pytest.param("landlock", marks=pytest.mark.skipif(bool(no_landlock), reason=no_landlock)),
+    ],
+)
 
 
 @pytest.mark.skipif("CI" not in os.environ or sys.platform != "linux", reason="skipped tests are read here")
@@ -26,63 +36,75 @@ def test_no_test_of_a_machine_is_skipped_where_nobody_reads_it():
     assert problem == ""
 
 
-def test_docker_isolates_and_limits():
-    arguments = isolation.docker_arguments("one", {"seconds": 60, "megabytes": 512}, {"HOME": "/submission"})
-    assert {
-        "--rm", "--read-only", "--network=none", "--ipc=private", "--user=65534:65534", "--cap-drop=ALL",
-        "--security-opt=no-new-privileges", "--pids-limit=64", "--memory=1024m", "--memory-swap=1024m",
-        "--shm-size=16m", "--tmpfs=/tmp:size=16m,mode=1777", "--tmpfs=/submission:size=16m,mode=1777",
-    } <= set(arguments)  # fmt: skip
-    volumes = [each for each in arguments if each.startswith("--volume")]
-    assert volumes == [f"--volume={path}:/package/{name}:ro" for name, path in isolation.PARTS.items()]
-
-
 def test_what_a_submission_may_read_has_neither_solutions_nor_assignments():
-    paths = [*isolation.readable_paths(), *isolation.PARTS.values()]
+    paths = [*isolation.readable_paths()[0], *isolation.PARTS.values()]
     assert sys.base_prefix in paths
     assert not any((ROOT / name).is_relative_to(path) for path in paths for name in ("solutions", "assignments"))
 
 
-def in_container(script, *arguments):
-    with ExitStack() as stack:
-        command, inherited = isolation._bwrap_command(stack)
-        command += [sys.executable, "-c", script, *arguments]
-        done = subprocess.run(command, pass_fds=inherited, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+def in_place(kind, script):
+    """Return what a script prints that runs where a submission would, confined as the worker is."""
+    start = "import sys, os; sys.path.insert(0, sys.argv[1]); sys.stdout = sys.stderr\n"
+    start += "from amptutorial_worker import confine\n"
+    start += f"confine.confine({{readable!r}})\n{script.replace('{', '{{').replace('}', '}}')}"
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryFile() as printed:
+        patch.setattr(isolation, "START", start)
+        place = isolation.Place(kind, LIMITS, subprocess.DEVNULL, printed)
+        code = place.end(60)
+        printed.seek(0)
+        text = printed.read().decode()
+    assert code == 0, text
+    return text
 
 
-@needs_bwrap
-def test_the_grader_is_not_in_the_container(tmp_path, monkeypatch):
+@each_kind
+def test_the_grader_is_not_to_be_had(kind, tmp_path, monkeypatch):
     """Neither beside the package and the worker, nor among the libraries."""
-    start = "import sys, importlib.util; sys.path.insert(0, '/package'); import amptutorial, amptutorial_worker.answers"
-    assert in_container(f"{start}; print(importlib.util.find_spec('amptutorial_course'))") == "None\n"
+    look = "import amptutorial, amptutorial_worker.answers\ntry:\n    import amptutorial_course.grading\n"
+    assert in_place(kind, f"{look}except (ImportError, PermissionError):\n    print('no')") == "no\n"
     course = shutil.copytree(isolation.COURSE, tmp_path / "site-packages" / "amptutorial_course")
     monkeypatch.setattr(isolation, "PRIVATE", (course,))
     monkeypatch.syspath_prepend(course.parent)
-    script = f"import os; print(os.listdir({str(course.parent)!r}), os.listdir({str(course)!r}))"
-    assert in_container(script) == "['amptutorial_course'] []\n"
+    monkeypatch.setattr(isolation, "readable_paths", functools.partial(with_library, course.parent))
+    script = f"print(os.listdir({str(course.parent)!r}))\ntry:\n    open({str(course / 'py.typed')!r})\n"
+    script += "except OSError:\n    print('no')"
+    assert in_place(kind, script) == "['amptutorial_course']\nno\n"
 
 
-def test_bubblewrap_is_the_default_where_it_works(monkeypatch):
-    for wanted, problem, kind, warned in (
-        (None, "", "bwrap", False),
-        (None, "bwrap is not installed", "none", True),
-        ("bwrap", "", "bwrap", False),
-        ("none", "", "none", True),
-    ):
-        monkeypatch.setattr(isolation, "bwrap_problem", lambda problem=problem: problem)
-        warnings = []
-        assert isolation.choose(wanted, warnings.append) == kind and len(warnings) == warned
-        assert all(problem in each and "keeps them from your files" in each for each in warnings)
+def with_library(folder):
+    paths, hidden = readable_paths()
+    return [*paths, str(folder)], [*hidden, str(folder / "amptutorial_course")]
+
+
+def test_the_first_isolation_that_works_is_chosen_and_never_none(monkeypatch):
+    works = {"bwrap": "", "user": "", "landlock": ""}
+    for kind in works:
+        monkeypatch.setattr(isolation, f"{kind}_problem", lambda kind=kind: works[kind])
+    assert isolation.choose() == "bwrap"
+    works["bwrap"] = "bwrap is not installed"
+    assert isolation.choose() == "user" and isolation.choose("landlock") == "landlock"
+    works["landlock"] = "this kernel has no Landlock"
+    assert isolation.choose(alone=True) == "user"  # who keeps the files of others apart needs no Landlock
+    with pytest.raises(ValueError, match="bwrap is not installed; --isolate user: this kernel has no Landlock; "):
+        isolation.choose()
+    works |= {"user": "the grader is not root", "landlock": ""}
+    assert isolation.choose() == "landlock"
+    works["landlock"] = "this kernel has no Landlock"
+    with pytest.raises(ValueError, match='"isolate: none" in grading.yml'):
+        isolation.choose()
+    assert isolation.best() == "none"  # for one's own file
+
+
+def test_none_has_to_be_asked_for_by_name_and_is_told():
+    warnings = []
+    assert isolation.choose("none", warnings.append) == "none"
+    assert len(warnings) == 1 and "read them first" in warnings[0]
 
 
 def test_what_is_asked_for_and_cannot_be_had_is_an_error(monkeypatch):
     monkeypatch.setattr(isolation, "bwrap_problem", lambda: "no permission")
-    monkeypatch.setattr(isolation.shutil, "which", lambda name: None)
-    for kind, problem in (("bwrap", "no permission"), ("docker", "docker is not installed")):
-        with pytest.raises(ValueError, match=f"--isolate {kind}: {problem}"):
-            isolation.choose(kind)
+    with pytest.raises(ValueError, match="--isolate bwrap: no permission. Nothing would keep submissions"):
+        isolation.choose("bwrap")
 
 
 @pytest.fixture
@@ -95,14 +117,6 @@ def program(tmp_path, monkeypatch):
         (tmp_path / name).chmod(0o755)
 
     return program
-
-
-def test_a_docker_that_does_not_run_or_has_no_image_is_found_out(program):
-    program("docker", "echo 'no such image' >&2; exit 1")
-    with pytest.raises(ValueError, match="no such image .start Docker, and build the image amptutorial-grading once"):
-        isolation.choose("docker")
-    program("docker", '[ "$*" = "image inspect amptutorial-grading" ]')
-    assert isolation.choose("docker") == "docker"
 
 
 def test_a_bubblewrap_that_does_not_work_is_found_out(program, tmp_path, monkeypatch):
@@ -122,6 +136,9 @@ ATTEMPTS = {
     "write into Python": "open(os.path.dirname(os.__file__) + '/new.pth', 'w').write('x')",
     "fill /dev/shm": "open('/dev/shm/much', 'wb').write(bytes(2**25))",
     "fill /tmp": "open('/tmp/much', 'wb').write(bytes(2**25))",
+    "change who may read": "os.chmod(FOLDER + '/secret.txt', 0o666)",
+    "change the time of a file": "os.utime(FOLDER + '/secret.txt', (1, 1))",
+    "become another program": "os.execv('/usr/bin/env', ['env'])",
     "fork": "os.fork() or os._exit(0)",
     "start a program": "subprocess.run(['/bin/true'], check=True)",
     "spawn": "os.waitpid(os.posix_spawn('/bin/true', ['true'], {}), 0)",
@@ -135,9 +152,7 @@ ATTEMPTS = {
 INSIDE = f"""
 import os, socket, subprocess, sys, json
 import _posixshmem
-FOLDER, PACKAGE, PARENT, PORT, SHARED = json.loads(sys.argv[1])
-open("/dev/shm/left", "w").write("here")
-open("/tmp/left_by_a_submission", "w").write("here")
+FOLDER, PACKAGE, PARENT, PORT, SHARED = OUTSIDE
 held = []
 for name, attempt in {ATTEMPTS!r}.items():
     try:
@@ -159,26 +174,27 @@ def outside(tmp_path):
     package.mkdir()
     shared = SharedMemory(create=True, size=64)
     with socket.create_server(("127.0.0.1", 0)) as server:
-        yield json.dumps([str(tmp_path), str(package), os.getpid(), server.getsockname()[1], "/" + shared.name])
+        yield INSIDE.replace(
+            "OUTSIDE", repr([str(tmp_path), str(package), os.getpid(), server.getsockname()[1], "/" + shared.name])
+        )
     shared.close()
     shared.unlink()
 
 
-@needs_bwrap
-@pytest.mark.skipif(platform.machine() not in isolation.SYSTEM_CALLS, reason="no filter for this machine")
-def test_the_container_holds_against_native_code(outside):
-    printed = in_container(INSIDE, outside)
+@each_kind
+def test_every_isolation_holds_against_native_code(kind, outside):
+    printed = in_place(kind, outside)
     assert "threads can be started" in printed
     assert set(json.loads(printed.splitlines()[-1])) == set(ATTEMPTS)
-    assert not Path("/dev/shm/left").exists() and not Path("/tmp/left_by_a_submission").exists()
+    assert not Path("/dev/shm/much").exists() and not Path("/tmp/much").exists()
 
 
 def test_the_same_attempts_succeed_where_nothing_is_isolated(outside, tmp_path):
     """The list above proves something only if its entries work elsewhere."""
-    harmless = {k: v for k, v in ATTEMPTS.items() if not k.startswith(("write into Python", "fill", "renice", "bind"))}
-    script = INSIDE.replace(repr(ATTEMPTS), repr(harmless)).replace("/dev/shm/left", f"{tmp_path}/left")
-    script = script.replace("/tmp/left_by_a_submission", f"{tmp_path}/left")
-    done = subprocess.run([sys.executable, "-c", script, outside], capture_output=True, text=True)
+    others = ("write into Python", "fill", "renice", "bind", "become")
+    harmless = {k: v for k, v in ATTEMPTS.items() if not k.startswith(others)}
+    script = outside.replace(repr(ATTEMPTS), repr(harmless))
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1]) == []
 
@@ -201,17 +217,34 @@ def run_filter(program, architecture, number, argument=0):
 
 ALLOWED, REFUSED, ABSENT = 0x7FFF0000, 0x00050001, 0x00050026
 THREAD_FLAGS, PROCESS_FLAGS = 0x3D0F00, 0x1200011  # of clone, as the C library starts either
+OWN, OTHER = 4242, 4243
+# of the two machines: architecture, clone, kill, tgkill, prlimit64; and fork, vfork, x32, execve, socket, ptrace, chmod
+MACHINES = {
+    "x86_64": (0xC000003E, 56, 62, 234, 302, (57, 58, 0x40000000, 0x40000038, 59, 41, 101, 90)),
+    "aarch64": (0xC00000B7, 220, 129, 131, 261, (221, 198, 117, 53)),
+}
 
 
-@pytest.mark.parametrize(
-    ("machine", "architecture", "clone", "forks"),
-    [("x86_64", 0xC000003E, 56, (57, 58, 0x40000000, 0x40000038)), ("aarch64", 0xC00000B7, 220, ())],
-)
-def test_the_filter_lets_threads_start_and_no_process(machine, architecture, clone, forks):
-    program = isolation.process_filter(machine)
+@pytest.mark.parametrize("machine", MACHINES)
+def test_the_filter_lets_threads_start_and_no_process(machine):
+    architecture, clone, kill, tgkill, prlimit, refused = MACHINES[machine]
+    program = confine.process_filter(machine, OWN)
     assert run_filter(program, architecture, clone, THREAD_FLAGS) == ALLOWED
     assert run_filter(program, architecture, clone, PROCESS_FLAGS) == REFUSED
     assert run_filter(program, architecture, 435) == ABSENT  # clone3, whose flags cannot be seen
-    assert {run_filter(program, architecture, number) for number in forks} <= {REFUSED}
-    assert {run_filter(program, architecture, number) for number in (0, 1, 63, 64, 221)} == {ALLOWED}
+    for number in (kill, tgkill):
+        assert run_filter(program, architecture, number, OWN) == ALLOWED
+        assert {run_filter(program, architecture, number, who) for who in (OTHER, 0, 2**32 - 1)} == {REFUSED}
+    assert run_filter(program, architecture, prlimit, 0) == ALLOWED != run_filter(program, architecture, prlimit, OTHER)
+    assert {run_filter(program, architecture, number) for number in refused} == {REFUSED}
+    harmless = {"x86_64": (0, 1, 9, 35, 202, 257), "aarch64": (56, 63, 64, 98, 222)}[machine]  # read, write, futex ...
+    assert {run_filter(program, architecture, number) for number in harmless} == {ALLOWED}
     assert run_filter(program, architecture + 1, 0) == REFUSED
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="not Linux")
+def test_what_has_threads_is_not_taken_for_confined():
+    script = "import threading, time; threading.Thread(target=time.sleep, args=(1,)).start()\n"
+    script += "from amptutorial_course.grading.worker import confine; confine.confine({})"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert "they would not be confined" in done.stderr

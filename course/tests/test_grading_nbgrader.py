@@ -62,7 +62,7 @@ def with_cell(released, text):
     notebook = nbformat.reads(released, as_version=4)
     (cell,) = (cell for cell in notebook.cells if cell.metadata.get("nbgrader", {}).get("grade_id") == "denoiser")
     cell.source = text
-    notebook.cells.insert(-16, nbformat.v4.new_code_cell(text.partition("\n")[2]))
+    notebook.cells.insert(-18, nbformat.v4.new_code_cell(text.partition("\n")[2]))
     return nbformat.writes(notebook)
 
 
@@ -121,7 +121,7 @@ def test_code_in_a_notebook_neither_runs_nor_pays_nor_holds_the_class_up(course)
     assert not (course / "ran").exists()
     for student in ("studentg", "studenth"):
         scores = points(course, student)
-        assert len(scores) == 15 and not any(scores.values())
+        assert len(scores) == 17 and not any(scores.values())
     page = (course / "feedback/studenth" / TASK.folder / "brief.html").read_text()
     # one limit for one call, and not one for each of the checks
     assert "the import gave no answer within 5 s of the processor: an endless loop?" in page
@@ -149,13 +149,19 @@ def test_every_assignment_is_a_notebook_with_all_its_points(task):
     assert sum("BEGIN SOLUTION" in cell.source for cell in notebook.cells) == 1
 
 
-def test_nbgrader_too_says_that_nothing_isolates(monkeypatch, caplog):
-    monkeypatch.setattr(nbgrader.isolation, "bwrap_problem", lambda: "no bubblewrap here")
+def test_nbgrader_grades_nothing_that_is_not_isolated_unless_its_settings_say_so(monkeypatch, caplog, tmp_path):
+    for kind in ("bwrap", "user", "landlock"):
+        monkeypatch.setattr(nbgrader.isolation, f"{kind}_problem", lambda: "not here")
     resources = {"nbgrader": {"assignment": TASK.folder, "student": "ada"}}
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("x = 1")])
-    monkeypatch.setattr(nbgrader.Judged, "rules_path", str(GRADING))
-    nbgrader.Judged(log=logging.getLogger("course")).preprocess(book, resources)
-    assert "submissions run without isolation (no bubblewrap here)" in caplog.text
+    (tmp_path / "grading.yml").write_text("seed: 20240\n")
+    monkeypatch.setattr(nbgrader.Judged, "rules_path", str(tmp_path / "grading.yml"))
+    judged = nbgrader.Judged(log=logging.getLogger("course"))
+    with pytest.raises(ValueError, match='"isolate: none" in grading.yml'):
+        judged.preprocess(book, resources)
+    (tmp_path / "grading.yml").write_text("seed: 20240\nisolate: none\n")
+    judged.preprocess(book, resources)
+    assert "without the isolation that is promised, as asked for" in caplog.text
 
 
 def test_a_folder_that_holds_something_is_left_alone(tmp_path, capsys):

@@ -93,7 +93,7 @@ def test_a_class_must_exist_and_be_a_denoiser(session):
 def test_after_a_crash_the_other_checks_still_earn_points(rules):
     found = samples.grade(samples.RIGHT.replace("return float(", "import os; os._exit(9); return float("), rules)
     assert samples.passed(found) == set(rules.task.points) - {
-        *("penalty", "right_answers", "limits", "no_mutation", "state_evolution", "prediction")
+        *("penalty", "right_penalty", "limits", "no_mutation", "state_evolution", "prediction")
     }
     assert "penalty ended Python itself (exit code 9)" in samples.messages(found)
 
@@ -118,7 +118,7 @@ def test_too_many_crashes_end_the_session(monkeypatch):
 def test_the_time_for_a_submission_is_limited_as_a_whole():
     """Three seconds of the processor, in calls of 0.6: that is what the worker says, and here it is right."""
     slow = "import time; end = time.process_time() + 0.6\n            while time.process_time() < end: pass"
-    with probing(f"\n            {slow}", seconds=3.0) as (session, probe):
+    with probing(f"\n            {slow}", seconds=3.0, seconds_on_the_wall=99) as (session, probe):
         with pytest.raises(remote.NotRun, match="3 s for one submission are used up"):
             for _ in range(6):
                 samples.ask_probe(probe, 7)
@@ -126,8 +126,8 @@ def test_the_time_for_a_submission_is_limited_as_a_whole():
 
 
 WAITING = [
-    ("\n            while True: pass", 99, "within 1 s of the processor: an endless loop"),
-    ("import time; time.sleep(99)", 2, "within 2 s on the wall: does it wait"),
+    ("\n            while True: pass", 99, "within 1 s of the processor for 1 row, d = 2: an endless loop"),
+    ("import time; time.sleep(99)", 2, "within 2 s on the wall for 1 row, d = 2: does it wait"),
 ]
 
 

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import subprocess
+import unicodedata
 import zipfile
 
 import hostile
@@ -122,7 +123,7 @@ def test_an_archive_and_a_folder_have_one_denoiser_and_its_helpers(tmp_path, fil
 
 @pytest.mark.parametrize(
     "names",
-    ["mine/denoiser.py starter/denoiser.py", "a.py b.py", "denoiser.py mine.ipynb", "denoiser.py old/denoiser.py"],
+    ["mine/denoiser.py starter/denoiser.py", "a.py b.py", "mine.py mine.ipynb", "a.py old/denoiser.py"],
 )
 def test_where_two_files_could_be_meant_both_are_named_and_none_is_graded(tmp_path, names):
     """The starter beside the work, or two attempts."""
@@ -206,7 +207,38 @@ def test_an_untouched_starter_beside_the_work_is_left_aside(tmp_path, change):
     assert found["ada"].source == found["bob"].source == CLASS.encode()
     assert found["bob"].note == "denoiser.py is mine.py; denoiser.py is as it was handed out, and was left aside"
     assert found["li"].source == change(starter).encode() and found["li"].note == ""
-    assert collected(tmp_path)["bob"].source.startswith("which file is denoiser.py")
+    assert collected(tmp_path)["bob"].note == "mine.py was left aside"
+
+
+@pytest.mark.parametrize(
+    "others", ["denoiser_old.py", "denoiser (1).py mine.ipynb", "old/denoiser.py", "x/y/denoiser.py"]
+)
+@pytest.mark.parametrize("folder", ["", "work/"])
+def test_the_name_that_the_brief_asks_for_is_taken_and_the_others_are_named(tmp_path, others, folder):
+    put(tmp_path / f"ada/{folder}denoiser.py", f"{CLASS}# mine\n")
+    for name in others.replace(" (", "_(").split():
+        put(tmp_path / f"ada/{folder}{name}", notebook(CLASS) if name.endswith("ipynb") else CLASS)
+    found = collected(tmp_path)["ada"]
+    assert found.source == f"{CLASS}# mine\n".encode()
+    assert all(f"{name} was left aside" in found.note for name in others.replace(" (", "_(").split())
+
+
+def test_a_notebook_that_is_called_a_module_is_read_as_one(tmp_path):
+    put(tmp_path / "ada/denoiser.py", notebook(CLASS, "print(1)"))
+    put(tmp_path / "bob.py", notebook(CLASS))
+    put(tmp_path / "li.py", "{1: 2}\n" + CLASS)  # Python that begins in the same way
+    found = collected(tmp_path)
+    assert found["ada"].source == found["bob"].source == CLASS.encode()
+    assert found["li"].source.startswith(b"{1: 2}")
+
+
+def test_a_name_is_the_same_however_its_accents_are_written(tmp_path):
+    for form in ("NFC", "NFD"):
+        put(tmp_path / form / f"{unicodedata.normalize(form, 'Ümit Özgür 李')}.py", CLASS)
+    names = [list(find_submissions(tmp_path / form)) for form in ("NFC", "NFD")]
+    assert names[0] == names[1] == ["Ümit Özgür 李"]
+    put(tmp_path / "NFD/Ümit Özgür 李.py", CLASS)
+    assert collected(tmp_path / "NFD")["Ümit Özgür 李"].source.endswith("was handed in more than once: keep one")
 
 
 def test_much_text_is_searched_in_proportion_to_its_length():

@@ -32,6 +32,7 @@ from amptutorial.state_evolution import state_evolution
 
 from ..grading.worker.by_hand import ready_made
 from ._limits import LIMITS, Limit, SettingTrial
+from ._parts import BY_PART, WHOLE, Part, in_part, malformed
 from ._points import ESSENTIAL
 
 N_ROWS = 40  # of each setting, as in `check_denoiser`
@@ -62,8 +63,15 @@ class DenoiserSetting:
     @property
     def title(self):
         """The setting in words, such as ``ElasticNet(l1=0.5, l2=1.2), d = 3``."""
-        shown = ", ".join(f"{k}={_on_one_line(v)}" for k, v in self.params.items())
-        return f"{self.class_name}({shown}), d = {self.d}"
+        return f"{self._call(_on_one_line)}, d = {self.d}"
+
+    @property
+    def code(self):
+        """The code that makes the denoiser, with all digits."""
+        return self._call(lambda value: f"np.array({value.tolist()})" if isinstance(value, np.ndarray) else repr(value))
+
+    def _call(self, show):
+        return f"{self.class_name}({', '.join(f'{k}={show(v)}' for k, v in self.params.items())})"
 
 
 def _on_one_line(value):
@@ -147,23 +155,19 @@ class Experiment:
     def __repr__(self):
         return "\n".join(f"{name:<10} = {value}" for name, value in vars(self).items())
 
-    def _predict(self, denoiser, n_samples=20_000):
-        """Return the number in question by state evolution."""
+    def arguments(self, n_samples=20_000):
+        """Return, as a dict, what `state_evolution` is called with beside the denoiser."""
         rng = np.random.default_rng(0)
         law_u, law_v = self._synthetic().scaled_rows()
         X = law_v.draw(200_000, rng=rng)[1]
         beta, S = self.m / self.n, X.T @ X / len(X)
-        run = state_evolution(
-            law_u,
-            law_v,
-            denoiser,
-            beta=beta,
-            M0=S / beta,
-            Q0=(S + self.start_noise**2 * np.mean(X**2) * np.eye(self.d)) / beta,
-            n_iter=self.n_iter,
-            n_samples=n_samples,
-            rng=rng,
-        )
+        Q0 = (S + self.start_noise**2 * np.mean(X**2) * np.eye(self.d)) / beta
+        overlaps = {"beta": beta, "M0": S / beta, "Q0": Q0}
+        return {"law_u": law_u, "law_v": law_v, **overlaps, "n_iter": self.n_iter, "n_samples": n_samples, "rng": rng}
+
+    def _predict(self, denoiser, n_samples=20_000):
+        """Return the number in question by state evolution."""
+        run = state_evolution(denoiser=denoiser, **self.arguments(n_samples))
         if self.statistic is None:
             return run.iterates[-1].nmse
         return float(self.statistic(*run.rows_a[1:]))
@@ -199,6 +203,8 @@ class Assignment:
     experiment : Experiment
     own_checks : tuple of Check
         Asked after those of the kit.
+    seconds : float
+        Of a processor, for a usual right file and its judge.
     by_hand : bool
         Whether the denoisers of the package may not be used.
     points : dict
@@ -213,6 +219,7 @@ class Assignment:
     families: tuple[Family, ...] = field(repr=False)
     experiment: Experiment = field(repr=False)
     own_checks: tuple[Check, ...] = field(default=(), repr=False)
+    seconds: float = 8.0
     by_hand: bool = True
     points: dict = field(default_factory=dict, repr=False)
     written: dict = field(default_factory=lambda: {"derivations": 20}, repr=False)
@@ -309,6 +316,7 @@ class Assignment:
             count_lines,
             seed=int(rng.integers(2**31)),
             limits=setting.limits,
+            code=setting.code,
         )
 
     def check_names(self):
@@ -318,22 +326,39 @@ class Assignment:
         return [*applying, "prediction"]
 
     def _checks(self):
-        return *CHECKS.values(), LIMITS, *self.own_checks
+        split = {WHOLE.name: BY_PART}
+        return (
+            *(part for check in CHECKS.values() for part in split.get(check.name, (check,))),
+            LIMITS,
+            *self.own_checks,
+        )
 
-    def check(self, make, prediction, *, seed=None, n_problems=SHORT, count_lines=count_lines):
+    def check(self, make, prediction, *, told=lambda result: None, **options):
         """Return the `CheckReport` of a submission.
 
         Parameters
         ----------
-        make, seed, n_problems, count_lines
-            As for `trials`.
+        make : callable
+            As for `trials`, to which other options go.
         prediction : float or None
             The student's ``PREDICTION``.
+        told : callable (CheckResult)
+            Called with each result as soon as it is known.
         """
         title = f"Assignment {self.number}, {self.title}"
-        trials = self.trials(make, seed=seed, n_problems=n_problems, count_lines=count_lines)
-        results = run_checks(title, trials, self._checks()).results
-        return CheckReport(title, (*results, self.check_prediction(make, prediction)))
+        trials, checks = self.trials(make, **options), self._checks()
+        results = run_checks(title, trials, checks, told).results
+        # where an answer is malformed the checks end: the others are asked without that method
+        if results and (left := malformed(results[-1].message)):
+            methods, judges = left
+            rest = [check for check in checks if check.name not in {result.name for result in results}]
+            lost = [check for check in rest if check.name in judges and any(map(check.applies, trials))]
+            results += tuple(replace(results[-1], name=each.name, contract=each.contract) for each in lost)
+            others = [check for check in rest if check not in lost]
+            results += run_checks(title, [in_part(trial, methods) for trial in trials], others, told).results
+            whole, make = make, lambda name, **params: Part(whole(name, **params), None, methods)
+        told(last := self.check_prediction(make, prediction))
+        return CheckReport(title, (*results, last))
 
     def check_prediction(self, make, prediction):
         """Return the `CheckResult` of comparing ``PREDICTION`` with state evolution.
@@ -350,6 +375,9 @@ class Assignment:
         """Return `(passed, message)` of the comparison."""
         if prediction is None:
             return False, ("PREDICTION is None: predict the outcome of the experiment, then run it")
+        if isinstance(prediction, list | tuple) and len(prediction) == 2:
+            whole, digits = prediction
+            return False, f"PREDICTION is {whole}, {digits}, a pair of numbers: write {whole}.{digits}, with a point"
         value = check_positive(prediction, "PREDICTION", zero=True)
         experiment = self.experiment
         denoiser = make(experiment.class_name, **experiment.params)

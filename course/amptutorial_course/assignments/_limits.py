@@ -5,8 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from amptutorial.checks import Check, Trial
+from amptutorial.checks import Check
 from amptutorial.checks.verdict import require_rows
+
+from ._parts import TrialInParts
 
 
 @dataclass(frozen=True)
@@ -24,10 +26,16 @@ class Limit:
 
 
 @dataclass(frozen=True)
-class SettingTrial(Trial):
-    """A `Trial` in a setting of an assignment, which knows limits."""
+class SettingTrial(TrialInParts):
+    """A `Trial` in a setting of an assignment, which knows limits, and the code of its denoiser."""
 
     limits: tuple[Limit, ...] = ()
+    code: str = ""
+
+    @property
+    def call(self):
+        """The code that makes the denoiser."""
+        return self.code
 
 
 def limits(trial: SettingTrial) -> None:

@@ -1,5 +1,8 @@
 """The points of checks that several assignments share: 100 for each kind of denoiser.
 
+A mistake in one line costs at most 20: of what is named by one check and seen again by
+another, neither costs much. Who has half of the formula of the estimate has at most 60.
+
 The grader keeps what a check has found: other points need no other run.
 """
 
@@ -9,28 +12,28 @@ ESSENTIAL = ("optimality", "limits", "tweedie", "heldout")
 
 MINIMISER = {
     # the contract of every denoiser
-    **{"shapes": 2, "no_mutation": 2, "deterministic": 3, "row_independence": 3, "hard_inputs": 4, "speed": 5},
+    **{"shapes": 4, "no_mutation": 5, "deterministic": 3, "row_independence": 5, "hard_inputs": 4, "speed": 8},
     # the estimate
-    **{"optimality": 12, "frequency_scaling": 5, "limits": 4},
+    **{"optimality": 27, "frequency_scaling": 3, "limits": 4},
     # the Jacobian
-    **{"jacobian": 15},
+    **{"jacobian": 8},
     # the penalty
     **{"penalty": 5},
-    # all of them, on problems of every kind
-    **{"right_answers": 25},
+    # each of them, on problems of every kind
+    **{"right_answers": 10, "right_jacobian": 4, "right_penalty": 2},
     # in AMP
-    **{"state_evolution": 5, "prediction": 10},
+    **{"state_evolution": 2, "prediction": 6},
 }
 
 POSTERIOR_MEAN = {
     # the contract of every denoiser
-    **{"shapes": 2, "no_mutation": 2, "deterministic": 3, "row_independence": 3, "hard_inputs": 4, "speed": 5},
+    **{"shapes": 4, "no_mutation": 5, "deterministic": 3, "row_independence": 5, "hard_inputs": 6, "speed": 8},
     # the estimate
-    **{"tweedie": 17, "frequency_scaling": 6, "limits": 4},
+    **{"tweedie": 30, "frequency_scaling": 3, "limits": 6},
     # the Jacobian
-    **{"jacobian": 14},
+    **{"jacobian": 8},
     # both, on problems of every kind
-    **{"right_answers": 25},
+    **{"right_answers": 10, "right_jacobian": 4},
     # in AMP
-    **{"state_evolution": 5, "prediction": 10},
+    **{"state_evolution": 2, "prediction": 6},
 }

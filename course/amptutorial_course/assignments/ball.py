@@ -169,16 +169,16 @@ ASSIGNMENT = Assignment(
     ),
     points={
         # the contract of every denoiser
-        **{"shapes": 2, "no_mutation": 2, "deterministic": 3, "row_independence": 3, "hard_inputs": 4, "speed": 5},
+        **{"shapes": 4, "no_mutation": 5, "deterministic": 3, "row_independence": 5, "hard_inputs": 4, "speed": 8},
         # the estimates of both classes
-        **{"optimality": 6, "tweedie": 9, "frequency_scaling": 4, "limits": 4},
+        **{"optimality": 13, "tweedie": 16, "frequency_scaling": 3, "limits": 4},
         # the Jacobian
-        **{"jacobian": 15},
+        **{"jacobian": 8},
         # the penalty
         **{"penalty": 3},
-        # all of them, on problems of every kind
-        **{"right_answers": 25},
+        # each of them, on problems of every kind
+        **{"right_answers": 10, "right_jacobian": 4, "right_penalty": 2},
         # in AMP
-        **{"state_evolution": 5, "prediction": 10},
+        **{"state_evolution": 2, "prediction": 6},
     },
 )

@@ -9,3 +9,6 @@ submission of a class, and keeps a `record` of what it found, for a table (`grad
 and a page for each student (`pages`). `gradescope` and `nbgrader` let those platforms
 call the judge.
 """
+
+# of isolation: see `isolation`, and the page for instructors
+KINDS = ("bwrap", "user", "landlock", "none")

@@ -18,8 +18,8 @@ from multiprocessing.connection import wait
 from amptutorial._files import write_atomically
 
 from . import judge
-from .isolation import PATIENCE
 from .record import Record
+from .session import seconds_on_the_wall
 from .submissions import Refused
 from .worker.limits import limit_memory
 
@@ -45,18 +45,18 @@ def grade_class(entries, rules, folder, jobs=2, isolate="none"):
     jobs : int
         Judges at work at the same time.
     isolate : str
-        One of `isolation.KINDS`.
+        One of `grading.KINDS`.
     """
     folder.mkdir(parents=True, exist_ok=True)
     context = multiprocessing.get_context("forkserver")
     # all that the command imports, which each judge would import again
-    context.set_forkserver_preload(["amptutorial_course.grading.__main__"])
+    context.set_forkserver_preload(["amptutorial_course.grading.commands"])
     waiting, running = list(entries.items()), {}
     try:
         while waiting or running:
             while waiting and len(running) < jobs:
                 student, paths = waiting.pop(0)
-                deadline = time.monotonic() + PATIENCE * rules.limits["seconds"] + JUDGE_SECONDS
+                deadline = time.monotonic() + seconds_on_the_wall(rules.limits) + JUDGE_SECONDS
                 path = folder / f"{file_name(student)}.json"
                 process = context.Process(target=_judge, args=(student, paths, rules, path, isolate))
                 process.start()

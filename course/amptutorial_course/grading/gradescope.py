@@ -8,9 +8,11 @@ deadlines, attempts, marks by hand and the release of grades are Gradescope's.
 import importlib.metadata
 import importlib.util
 import json
+import os
 import re
 import sys
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 from amptutorial._files import write_atomically
@@ -18,6 +20,12 @@ from amptutorial._files import write_atomically
 from . import isolation, judge
 from .rules import Rules
 
+# Below what Gradescope allows where nothing is set: 768 MB for judge and submission, half a processor, ten minutes.
+LIMITS = {"seconds": 120, "seconds_on_the_wall": 400, "megabytes": 384}
+UNFINISHED = (
+    "The grader was stopped before it had finished: the file may need too much memory or time. In a terminal, "
+    "python -m amptutorial_course.grading --dry-run denoiser.py --assignment {number} shows more."
+)
 TEMPLATES = Path(__file__).with_name("templates")
 ROOT = Path("/autograder")
 
@@ -33,11 +41,12 @@ def write_autograder(path, rules):
     path : Path
     rules : Rules
     """
+    limits = rules.limits | {name: min(value, rules.limits.get(name, value)) for name, value in LIMITS.items()}
     setup, run = ((TEMPLATES / name).read_text() for name in ("setup.sh", "run_autograder"))
     texts = {
         "setup.sh": setup.format(python=f"{sys.version_info.major}.{sys.version_info.minor}"),
         "run_autograder": run,
-        "rules.json": json.dumps(vars(rules)),
+        "rules.json": json.dumps(vars(replace(rules, limits=limits))),
         "requirements.txt": "\n".join(requirements()),
     }
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -82,9 +91,26 @@ def results(record, task, isolate):
 def main(root=ROOT):
     """Grade what lies in ``submission`` and write ``results/results.json``."""
     rules = Rules(**json.loads((root / "source" / "rules.json").read_text()))
-    isolate = isolation.choose()
-    record = judge.grade_submission(rules.read(root / "submission"), rules, isolate)
-    write_atomically(root / "results" / "results.json", json.dumps(results(record, rules.task, isolate), indent=1))
+    path, found = root / "results" / "results.json", {"score": 0, "visibility": "visible"}
+    write_atomically(path, json.dumps(found | {"output": UNFINISHED.format(number=rules.number)}))
+    _close(root)
+    try:
+        isolate = isolation.choose(rules.isolate, alone=True)
+    except ValueError as error:
+        found["output"] = f"Nothing was graded, which is not the submission's fault. {error}"
+    else:
+        record = judge.grade_submission(rules.read(root / "submission"), rules, isolate)
+        found = results(record, rules.task, isolate)
+    # by now no process of the submission is left
+    write_atomically(path, json.dumps(found, indent=1))
+
+
+def _close(root):
+    """Let no other user read what lies here, but for Python, its libraries, and the package of the book."""
+    closed = [path for path in root.iterdir() if path.name not in ("source", "venv")]
+    closed += [root / "source/rules.json", root / "source/package/amptutorial_course"]
+    for path in closed if os.geteuid() == 0 else ():
+        path.chmod(path.stat().st_mode & 0o700)
 
 
 if __name__ == "__main__":

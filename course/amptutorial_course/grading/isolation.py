@@ -1,9 +1,11 @@
-"""Where a submission runs: in a container of its own, or beside everything else.
+"""Where a submission runs: in a container of its own, as another user, or as a process that the kernel confines.
 
-``bwrap`` and ``docker`` have the operating system refuse what a submission has no
-business with, whatever it does to Python: there is no network, no other process, and no
-file but Python, its libraries, `amptutorial` and the worker, all of them read-only.
-With ``none`` only limits of time and memory are left.
+A submission has no business with the network, with other processes, or with any file
+but Python, its libraries, `amptutorial` and the worker, all of them read-only. Whatever
+it does to Python, the operating system refuses these: by a container (``bwrap``), or by
+what the worker asks the kernel for itself (`worker.confine`), as a user that nobody
+else is (``user``) or as the one who grades (``landlock``). ``none`` has of all this what
+can be had, and somebody has to ask for it by name.
 """
 
 import contextlib
@@ -11,16 +13,16 @@ import functools
 import os
 import platform
 import shutil
-import struct
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
-from uuid import uuid4
 
 import amptutorial
 
-KINDS = ("bwrap", "docker", "none")
+from .worker.confine import landlock_version, process_filter
+
 # What a submission runs with, by the names that it has in the folder PACKAGE of a
 # container; the rest of the course is not there.
 PACKAGE = "/package"
@@ -31,16 +33,15 @@ PRIVATE = (COURSE, COURSE.parent / "assignments", COURSE.parent / "solutions")
 # and elsewhere, is kept in memory and has this limit for each place.
 HOME = "/submission"
 SCRATCH_MEGABYTES = 16
-# Seconds on the wall for each of the processor that a submission may take: who waits, or
-# has found a way to stop the processor's clock, ends by this one.
-PATIENCE = 10
-# has Python with the requirements of the package; the package itself comes from here
-IMAGE = "amptutorial-grading"
-START = "import sys; sys.path.insert(0, sys.argv[1]); from amptutorial_worker.answers import main; main({limits!r})"
-
-# Numbers of clone, clone3, and of fork and vfork where there are any.
-SYSTEM_CALLS = {"x86_64": (0xC000003E, 56, 435, (57, 58)), "aarch64": (0xC00000B7, 220, 435, ())}
-THREAD = 0x10000  # a flag of clone
+START = (
+    "import sys; sys.path.insert(0, sys.argv[1]); from amptutorial_worker.answers import main; "
+    "main({limits!r}, {readable!r})"
+)
+PYTHON = (sys.executable, *"-s -P -B -c".split())
+# numbers that a system gives to nobody for long
+USERS = range(61184, 65520)
+# what libraries look up about the machine
+MACHINE = "/proc/self", "/proc/cpuinfo", "/proc/meminfo", "/sys/devices/system/cpu", "/sys/fs/cgroup", "/dev/urandom"
 
 
 def bwrap_arguments(readable, hidden=()):
@@ -72,96 +73,28 @@ def bwrap_arguments(readable, hidden=()):
     ]
 
 
-def docker_arguments(name, limits, environment):
-    """Return the command line of Docker, to which a command can be appended.
-
-    Parameters
-    ----------
-    name : str
-        Of the container, by which it can be ended.
-    limits : dict
-        See `rules.LIMITS`.
-    environment : dict
-
-    Examples
-    --------
-    >>> limits = {"seconds": 180, "megabytes": 1024}
-    >>> arguments = docker_arguments("one", limits, {"LANG": "C.UTF-8"})
-    >>> "--network=none" in arguments, arguments[-4:]
-    (True, ['timeout', '-s', 'KILL', '2100'])
-    """
-    # Python and its libraries need some memory before the submission has any
-    memory, size = int(limits["megabytes"]) + 512, SCRATCH_MEGABYTES
-    options = (
-        f"--name={name} --network=none --ipc=private --shm-size={size}m --user=65534:65534 --cap-drop=ALL "
-        f"--security-opt=no-new-privileges --pids-limit=64 --memory={memory}m --memory-swap={memory}m "
-        f"--log-driver=none --workdir={HOME} --tmpfs=/tmp:size={size}m,mode=1777 --tmpfs={HOME}:size={size}m,mode=1777"
-    )
-    return [
-        *"docker run --rm --interactive --init --read-only".split(),
-        *options.split(),
-        *(f"--env={key}={value}" for key, value in environment.items()),
-        *(f"--volume={path}:{PACKAGE}/{part}:ro" for part, path in PARTS.items()),
-        IMAGE,
-        # should nobody be left to end the container, it ends by itself
-        *f"timeout -s KILL {int(PATIENCE * limits['seconds']) + 300}".split(),
-    ]
-
-
-def process_filter(machine):
-    """Return a seccomp filter under which there can be threads, but no second process.
-
-    A limit of the number of processes would not hold for root. For an unknown machine
-    nothing is returned.
-
-    Parameters
-    ----------
-    machine : str
-        As in `platform.machine`.
-
-    Examples
-    --------
-    >>> len(process_filter("x86_64")) % 8, process_filter("abacus")
-    (0, b'')
-    """
-    if machine not in SYSTEM_CALLS:
-        return b""
-    architecture, clone, clone3, forks = SYSTEM_CALLS[machine]
-    load, equal, bits, end = 0x20, 0x15, 0x45, 0x06  # BPF: ld, jeq, jset, ret
-    allow, absent = (end, 0, 0, 0x7FFF0000), (end, 0, 0, 0x00050026)  # ALLOW, ENOSYS
-    refuse = (end, 0, 0, 0x00050001)  # EPERM
-    # each line: code, where to go if true and if false, value
-    program = [(load, 0, 0, 4), (equal, 1, 0, architecture), refuse]
-    # the number of the call; from clone3 the C library goes on with clone, whose flags can be seen
-    program += [(load, 0, 0, 0), (equal, 0, 1, clone3), absent]
-    for number in forks:
-        program += [(equal, 0, 1, number), refuse]
-    if machine == "x86_64":  # its second table of calls, x32
-        program += [(bits, 0, 1, 0x40000000), refuse]
-    # of clone the flags
-    program += [(equal, 0, 3, clone), (load, 0, 0, 16), (bits, 1, 0, THREAD), refuse, allow]
-    return b"".join(struct.pack("=HBBI", *line) for line in program)
-
-
 def readable_paths():
-    """Return what Python needs: the system's libraries and its own."""
+    """Return what Python needs, the system's libraries and its own, and what is hidden in it."""
     system = ["/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/etc/alternatives"]
     installed = [path for path in sys.path if path.endswith("-packages")]
     # a folder before what lies in it
-    return sorted(path for path in {*system, sys.base_prefix, sys.prefix, *installed} if os.path.exists(path))
+    paths = sorted(path for path in {*system, sys.base_prefix, sys.prefix, *installed} if os.path.exists(path))
+    return paths, [str(path) for path in PRIVATE if path.is_dir() and any(map(path.is_relative_to, paths))]
 
 
-def _bwrap_command(stack):
-    """Return the command line of bubblewrap for this machine, and what it inherits."""
-    readable = readable_paths()
-    hidden = [str(path) for path in PRIVATE if path.is_dir() and any(map(path.is_relative_to, readable))]
-    command, program = bwrap_arguments(readable, hidden), process_filter(platform.machine())
-    if not program:
-        return command, ()
-    file = stack.enter_context(tempfile.TemporaryFile())
-    file.write(program)
-    file.seek(0)
-    return [*command, "--seccomp", str(file.fileno())], (file.fileno(),)
+def _rights(package):
+    """Return whether each of the paths that a submission may see can be read, or listed only.
+
+    A folder with something hidden in it is listed, and what else lies there is read.
+    """
+    paths, hidden = readable_paths()
+    rights, waiting = {}, [*paths, *MACHINE, package, str(PARTS["amptutorial"])]
+    while waiting:
+        path = waiting.pop()
+        if path not in hidden:
+            rights[path] = not any(each.startswith(f"{path}/") for each in hidden)
+            waiting += [] if rights[path] else [entry.path for entry in os.scandir(path)]
+    return rights
 
 
 @functools.cache
@@ -170,53 +103,89 @@ def bwrap_problem():
 
     It is tried with what a submission needs at least.
     """
-    with contextlib.ExitStack() as stack:
-        command, inherited = _bwrap_command(stack)
-        return _problem([*command, sys.executable, "-s", "-P", "-B", "-c", "import numpy"], inherited)
+    return _problem([*bwrap_arguments(*readable_paths()), *PYTHON, "import numpy"])
 
 
-def docker_problem():
-    """Return why Docker cannot be used here, or an empty text."""
-    problem = _problem(["docker", "image", "inspect", IMAGE])
-    hint = f" (start Docker, and build the image {IMAGE} once: the page for instructors has the command)"
-    return problem and problem + hint
+@functools.cache
+def user_problem():
+    """Return why no other user can run a submission here, or an empty text."""
+    if os.geteuid():
+        return "the grader is not root"
+    command = f"import sys; sys.path.insert(0, {str(PARTS['amptutorial'].parent)!r}); import amptutorial.denoisers"
+    return _filter_problem() or _problem([*PYTHON, command], **_as_user())
 
 
-def _problem(command, inherited=()):
+def landlock_problem():
+    """Return why the kernel cannot keep a process from files here, or an empty text."""
+    return _filter_problem() or ("" if landlock_version() else "this kernel has no Landlock")
+
+
+def _filter_problem():
+    return "" if process_filter(platform.machine(), 1) else "no filter of system calls is known for this machine"
+
+
+def _as_user():
+    """Return how a process is started as a user whom no other judge has."""
+    number = USERS[os.getpid() % len(USERS)]
+    return {"user": number, "group": number, "extra_groups": ()}
+
+
+def _problem(command, **options):
     """Return the last line of a program that fails, or an empty text."""
     if shutil.which(command[0]) is None:
         return f"{command[0]} is not installed"
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, pass_fds=inherited)
-    except subprocess.TimeoutExpired:
-        return f"{command[0]} gave no answer"
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd="/", **options)
+    except (subprocess.TimeoutExpired, OSError) as error:
+        return f"{command[0]}: {error}"
     lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
     return lines[-1] if done.returncode else ""
 
 
-def choose(wanted=None, warn=print):
-    """Return the kind of isolation for a run; warn if it is none.
+def choose(wanted=None, warn=print, alone=False):
+    """Return the kind of isolation for a run: the first that keeps all that is promised.
 
     Parameters
     ----------
     wanted : str, optional
-        One of `KINDS`; without it bubblewrap where that works, or else none.
+        One of `grading.KINDS`; "none" is never chosen without it.
     warn : callable (str)
+    alone : bool
+        Whether the machine has no files but those that other users cannot read: then a
+        user is enough, without Landlock.
 
     Raises
     ------
     ValueError
-        If the wanted one cannot be had.
+        If the wanted one cannot be had, or none.
     """
-    problem = "" if wanted == "none" else docker_problem() if wanted == "docker" else bwrap_problem()
-    if wanted and problem:
-        raise ValueError(f"--isolate {wanted}: {problem}")
-    if wanted != "none" and not problem:
-        return wanted or "bwrap"
-    advice = "read them first, or install bubblewrap (Linux) or use Docker"
-    allowed = f"nothing but limits of time and memory keeps them from your files, programs and network: {advice}"
-    warn(f"warning: submissions run without isolation ({problem or 'as asked for'}): {allowed}")
-    return "none"
+    problems: dict[str, Callable[[], str]]
+    problems = {"bwrap": bwrap_problem, "user": user_problem, "landlock": landlock_problem}
+    tried = {}
+    for kind in [wanted] if wanted else problems:
+        if kind == "none":
+            warn(
+                "warning: submissions run without the isolation that is promised, as asked for: read them first. They "
+                "can do what you can do, wherever the system does not refuse it"
+            )
+            return kind
+        tried[kind] = problems[kind]() or ("" if kind != "user" or alone else landlock_problem())
+        if not tried[kind]:
+            return kind
+    said = "; ".join(f"--isolate {kind}: {problem}" for kind, problem in tried.items())
+    raise ValueError(
+        f"{said}. Nothing would keep submissions from your files and programs: install bubblewrap, or run the grader "
+        'in a container (the page for instructors says how). If you have read them all: "--isolate none", or '
+        '"isolate: none" in grading.yml'
+    )
+
+
+def best():
+    """Return the kind that `choose` chooses, or none: for a file whose author runs it."""
+    try:
+        return choose()
+    except ValueError:
+        return "none"
 
 
 class Place:
@@ -225,7 +194,7 @@ class Place:
     Parameters
     ----------
     kind : str
-        One of `KINDS`.
+        One of `grading.KINDS`.
     limits : dict
         ``limits`` of grading.yml.
     channel : socket
@@ -239,32 +208,33 @@ class Place:
     """
 
     def __init__(self, kind, limits, channel, printed):
-        self.name = f"amptutorial-grader-{uuid4().hex[:12]}"
         self.kind, self.folder = kind, None
-        python = [sys.executable, *"-s -P -B -c".split(), START.format(limits=limits)]
-        options = {"env": _variables(HOME), "start_new_session": True}
         # neither the environment of this process nor its options: under `python -O` a
         # submission would run without its own `assert` statements
-        with contextlib.ExitStack() as stack:
-            if kind == "bwrap":
-                command, options["pass_fds"] = _bwrap_command(stack)
-                command += [*python, PACKAGE]
-            elif kind == "docker":
-                command = docker_arguments(self.name, limits, options.pop("env"))
-                command += ["python", *python[1:], PACKAGE]
-            else:
-                home, package = self._make_folders()
-                command, options = [*python, package], options | {"env": _variables(home), "cwd": home}
-            self.process = subprocess.Popen(command, stdin=channel, stdout=channel, stderr=printed, **options)
+        options = {"stdin": channel, "stdout": channel, "stderr": printed, "start_new_session": True}
+        if kind == "bwrap":
+            command, home, package, rights = bwrap_arguments(*readable_paths()), HOME, PACKAGE, None
+        else:
+            home, package = self._make_folders()
+            command, rights = [], _rights(package)
+            options |= {"cwd": home} | (_as_user() if kind == "user" else {})
+        start = START.format(limits=limits, readable=rights)
+        self.process = subprocess.Popen([*command, *PYTHON, start, package], env=_variables(home), **options)
 
     def _make_folders(self):
         """Return a folder for the submission, and one as `PACKAGE` is elsewhere."""
-        self.folder = tempfile.TemporaryDirectory(prefix=f"{self.name}-", ignore_cleanup_errors=True)
+        self.folder = tempfile.TemporaryDirectory(prefix="amptutorial-grader-", ignore_cleanup_errors=True)
         home, package = (os.path.join(self.folder.name, name) for name in ("home", "package"))
         os.mkdir(home)
-        os.mkdir(package)
-        for name, path in PARTS.items():
-            os.symlink(path, os.path.join(package, name))
+        # the worker is copied: where it lies, another user may not look
+        worker = shutil.copytree(PARTS["amptutorial_worker"], os.path.join(package, "amptutorial_worker"))
+        os.symlink(PARTS["amptutorial"], os.path.join(package, "amptutorial"))
+        for path in (self.folder.name, package, worker):
+            os.chmod(path, 0o755)
+        for entry in os.scandir(worker):
+            os.chmod(entry, 0o755)
+        if self.kind == "user":
+            os.chown(home, _as_user()["user"], -1)
         return home, package
 
     def end(self, patience):
@@ -282,16 +252,16 @@ class Place:
         """
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(patience)
-        if self.kind == "docker":
-            subprocess.run(["docker", "kill", self.name], capture_output=True)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, 9)
         self.process.kill()
         code = self.process.wait()
+        if self.kind == "user":  # all that this user runs
+            subprocess.run(["/bin/sh", "-c", "kill -9 -1"], capture_output=True, **_as_user())
         if self.folder is not None:
             self.folder.cleanup()
-        # bubblewrap and Docker report signals as a shell does
-        return 128 - code if self.kind != "none" and code > 128 else code
+        # bubblewrap reports signals as a shell does
+        return 128 - code if self.kind == "bwrap" and code > 128 else code
 
 
 def _variables(folder):

@@ -10,7 +10,7 @@ from .record import Record
 from .session import Session, StudentError, count_remote_lines, remote_class
 
 
-def grade_submission(submission, rules, isolate="none"):
+def grade_submission(submission, rules, isolate="none", told=lambda result, seconds: None):
     """Return the `Record` of one submission, on hidden settings.
 
     Parameters
@@ -19,7 +19,9 @@ def grade_submission(submission, rules, isolate="none"):
     rules : Rules
         Without a seed the settings are the public ones.
     isolate : str
-        One of `isolation.KINDS`.
+        One of `grading.KINDS`.
+    told : callable (CheckResult, float)
+        Called with each result, and the seconds that it took, as soon as it is known.
     """
     source, note = submission.source, submission.note
     if isinstance(source, str):
@@ -30,7 +32,7 @@ def grade_submission(submission, rules, isolate="none"):
         except StudentError as error:
             found = Record(session.over, traceback=error.traceback)
         else:
-            found = _check(session, rules)
+            found = _check(session, rules, told)
         return replace(found, printed=session.output(), timed_out=session.timed_out, note=note)
 
 
@@ -45,8 +47,13 @@ def as_report(record, task):
     return f"{title}: {record.status}; {len(task.points)} checks wait\n{record.traceback}".strip()
 
 
-def _check(session, rules):
+def _check(session, rules, told):
     """Return the record of a submission that has been imported."""
+    seconds = {}
+
+    def keep(result):
+        seconds[result.name] = session.seconds - sum(seconds.values())
+        told(result, seconds[result.name])
 
     @cache
     def student_class(name):
@@ -66,7 +73,7 @@ def _check(session, rules):
         return Record(missing[0])
     # a dry run on public settings is a student's
     n_problems = SHORT if rules.seed is None else LONG
-    options = {"seed": rules.seed, "n_problems": n_problems, "count_lines": count_remote_lines}
+    options = {"seed": rules.seed, "n_problems": n_problems, "count_lines": count_remote_lines, "told": keep}
     report = task.check(make, session.prediction, **options)
     results = tuple(replace(result, message=result.message[:4000]) for result in report.results)
-    return Record("graded", results)
+    return Record("graded", results, {name: round(value, 1) for name, value in seconds.items()})

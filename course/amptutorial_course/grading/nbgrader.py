@@ -110,7 +110,7 @@ class Judged(NbGraderPreprocessor):
         data = json.dumps(nb).encode()
         submission = Submission(notebook_source(data, task.class_names), notebook_modules(data))
         rules = load_rules(self.rules_path, task.number)
-        record = judge.grade_submission(submission, rules, isolation.choose(warn=self.log.warning))
+        record = judge.grade_submission(submission, rules, isolation.choose(rules.isolate, self.log.warning))
         marks = {f"{CHECK}{mark.result.name}": mark for mark in record.marks(task)}
         for cell in nb.cells:
             mark = marks.get(cell.metadata.get("nbgrader", {}).get("grade_id"))

@@ -1,7 +1,7 @@
 """The record of a graded submission: what was found, and what that earns."""
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 from amptutorial.checks import CheckResult
 
@@ -33,6 +33,8 @@ class Record:
         "graded", or why nothing could be checked.
     results : tuple of CheckResult
         None where nothing could be checked.
+    seconds : dict
+        Of the processor, that the submission took for each check.
     printed, traceback : str
         The end of what the submission printed, and the error that ended it.
     timed_out : bool
@@ -49,6 +51,7 @@ class Record:
 
     status: str
     results: tuple[CheckResult, ...] = ()
+    seconds: dict = field(default_factory=dict)
     printed: str = ""
     traceback: str = ""
     timed_out: bool = False

@@ -17,13 +17,15 @@ import amptutorial
 from amptutorial._validation import check_integer, check_positive
 
 from .. import assignments
+from . import KINDS
+from .session import WALL
 from .submissions import read_submission
 
 # seconds of the processor for all answers and for one; memory beyond that of Python and
 # its libraries; the largest denoiser.py; the most that is printed, which is also the
 # largest file that a submission may write
-LIMITS = {"seconds": 180, "seconds_per_call": 15, "megabytes": 1024, "file_kilobytes": 256, "output_kilobytes": 256}
-NAMES = ("seed", "seed_file", "limits")
+LIMITS = {"seconds": 300, "seconds_per_call": 15, "megabytes": 1024, "file_kilobytes": 256, "output_kilobytes": 256}
+NAMES = ("seed", "seed_file", "limits", "isolate")
 PUBLIC_SEED = "20240"
 SEED_VARIABLE = "AMPTUTORIAL_SEED"
 # What students get, and how they are graded: a wheel has it in the package, a clone beside it.
@@ -50,6 +52,8 @@ class Rules:
         What students were given to complete, where that is known.
     code : str
         A hash of what decides what is found, made once for a class.
+    isolate : str or None
+        One of `isolation.KINDS`, if the lecturer has named one.
     """
 
     number: int
@@ -58,6 +62,7 @@ class Rules:
     seed_is_public: bool = False
     starter: str = ""
     code: str = ""
+    isolate: str | None = None
 
     @property
     def task(self):
@@ -133,12 +138,15 @@ def load_rules(path, number, seed=None):
     task = assignments.assignment(number)
     task.require_points()
     data = _known(_read_yaml(path), NAMES, path)
-    given = _known(data.get("limits") or {}, LIMITS, f"limits in {path}")
+    given = _known(data.get("limits") or {}, (*LIMITS, WALL), f"limits in {path}")
     limits = {name: check_positive(value, f"the limit {name}") for name, value in {**LIMITS, **given}.items()}
     secret = _secret(data, path) if seed is None else str(seed)
+    isolate = data.get("isolate")
+    if isolate not in (None, *KINDS):
+        raise ValueError(f"isolate in {path} is {isolate!r}: it may be {', '.join(KINDS)}")
     starter = HANDOUTS / task.folder / "denoiser.py"
     text = starter.read_text(encoding="utf-8") if starter.is_file() else ""
-    return Rules(number, derive_seed(secret, number), limits, secret == PUBLIC_SEED, text, _checks())
+    return Rules(number, derive_seed(secret, number), limits, secret == PUBLIC_SEED, text, _checks(), isolate)
 
 
 def _read_yaml(path):

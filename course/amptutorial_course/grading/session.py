@@ -11,12 +11,15 @@ from functools import partial
 
 import numpy as np
 
+from amptutorial.checks.verdict import count
 from amptutorial.denoisers import Denoiser
 
 from . import isolation
-from .isolation import PATIENCE
 from .worker import protocol
 
+# Seconds on the wall for each of the processor that a submission may take: who waits, or has found a way to stop the
+# processor's clock, ends by this one. For all answers together a limit can be named.
+PATIENCE, WALL = 6, "seconds_on_the_wall"
 # on the wall, for Python and its libraries, before any line of the submission
 START_SECONDS = 120
 # four checks and the prediction ask `penalty`, one of them in two trials: where it
@@ -66,7 +69,7 @@ class Session:
     limits : dict
         See `rules.LIMITS`.
     isolate : str
-        One of `isolation.KINDS`.
+        One of `grading.KINDS`.
     helpers : dict, optional
         The modules beside it, bytes by their path.
     by_hand : bool
@@ -81,7 +84,7 @@ class Session:
     -----
     The seconds of the processor are those that the worker reports, and the system ends
     a call that takes too many. Who replaces the worker can report what it likes, and is
-    held by the clock on the wall alone, which has `isolation.PATIENCE`.
+    held by the clock on the wall alone, which has `PATIENCE`.
     """
 
     def __init__(self, source, limits, isolate="none", helpers=None, by_hand=False):
@@ -90,7 +93,7 @@ class Session:
         self.place, self.prediction, self.over, self.timed_out = None, None, None, False
         # used of the processor, that of the last worker among it, and when the wall's clock has the last word
         self.generation, self.seconds, self.clock = 0, 0.0, 0.0
-        self.ends = time.monotonic() + PATIENCE * limits["seconds"]
+        self.ends = time.monotonic() + seconds_on_the_wall(limits)
         self.hung, self.printed = Counter(), tempfile.TemporaryFile()
 
     def __enter__(self):
@@ -185,8 +188,10 @@ class Session:
         used_up = isinstance(error, EOFError) and -self.status in (signal.SIGPROF, signal.SIGXCPU)
         if used_up or isinstance(error, TimeoutError):
             self.hung[name] += 1
-            self.timed_out, waited = True, f"{seconds:.2g} s on the wall: does it wait?"
-            looped = f"{self.limits['seconds_per_call']:g} s of the processor: an endless loop?"
+            self.timed_out, shapes = True, [np.shape(each) for each in question.get("arguments", ())]
+            asked = f" for {count(shapes[0][0])}, d = {shapes[0][1]}" if shapes and len(shapes[0]) == 2 else ""
+            looped = f"{self.limits['seconds_per_call']:g} s of the processor{asked}: an endless loop?"
+            waited = f"{seconds:.0f} s on the wall{asked}: does it wait?"
             return TimeLimit(f"{name} gave no answer within {looped if used_up else waited}")
         if isinstance(error, protocol.Malformed | MemoryError):
             return BadAnswer(f"{name} gave no valid answer: {error}")
@@ -203,6 +208,11 @@ def _without_error(reply):
     error = type(name if name.isidentifier() else "Error", (StudentError,), {})(f"{text}{where}".strip())
     error.traceback = str(reply.get("traceback", ""))[-4000:]
     raise error
+
+
+def seconds_on_the_wall(limits):
+    """Return how long all answers of a submission may take on the wall."""
+    return limits.get(WALL, PATIENCE * limits["seconds"])
 
 
 class RemoteDenoiser(Denoiser):

@@ -13,6 +13,7 @@ import json
 import os
 import re
 import stat
+import unicodedata
 import zipfile
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -83,7 +84,8 @@ def find_submissions(folder):
 
 def student_of(path):
     """Return the name under which an entry of the class's folder is graded."""
-    return path.name if path.is_dir() else path.stem
+    # as most write accents; an archive that a Mac has made has them apart
+    return unicodedata.normalize("NFC", path.name if path.is_dir() else path.stem)
 
 
 def is_litter(name):
@@ -226,7 +228,7 @@ def pick_denoiser(files, classes, kilobytes, starter=""):
 
     It is the one file that has a class of the assignment, or is called denoiser.py, or
     else the only file. A starter that nobody has changed is left aside where there is
-    another.
+    another, and so is whatever lies beside or below a denoiser.py with the class.
 
     Parameters
     ----------
@@ -247,11 +249,14 @@ def pick_denoiser(files, classes, kilobytes, starter=""):
     >>> pick_denoiser({"a/mine.py": text, "a/help.py": b"k = 1"}, ["Ball"], 1)[1:]
     ({'help.py': b'k = 1'}, 'denoiser.py is a/mine.py')
     """
-    pattern = re.compile(rf"^[ \t]*class[ \t]+({'|'.join(classes)})\b".encode(), re.M)
+    pattern = re.compile(rf"^(?:\xef\xbb\xbf)?[ \t]*class[ \t]+({'|'.join(classes)})\b".encode(), re.M)
     sources = {name: _source(name, data, classes) for name, data in sorted(files.items())}
     has_class = {name for name, source in sources.items() if isinstance(source, bytes) and pattern.search(source)}
     named = [n for n in sources if n in has_class or PurePosixPath(n).name.lower() == "denoiser.py"] or list(sources)
     found = [n for n in named if not _is_same(sources[n], starter)] or named
+    depth = min(n.count("/") for n in found)
+    top = [n for n in found if n.count("/") == depth and n.split("/")[-1] == "denoiser.py" and n in has_class]
+    found = top if len(top) == 1 else found
     if len(found) > 1:
         raise Refused(f"which file is denoiser.py: {', '.join(found[:5])}? Hand in one of them")
     (name,) = found
@@ -264,7 +269,7 @@ def pick_denoiser(files, classes, kilobytes, starter=""):
         for each, data in files.items()
         if each != name and PurePosixPath(each).is_relative_to(folder) and each.lower().endswith(".py")
     }
-    if name.lower().endswith(".ipynb"):
+    if _is_notebook(name, files[name]):
         helpers |= notebook_modules(files[name])
     if max(len(sources[name]), sum(map(len, helpers.values()))) > kilobytes * 1024:
         raise Refused(f"{name}, or what lies beside it, is larger than {kilobytes:g} kB")
@@ -273,7 +278,8 @@ def pick_denoiser(files, classes, kilobytes, starter=""):
     except UnicodeDecodeError:
         raise Refused(f"{name} is not encoded in UTF-8: save it with that encoding") from None
     notes = [f"denoiser.py is {name}"] if name != "denoiser.py" and len(files) > 1 else []
-    notes += [f"{n} is as it was handed out, and was left aside" for n in untouched]
+    same = {True: " is as it was handed out, and", False: ""}
+    notes += [f"{n}{same[_is_same(sources[n], starter)]} was left aside" for n in untouched]
     return sources[name], helpers, "; ".join(notes)
 
 
@@ -282,12 +288,17 @@ def _is_same(source, text):
     return isinstance(source, bytes) and source.removeprefix(b"\xef\xbb\xbf").split() == text.encode().split()
 
 
+def _is_notebook(name, data):
+    """Say whether a file is a notebook, which may have the name of a module."""
+    return name.lower().endswith(".ipynb") or (data.lstrip()[:1] == b"{" and b'"cell_type"' in data)
+
+
 def _source(name, data, classes):
     """Return the bytes of a file of Python, and of a notebook those of its denoiser.
 
     A notebook that names no class of the assignment is not looked into.
     """
-    if not name.lower().endswith(".ipynb"):
+    if not _is_notebook(name, data):
         return data
     text = data.decode(json.detect_encoding(data), "replace")
     is_wanted = any(each in text for each in classes)

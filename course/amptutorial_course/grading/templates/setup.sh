@@ -8,3 +8,5 @@ export UV_PYTHON_INSTALL_DIR=/opt/python
 uv venv --python {python} /autograder/venv
 uv pip install --python /autograder/venv/bin/python -r /autograder/source/requirements.txt
 chmod 600 /autograder/source/rules.json
+# the user that runs submissions reads Python, and nothing else here
+chmod -R go+rX /opt/python /autograder/venv /autograder/source/package/amptutorial

@@ -28,7 +28,7 @@ from amptutorial.checks import count_lines
 from amptutorial.checks.answers import is_own
 from amptutorial.denoisers import Denoiser
 
-from . import limits, protocol
+from . import confine, limits, protocol
 from .by_hand import ready_made
 
 FILE = "denoiser.py"
@@ -36,10 +36,15 @@ METHODS = ("mean_jacobian", "denoise", "penalty", "convexity", "refit", "frozen"
 
 
 class Printed(io.FileIO):
-    """Standard output up to its limit; anything beyond is dropped silently."""
+    """Standard output up to its limit; beyond, it is dropped silently, up to an amount that takes all the time."""
+
+    left = 2**20 * 20
 
     def write(self, data):
         """Write as much as still fits."""
+        self.left -= len(data)
+        if self.left < 0:
+            raise RuntimeError("more than 20 MB were printed: print nothing for every row")
         try:
             return super().write(data)
         except OSError as error:
@@ -148,7 +153,7 @@ def describe_failure(error):
     if isinstance(error, SyntaxError):
         line, text = error.lineno, error.msg
     if isinstance(error, PermissionError) and error.filename is None:
-        text = f"{text}: a submission that is graded can start threads, and no process"
+        text = f"{text}: a submission that is graded can start threads, and has no other process and no network"
     known = {"error": type(error).__name__, "text": text[:2000], "line": line}
     return known | {"traceback": "".join(lines)[-4000:]}
 
@@ -170,13 +175,15 @@ def _pack(answer):
     return protocol.pack({"seconds": time.process_time(), **answer})
 
 
-def main(most):
+def main(most, readable=None):
     """Confine this process, then answer questions until the judge is gone.
 
     Parameters
     ----------
     most : dict
         See `limits.set_limits`.
+    readable : dict, optional
+        See `confine.confine`.
     """
     questions, answers = os.dup(0), os.dup(1)
 
@@ -196,6 +203,8 @@ def main(most):
     # the first question has the files, which may be larger than what a submission writes
     _write_all(answers, answer_question(worker, receive()))
     limits.set_limits(most)
+    if sys.platform == "linux":
+        confine.confine(readable)
     while True:
         try:
             question = receive()

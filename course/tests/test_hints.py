@@ -1,0 +1,140 @@
+"""What a failed check asks its author: on the right trail, and with what it takes to see the failure again."""
+
+import re
+
+import numpy as np
+import pytest
+from grading_samples import RIGHT, SOLUTIONS
+
+from amptutorial import Denoiser, check_denoiser
+from amptutorial.checks import CHECKS
+from amptutorial.checks.report import run_checks
+from amptutorial_course.assignments import ASSIGNMENTS, check_assignment, load_submission
+
+ROOT = "is r where sqrt(r) should be, or the other way round?"
+EARLY = "has an iteration ended too early?"
+
+
+def told(report, name):
+    (result,) = (each for each in report.results if each.name == name)
+    assert not result.passed
+    return result.message
+
+
+class Shrinks(Denoiser):
+    """Ridge in which the rate enters by a power of its own."""
+
+    precision = "argmin"
+
+    def __init__(self, power=1.0, times=0.0):
+        self.power, self.times = power, times
+
+    def estimate(self, P, r, F):
+        shifted = F + np.eye(len(F)) / (r**self.power)[:, None, None]
+        return np.linalg.solve(shifted, P[:, :, None])[:, :, 0] * (r**self.times)[:, None]
+
+    def penalty(self, X, r):
+        return float((X**2 / r[:, None]).sum() / 2)
+
+
+class Remembers(Shrinks):
+    """Keeps the sum of F and of the penalty by the shape of P."""
+
+    kept = None
+
+    def estimate(self, P, r, F):
+        if self.kept is None or self.kept[0].shape != P.shape:
+            self.kept = P.copy(), F + np.eye(len(F)) / r[:, None, None]
+        return np.linalg.solve(self.kept[1], P[:, :, None])[:, :, 0]
+
+
+class Steps(Shrinks):
+    """Gradient steps from p, of which there are few."""
+
+    def __init__(self, steps):
+        self.steps = steps
+
+    def estimate(self, P, r, F):
+        X, size = P, 1 / (np.linalg.norm(F, 2) + 1 / r)[:, None]
+        for _ in range(self.steps):
+            X = X + size * (P - X @ F - X / r[:, None])
+        return X
+
+
+@pytest.mark.parametrize(
+    ("denoiser", "asks", "asks_not"),
+    [
+        (Shrinks(times=0.5), f"times sqrt(r): {ROOT}", "iterates"),
+        (Shrinks(times=-1), f"times 1 / r: {ROOT}", "iterates"),
+        (Shrinks(power=2), f"With sqrt(r) in place of r they agree: {ROOT}", "iterates"),
+        (Shrinks(power=0.5), f"With r^2 in place of r they agree: {ROOT}", "iterates"),
+        (Remembers(), "Of a new denoiser they agree: what is kept between calls?", ROOT),
+        (Steps(30), "If the method iterates, has it arrived?", ROOT),
+    ],
+    ids=["root", "inverse", "square", "root inside", "remembers", "steps"],
+)
+def test_a_rate_is_suspected_where_a_power_of_it_explains_the_answer(denoiser, asks, asks_not):
+    trial_makes_new = type(denoiser)
+    report = run_checks("", [_trial(denoiser, trial_makes_new)], [CHECKS["frequency_scaling"]])
+    message = told(report, "frequency_scaling")
+    assert asks in message and asks_not not in message
+
+
+def _trial(denoiser, cls):
+    from amptutorial.checks import Trial, draw_problem
+
+    values = {name: value for name, value in vars(denoiser).items() if name != "kept"}
+    return Trial(lambda: cls(**values), draw_problem(40, 3, rng=np.random.default_rng(0)))
+
+
+@pytest.mark.parametrize(("steps", "is_near"), [(130, True), (2, False)])
+def test_an_iteration_is_suspected_near_the_minimiser_alone_and_the_distance_is_told(steps, is_near):
+    """Of one's own penalty; its minimiser is known here."""
+    message = told(check_denoiser(Steps(steps)), "optimality")
+    assert (EARLY in message) == is_near
+    if is_near:
+        (distance,) = map(float, re.findall(r"It is (\S+) of its length away", message))
+        (row,) = map(int, re.findall(r"row (\d+)", message))
+        problem = _trial(Steps(steps), Steps).problem
+        one, right = Steps(steps).estimate(*problem.copies())[row], Shrinks().estimate(*problem.copies())[row]
+        ill = "eigenvalue" in message
+        assert ill or distance == pytest.approx(np.linalg.norm(one - right) / np.linalg.norm(right), rel=0.1)
+
+
+SOFT = """
+def estimate(self, P, r, F):
+    soft = np.sign(P) * np.maximum(np.abs(P) - self.l1 / np.sqrt(r)[:, None], 0)
+    return np.linalg.solve(F + self.l2 * np.eye(len(F)) / r[:, None, None], soft[:, :, None])[:, :, 0]
+ElasticNet.estimate = estimate
+"""
+
+
+def test_who_has_no_iteration_is_not_asked_for_one(tmp_path):
+    text = (SOLUTIONS / "02_elastic_net/denoiser.py").read_text(encoding="utf-8")
+    (tmp_path / "denoiser.py").write_text(text + SOFT)
+    message = told(check_assignment(2, tmp_path / "denoiser.py"), "optimality")
+    assert EARLY not in message and "Is every factor of the penalty right" in message
+
+
+def test_a_number_of_single_precision_is_suspected(tmp_path):
+    einsum = 'np.einsum("ik,ikl->il", P'
+    (tmp_path / "denoiser.py").write_text(RIGHT.replace(einsum, f'{einsum}.astype("f4").astype(float)'))
+    assert "single precision?" in told(check_assignment(1, tmp_path / "denoiser.py"), "optimality")
+
+
+@pytest.mark.parametrize("number", [1, 4, 6])
+def test_what_failed_can_be_copied_and_fails_again(number, tmp_path, capsys):
+    """The lines print what the message says that the denoiser gives, with the parameters in all their digits."""
+    task = ASSIGNMENTS[number]
+    text = (SOLUTIONS / task.folder / "denoiser.py").read_text(encoding="utf-8")
+    for name in task.class_names:
+        text += f"\nright_{name} = {name}.estimate\n"
+        text += f"{name}.estimate = lambda self, P, r, F: right_{name}(self, P, r, F) * (1 + 1e-3 * (len(F) > 1))\n"
+    (tmp_path / "denoiser.py").write_text(text)
+    message = told(check_assignment(number, tmp_path / "denoiser.py"), "right_answers")
+    (given,) = re.findall(r"estimate gives (\[.*?\])", message)
+    code = message.partition("To ask it again:\n")[2]
+    assert len(code.splitlines()) == 4
+    exec(code, {"np": np, **vars(load_submission(tmp_path / "denoiser.py"))})
+    shown = np.fromstring(capsys.readouterr().out.strip(" []\n"), sep=" ")
+    np.testing.assert_allclose(shown, np.fromstring(given.strip("[]"), sep=" "), rtol=1e-3)
