@@ -1,4 +1,4 @@
-"""What the best estimate reaches, for any frequencies (chapter 12).
+"""What the best estimate reaches, for any frequencies (chapter 11).
 
 With matched posterior means AMP keeps M = Q. If the priors are isotropic too, Q^a = s I
 and Q^b = t I: state evolution is two numbers. A potential tells which of its fixed

@@ -1,7 +1,7 @@
 """Make what a release publishes, from the commit at hand, into dist. The same commit gives the same files.
 
     python -m studies.release                          # both distributions, checked, and their checksums
-    python -m studies.release python3.11 python3.13    # and tried in empty environments, with lowest versions too
+    python -m studies.release python3.11 python3.13    # and tried in empty environments, the oldest first
     python -m studies.release --list                   # what they hold has changed: write studies/contents.txt anew
     python -m studies.release --name X.Y.Z             # write another version into every place that names it
 
@@ -121,7 +121,12 @@ def refused(tag, changelog):
 def main(arguments=None):
     """Return 1 if something is not as it should be, else 0."""
     parser = argparse.ArgumentParser(prog="python -m studies.release", description=__doc__.partition("\n")[0])
-    parser.add_argument("pythons", nargs="*", metavar="PYTHON", help="try the wheels with them")
+    parser.add_argument(
+        "pythons",
+        nargs="*",
+        metavar="PYTHON",
+        help="try the wheels with them; the first, which is the oldest, takes the lowest versions too",
+    )
     parser.add_argument("--list", action="store_true", help="list anew what the distributions hold")
     parser.add_argument("--name", metavar="VERSION", help="write it into every place that names the version")
     parser.add_argument("--tag", help="refuse one that is not of this version, or whose version has no date")

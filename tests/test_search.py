@@ -18,27 +18,27 @@ KNOWN = {
     "proof of state evolution": "13_", "donoho": "04_", "misprint": "errata", "svd": "04_|01_",
     "how many dimensions": "16_|your_counts", "syllabus": "lecturers", "plagiarism": "instructors|assignment_notes",
     "download pdf": "intro|howto", "cosine similarity": "your_counts|01_|02_|api/neighbours",
-    "bethe": "08_|12_|glossary", "sign ambiguity": "02_", "cross validation": "your_counts|11_|api/heldout",
+    "bethe": "08_|11_|glossary", "sign ambiguity": "02_", "cross validation": "your_counts|12_|api/heldout",
     "recommender": "17_|your_counts", "single cell": "your_counts", "save the model": "your_counts|api/estimator",
-    "out of memory": "at_scale", "information-theoretic limit": "12_", "gradient descent": "15_|08_",
+    "out of memory": "at_scale", "information-theoretic limit": "11_", "gradient descent": "15_|08_",
     "overdispersion": "14_|17_", "AMPEmbedding": "api/estimator", "check_denoiser": "api/checks",
 }  # fmt: skip
 NEWCOMERS = {
     "google colab": "howto", "error bars for a word": "10_", "rare words": "10_", "topic model": "14_|more/text",
-    "glove": "14_|more/text", "sparse matrix": "your_counts|at_scale", "phase transition": "04_|12_",
+    "glove": "14_|more/text", "sparse matrix": "your_counts|at_scale", "phase transition": "04_|11_",
     "nearest neighbors": "your_counts|01_|api/neighbours", "random matrix theory": "04_|more/spectrum",
     "early stopping": "your_counts|api/heldout|14_", "homework": "assignments|instructors|lecturers",
     "exam": "lecturers", "missing values": "your_counts", "movie ratings": "17_|your_counts", "yes or no data": "17_",
     "parallel computing": "at_scale", "big data": "at_scale", "belief propagation": "06_|13_|glossary",
     "initialization": "07_", "does the algorithm converge": "08_", "overfitting": "16_|your_counts",
-    "regularization": "05_|11_", "expectation maximization": "18_", "symbols": "notation",
+    "regularization": "05_|12_", "expectation maximization": "18_", "symbols": "notation",
     "add new documents": "your_counts|more/text|api/estimator",
 }  # fmt: skip
 FIRST = {  # these first
-    "word2vec": "your_counts|14_", "onsager": "06_", "threshold": "04_|11_", "zipf": "07_|02_", "dask": "at_scale",
+    "word2vec": "your_counts|14_", "onsager": "06_", "threshold": "04_|12_", "zipf": "07_|02_", "dask": "at_scale",
     "bias": "02_", "pearson residuals": "03_", "choose d": "16_|your_counts", "grade": "instructors",
-    "install": "howto", "state evolution": "09_", "assignment 3": "03_non_negative", "lasso": "11_|05_",
-    "denoiser": "05_", "svd": "04_|01_", "bayes optimal": "12_", "my own counts": "your_counts", "poisson": "02_",
+    "install": "howto", "state evolution": "09_", "assignment 3": "03_non_negative", "lasso": "12_|05_",
+    "denoiser": "05_", "svd": "04_|01_", "bayes optimal": "11_", "my own counts": "your_counts", "poisson": "02_",
     "errata": "errata", "notation": "notation",
 }  # fmt: skip
 
