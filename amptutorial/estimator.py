@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import compress
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -183,6 +183,8 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     >>> bool(abs(np.corrcoef(model.embedding_[:, 0], topics)[0, 1]) > 0.95)
     True
     """
+
+    column_names_: Any
 
     def __init__(
         self,
@@ -718,6 +720,9 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         # they are float64, and cannot wrap
         given = {"accept_sparse": ("csr", "csc", "coo", "bsr"), "dtype": np.float64}
         given["ensure_all_finite"] = "allow-nan"
+        if not reset and not hasattr(self, "feature_names_in_"):
+            # before scikit-learn counts the columns, whose names it knows as texts only
+            self._check_names("columns", columns, self.column_names_)
         try:
             Z = validate_data(self, Z, reset=reset, **given)
         except ValueError as error:
@@ -743,10 +748,13 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         if names is None or known is None:
             return
         # as texts: a name may be NaN, which differs from itself
-        if list(map(str, names)) != list(map(str, known)):
+        here, fitted = (list(map(str, some)) for some in (names, known))
+        if here != fitted:
+            lost = sorted(set(fitted) - set(here))
+            lacks = f"; it lacks {', '.join(lost[:5])}" if lost else ""
             raise ValueError(
                 f"X has {side} of other names, or in another order, than the fitted "
-                "table"
+                f"table{lacks}"
             )
 
     def _check_size(self, kept, total, shape):

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Hashable
+from contextlib import suppress
 
 import numpy as np
 from scipy.linalg import polar
@@ -75,6 +76,10 @@ def nearest_words(X, vocabulary, word, k=5, *, counts=None, min_count=5) -> list
     X = normalise_rows(check_matrix(coordinates(X), "X", shape=(n, None)))
     if not isinstance(word, Hashable if is_index(vocabulary) else str):
         raise TypeError(f"word must be a str, got {word!r}: ask for one at a time")
+    if word not in places and is_index(vocabulary):
+        with suppress(KeyError, ValueError, TypeError):
+            place = vocabulary.get_loc(word)  # a date, written as text; a slice of many
+            word = vocabulary[place] if isinstance(place, int) else word
     if word not in places:
         raise KeyError(f"{word!r} is not in the vocabulary of {n} words")
     known = X.any(axis=1)

@@ -82,8 +82,18 @@ def test_an_index_that_goes_in_comes_out(kind, fitted):
     assert model.transform_columns(frame.iloc[:, :3]).shape == (1, 3)
     with pytest.raises(ValueError, match="names"):
         model.transform(frame.iloc[:, ::-1])
+    with pytest.raises(ValueError, match=re.escape(str(frame.columns[2]))):  # says which column is missing
+        model.transform(frame.iloc[:, [k for k in range(frame.shape[1]) if k != 2]])
     with pytest.raises(ValueError, match="rows of other names"):
         model.transform_columns(frame.iloc[::-1])
+
+
+def test_a_date_may_be_asked_for_as_text():
+    days, X = pd.date_range("2024-01-30", periods=4), np.array([[1.0, 0], [1, 0.1], [0, 1], [0.1, 1]])
+    assert nearest_words(X, days, "2024-01-31", 1) == nearest_words(X, days, days[1], 1) == [days[0]]
+    for unknown in ("2024-01", "2024-03-01", "soon"):  # several days, none, no day
+        with pytest.raises(KeyError, match="not in the vocabulary"):
+            nearest_words(X, days, unknown)
 
 
 def test_tables_of_two_keys_are_joined_to_ones_own():
