@@ -16,7 +16,7 @@ from amptutorial.corpus.words import words
 KNOWN = {
     "canvas": "instructors", "moodle": "instructors", "marchenko pastur": "04_", "fisher information": "03_",
     "proof of state evolution": "13_", "donoho": "04_", "misprint": "errata", "svd": "04_|01_",
-    "how many dimensions": "16_|your_counts", "syllabus": "lecturers", "plagiarism": "instructors|assignment_notes",
+    "how many dimensions": "15_|your_counts", "syllabus": "lecturers", "plagiarism": "instructors|assignment_notes",
     "download pdf": "intro|howto", "cosine similarity": "your_counts|01_|02_|api/neighbours",
     "bethe": "08_|12_|glossary", "sign ambiguity": "02_", "cross validation": "your_counts|11_|api/heldout",
     "recommender": "17_|your_counts", "single cell": "your_counts", "save the model": "your_counts|api/estimator",
@@ -30,13 +30,13 @@ NEWCOMERS = {
     "early stopping": "your_counts|api/heldout|14_", "homework": "assignments|instructors|lecturers",
     "exam": "lecturers", "missing values": "your_counts", "movie ratings": "17_|your_counts", "yes or no data": "17_",
     "parallel computing": "at_scale", "big data": "at_scale", "belief propagation": "06_|13_|glossary",
-    "initialization": "07_", "does the algorithm converge": "08_", "overfitting": "16_|your_counts",
+    "initialization": "07_", "does the algorithm converge": "08_", "overfitting": "15_|your_counts",
     "regularization": "05_|11_", "expectation maximization": "18_", "symbols": "notation",
     "add new documents": "your_counts|more/text|api/estimator",
 }  # fmt: skip
 FIRST = {  # these first
     "word2vec": "your_counts|14_", "onsager": "06_", "threshold": "04_|11_", "zipf": "07_|02_", "dask": "at_scale",
-    "bias": "02_", "pearson residuals": "03_", "choose d": "16_|your_counts", "grade": "instructors",
+    "bias": "02_", "pearson residuals": "03_", "choose d": "15_|your_counts", "grade": "instructors",
     "install": "howto", "state evolution": "09_", "assignment 3": "03_non_negative", "lasso": "11_|05_",
     "denoiser": "05_", "svd": "04_|01_", "bayes optimal": "12_", "my own counts": "your_counts", "poisson": "02_",
     "errata": "errata", "notation": "notation",
