@@ -2,7 +2,7 @@
 
 Expanded once, at M = 0, the Poisson likelihood becomes the quadratic one of
 `amptutorial.amp`, and where all M_ij are small both have the same state evolution
-(chapter 17 of the book). Where M_ij is of order one, as on real text, the two are far
+(appendix on proofs). Where M_ij is of order one, as on real text, the two are far
 apart, and the estimates of quadratic AMP run away. Here the score is Z - rates at the
 current estimate, the biases are refitted at every half-step, and no row moves further
 than the expansion can be trusted. Everything else is `amptutorial.amp.half_step`: the

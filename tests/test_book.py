@@ -158,8 +158,8 @@ def a_chapter_states_proves_includes_and_asserts(path):
 
 def the_paper_is_spoken_of_in_its_own_chapter(path):
     labels = [entry["label"] for entry in LEDGER]
-    assert path.stem.startswith("15_") or not [label for label in labels if f"`{label}`" in prose_of(path)]
-    assert path.stem.startswith("15_") or "{ref}`erratum" not in prose_of(path).lower()
+    assert path.stem.startswith("18_") or not [label for label in labels if f"`{label}`" in prose_of(path)]
+    assert path.stem.startswith("18_") or "{ref}`erratum" not in prose_of(path).lower()
 
 
 FOLDS = "Proof|Derivation|Hint|Answer|Details"

@@ -77,31 +77,31 @@ REPRODUCTIONS = {
     "l2": _Reproduction(
         l2_instance,
         20,
-        "figures 1a, 1b: loss and error with a ridge (chapter 15)",
+        "figures 1a, 1b: loss and error with a ridge (chapter 18)",
         ("fig:20runs-loss", "fig:mse", "fig:example"),
     ),
     "l1": _Reproduction(
         l1_instance,
         20,
-        "figures 2a, 2b: loss and error with a lasso (chapter 15)",
+        "figures 2a, 2b: loss and error with a lasso (chapter 18)",
         ("fig:sparse20runs-loss", "fig:sparse20runs-mse", "fig:example2"),
     ),
     "fisher": _Reproduction(
         fisher_instance,
         3,
-        "figure 3a: errors of pairs by their Fisher information (chapter 15)",
+        "figure 3a: errors of pairs by their Fisher information (chapter 18)",
         ("fig:delta-mMSE", "fig:MSE-Fisher"),
     ),
     "singular": _Reproduction(
         singular_instance,
         len(LOG_RATES),
-        "figure 3b: singular values around the threshold (chapter 15)",
+        "figure 3b: singular values around the threshold (chapter 18)",
         ("fig:singular", "fig:MSE-Fisher"),
     ),
     "real": _Reproduction(
         real_instance,
         5,
-        "figures 4a, 4b: rows learned from movie reviews * (chapter 15)",
+        "figures 4a, 4b: rows learned from movie reviews * (chapter 18)",
         ("fig:real-loss", "fig:real-mse", "fig:real"),
     ),
     # what the paper does not show, but for a table
@@ -129,7 +129,7 @@ REPRODUCTIONS = {
     "reviews": _Reproduction(
         partial(_later, "comparison", "reviews_instance"),
         1,
-        "table 1: 7000 movie reviews * (chapter 15, appendix on text)",
+        "table 1: 7000 movie reviews * (chapter 18, appendix on text)",
         seeds="instance k chooses the reviews, splits counts and fits with the seed k",
     ),
 }

@@ -337,7 +337,7 @@ ASSIGNMENT = OpenProject(
     (),
     AgainstGaussian("ReviewDenoiser", {}, FewLongRows(5.0), d=3, n_iter=20, tolerance=0.03),
     (
-        Check(refit, "18_learned_priors.html#learned-prior", _has_own_belief),
+        Check(refit, "17_learned_priors.html#learned-prior", _has_own_belief),
         Check(heldout, "14_real_text.html#text-fair", _has_tables),
     ),
     seconds=30.0,
