@@ -51,7 +51,7 @@ def requirements(*extras):
     found = [Requirement(line) for line in lines]
     brought = {extra for each in found if each.name == PROJECT["name"] for extra in each.extras}
     others = [each for each in found if each.name != PROJECT["name"]]
-    return others + (requirements(*brought) if brought else [])
+    return others + (requirements(*sorted(brought)) if brought else [])
 
 
 @pytest.mark.parametrize("requirement", requirements(*EXTRAS), ids=str)
