@@ -109,7 +109,6 @@ function begin(figure) {
     return { canvas, panel: make("div", {}, canvas, name) };
   });
   const said = make("figcaption", {});
-  said.setAttribute("aria-live", "polite");
   const button = make("button", { type: "button" }), other = make("button", { type: "button", textContent: "Other table" });
   const iteration = slider("iteration", { min: 0, max: ITERATIONS, step: 1, value: ITERATIONS }, () => stop(true));
   const strength = slider("association", { min: 0.4, max: 5, step: 0.1, value: 4 }, anew);
@@ -123,12 +122,13 @@ function begin(figure) {
     const scale = 2 * Math.sqrt(dot(table.truth, table.truth) / table.truth.length);
     paint(panels[2].canvas, fit, stripes(scale));
     iteration.shown.value = iteration.input.value = Math.floor(position);
+    const m = rows.input.value, whole = Math.floor(position), error = wrong(fits[whole], table.truth).toFixed(2);
+    said.setAttribute("aria-live", playing ? "off" : "polite"); // nobody wants each iteration read aloud
+    said.textContent = `Dots: which of ${m} words occur in which of ${m} documents; stripes: how they are associated, in truth ` +
+      `and as AMP finds it from the dots alone. After ${whole} iterations the error is ${error}; that of knowing nothing is 1.`;
     if (playing) return;
     paint(panels[0].canvas, table.counts, dots);
     paint(panels[1].canvas, table.truth, stripes(scale));
-    const m = rows.input.value, error = wrong(fits[position], table.truth).toFixed(2);
-    said.textContent = `Dots: which of ${m} words occur in which of ${m} documents; stripes: how they are associated, in truth ` +
-      `and as AMP finds it from the dots alone. After ${position} iterations the error is ${error}; that of knowing nothing is 1.`;
   }
   function compute() {
     const settings = { rows: rows.input.valueAsNumber, strength: strength.input.valueAsNumber };
