@@ -104,6 +104,7 @@ def test_tables_of_every_kind_are_drawn_with_structure_and_without(kind):
         assert drawn.M is None or drawn.M.any() == structure
 
 
+@pytest.mark.slow
 def test_reseed_draws_anew_notes_every_assertion_and_measures_moves_by_their_errors(tmp_path):
     cells = [
         "import numpy as np\nx = np.random.default_rng(0).normal()",
