@@ -119,7 +119,7 @@ BESIDE = {
 }
 # What costs more than twenty points, with the number of the assignment. What is kept from the first call, or written
 # into an argument, spoils the answers to all later questions; several checks see a Jacobian that is not a number; and
-# assignment 8 has no points without the Jacobian that its tables need.
+# a wrong Jacobian spoils the gain on hidden counts, without which assignment 8 has no points.
 DEARER = {
     (1, "the inverses are kept from the first call"),
     (2, "the sweeps start from P itself, and write into it"),
