@@ -47,6 +47,11 @@ def stated_numbers(notebook):
     return found
 
 
+def text_of(cell):
+    """Return all that a cell of code prints, as one text."""
+    return "\n".join(each.get("text") or each.get("data", {}).get("text/plain", "") for each in cell.outputs)
+
+
 def known_lines(notebook, folder):
     """Return (cell, kind, line) for every line that is printed or included, and then for every line of code."""
     printed, written = [], []
@@ -54,8 +59,7 @@ def known_lines(notebook, folder):
         for name in re.findall(r"\{include\} (\S+)", cell.source):
             printed += [(place, "includes", line) for line in (folder / name).read_text().splitlines()]
         if cell.cell_type == "code":
-            said = [each.get("text") or each.get("data", {}).get("text/plain", "") for each in cell.outputs]
-            printed += [(place, "prints", line) for line in "\n".join(said).splitlines()]
+            printed += [(place, "prints", line) for line in text_of(cell).splitlines()]
             written += [(place, "code", line) for line in cell.source.splitlines()]
     return printed + written
 

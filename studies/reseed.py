@@ -22,14 +22,16 @@ import re
 import sys
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from copy import deepcopy
 from multiprocessing import get_context
 from pathlib import Path
 
 import nbformat
 import numpy as np
-from execute_book import KERNEL_ENVIRONMENT, PAGES, ROOT, code_of, name_of
-from nbclient import NotebookClient
+from execute_book import KERNEL_ENVIRONMENT, PAGES, ROOT, client_of, code_of, name_of
 from tqdm import tqdm
+
+from .numbers import text_of
 
 NUMBER = re.compile(r"(?<![\de.-])(-?\d+(?:\.\d+)?) ?(?:±|\+-) ?(\d*\.\d+|\d+)")
 ONE_DRAW = "one-draw"
@@ -42,7 +44,7 @@ class NoteFailures(ast.NodeTransformer):
 
     def visit_Assert(self, node):  # noqa: N802, the name that `ast` asks for
         """Return the assertion inside a `try`."""
-        noted = ast.parse(f"__import__('studies.reseed').reseed.FAILED.append({ast.unparse(node.test)!r})").body
+        noted = ast.parse(f"studies.reseed.FAILED.append({ast.unparse(node.test)!r})").body
         handler = ast.ExceptHandler(ast.Name("AssertionError", ast.Load()), None, noted)
         return ast.fix_missing_locations(ast.copy_location(ast.Try([node], [handler], [], []), node))
 
@@ -64,28 +66,21 @@ def install():
 def run(path, shift):
     """Return what failed in a run with shifted seeds, how far each number moved, and where it stands."""
     stored = nbformat.read(path, as_version=4)
-    notebook = nbformat.read(path, as_version=4)
+    notebook = deepcopy(stored)
     first = nbformat.v4.new_code_cell("import studies.reseed\nstudies.reseed.install()")
-    last = nbformat.v4.new_code_cell("import json\nfrom studies.reseed import FAILED\nprint(json.dumps(FAILED))")
+    last = nbformat.v4.new_code_cell("import json\nprint(json.dumps(studies.reseed.FAILED))")
     for cell in code_of(notebook):
         cell.source = f"studies.reseed.SHIFT[:] = {[] if is_one_draw(cell) else [shift]}\n{cell.source}"
     notebook.cells = [first, *notebook.cells, last]
     found = os.pathsep.join([str(ROOT), str(ROOT / "tools"), os.environ.get("PYTHONPATH", "")])
-    client = NotebookClient(
-        notebook,
-        kernel_name="python3",
-        timeout=None,
-        allow_errors=True,
-        extra_arguments=["--log-level=ERROR"],
-        resources={"metadata": {"path": path.parent}},
-    )
+    client = client_of(notebook, path.parent, allow_errors=True)
     client.execute(env=os.environ | KERNEL_ENVIRONMENT | {"PYTHONPATH": found})
     stops = [f"{each.ename}: {each.evalue}" for cell in code_of(notebook) for each in cell.outputs if "ename" in each]
-    failed = json.loads(printed(last)) + stops
+    failed = json.loads(text_of(last)) + stops
     moves = [
         (moved(was, now), f"{' ± '.join(was)} is {' ± '.join(now)}")
         for before, after in zip(code_of(stored), code_of(notebook)[1:-1], strict=True)
-        for was, now in zip(NUMBER.findall(printed(before)), NUMBER.findall(printed(after)), strict=False)
+        for was, now in zip(NUMBER.findall(text_of(before)), NUMBER.findall(text_of(after)), strict=False)
         if not is_one_draw(before)
     ]
     return sorted(set(failed)), moves
@@ -94,11 +89,6 @@ def run(path, shift):
 def is_one_draw(cell):
     """Say whether a cell keeps its seeds."""
     return ONE_DRAW in cell.metadata.get("tags", [])
-
-
-def printed(cell):
-    """Return all that a cell printed, as one text."""
-    return "\n".join(each.get("text") or each.get("data", {}).get("text/plain", "") for each in cell.outputs)
 
 
 def moved(was, now):

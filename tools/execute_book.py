@@ -93,6 +93,20 @@ def changed(paths, folder=RUN):
     return {path: digest for path, digest in inputs.items() if known.get(path) != digest}
 
 
+def client_of(notebook, folder, **options):
+    """Return what runs a notebook in a folder, from a fresh kernel."""
+    return NotebookClient(
+        notebook,
+        kernel_name="python3",
+        timeout=None,
+        record_timing=False,
+        coalesce_streams=True,
+        extra_arguments=["--log-level=ERROR"],
+        resources={"metadata": {"path": str(folder)}},
+        **options,
+    )
+
+
 def execute(path, inputs, folder=RUN):
     """Run the notebook at `path` from a fresh kernel into `folder`, where the digest of its inputs is kept with it.
 
@@ -107,18 +121,9 @@ def execute(path, inputs, folder=RUN):
     """
     notebook, target = nbformat.read(path, as_version=4), run_of(path, folder)
     target.unlink(missing_ok=True)
-    client = NotebookClient(
-        notebook,
-        kernel_name="python3",
-        timeout=None,
-        record_timing=False,
-        coalesce_streams=True,
-        extra_arguments=["--log-level=ERROR"],
-        resources={"metadata": {"path": str(path.parent)}},
-    )
     problem = None
     try:
-        client.execute(env=os.environ | KERNEL_ENVIRONMENT)
+        client_of(notebook, path.parent).execute(env=os.environ | KERNEL_ENVIRONMENT)
     except (CellExecutionError, DeadKernelError) as error:
         problem = failure(notebook, error)
     import resource  # Windows has none
