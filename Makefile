@@ -108,7 +108,7 @@ test: $(INSTALLED)
 # Two processes, each of which collects tests of its own: workers of pytest would collect all tests, each of them.
 of-the-package: $(INSTALLED)
 	@$(MAKE) --no-print-directory lint
-	@time $(TESTS) -n 0 -m "not slow and not pages" amptutorial tools tests
+	@time $(TESTS) -n 0 -m "not slow and not pages" amptutorial tools studies/text tests
 
 of-the-course: $(INSTALLED)
 	@$(MAKE) --no-print-directory compare NAME="$(TWO)" WORKERS=0

@@ -11,12 +11,13 @@ from samples import topics
 
 from amptutorial.bias import drop_empty, estimate_bias
 from amptutorial.heldout import split_counts
-from amptutorial.paper import corpora, meaning
-from amptutorial.paper.comparison import CASES, _compare_methods, reviews_instance
-from amptutorial.paper.corpora import CORPORA
-from amptutorial.paper.methods import ABLATIONS, METHODS
 from amptutorial.paper.reproduce import load_results
+from amptutorial.paper.reviews import reviews_instance
 from amptutorial.score import FisherScore
+from studies.text import corpora, meaning
+from studies.text.comparison import CASES, _compare_methods
+from studies.text.corpora import CORPORA
+from studies.text.methods import ABLATIONS, METHODS
 
 
 def test_the_control_has_the_frequencies_and_no_embedding(rng):
