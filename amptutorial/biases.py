@@ -23,14 +23,7 @@ from ._validation import (
     quiet,
 )
 from .bias import margins, without_gaps
-from .sums import (
-    AllColumns,
-    Tilted,
-    as_means,
-    each_block,
-    exact,
-    products_of_pairs,
-)
+from .sums import AllColumns, Tilted, as_means, each_block, exact, products_of_pairs
 
 MEMORY = 6  # sweeps from which the next one is extrapolated
 SAMPLED_TOL = 0.01  # sampled sums differ by about as much
