@@ -96,6 +96,15 @@ def test_what_is_missing_is_named(tmp_path, capsys):
     assert stop.value.code == 1 and "file" in capsys.readouterr().err
 
 
+def test_a_study_says_its_own_command(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(study.REPRODUCTIONS, "text", module._Reproduction(count, 2, "squares"))
+    study.main(["text", "--jobs", "1", "--to", str(tmp_path)])
+    assert "It differs from the stored result in" in capsys.readouterr().out
+    assert load_results("text", tmp_path)["command"] == "python -m studies.text text"
+    with pytest.raises(FileNotFoundError, match=f"python -m studies.text documents --to {tmp_path}"):
+        load_results("documents", tmp_path)
+
+
 def test_the_command_line_runs_one_or_all_and_leaves_what_is_installed(counting, tmp_path, monkeypatch, capsys):
     """It writes in the working directory, and says whether what is stored has come out again."""
     for name in [name for name in REPRODUCTIONS if name != "count"]:
