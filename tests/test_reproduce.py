@@ -101,6 +101,9 @@ def test_a_study_says_its_own_command(tmp_path, monkeypatch, capsys):
     study.main(["text", "--jobs", "1", "--to", str(tmp_path)])
     assert "It differs from the stored result in" in capsys.readouterr().out
     assert load_results("text", tmp_path)["command"] == "python -m studies.text text"
+    with pytest.raises(SystemExit):
+        study.main(["all"])
+    assert "no experiment 'all': choose from text, documents, inflections" in capsys.readouterr().err
     with pytest.raises(FileNotFoundError, match=f"python -m studies.text documents --to {tmp_path}"):
         load_results("documents", tmp_path)
 

@@ -266,9 +266,8 @@ def _differing(found, stored):
 
     def same(one, other):
         one, other = np.asarray(one), np.asarray(other)
-        if one.shape != other.shape or not {one.dtype.kind, other.dtype.kind} <= {
-            *"fi"
-        }:
+        are_numbers = {one.dtype.kind, other.dtype.kind} <= {*"fi"}
+        if one.shape != other.shape or not are_numbers:
             return np.array_equal(one, other)
         return np.allclose(one, other, rtol=1e-5, atol=1e-8, equal_nan=True)
 
@@ -312,7 +311,7 @@ two processes.
 * reads the movie reviews, 84 MB, downloaded once; AMPTUTORIAL_DATA names a copy"""
 
 
-def described(plans):
+def _described(plans):
     """Return what the command line says of experiments: a line on each.
 
     That is its name, its time, and what it shows.
@@ -325,18 +324,18 @@ def described(plans):
     return HELP.format("\n".join(lines))
 
 
-def add_arguments(parser):
-    """Give a parser what `run` asks for."""
+def _add_arguments(parser):
+    """Give a parser what `_run` asks for."""
     parser.add_argument("experiment", metavar="NAME")
     parser.add_argument("--jobs", type=int, default=2, help="processes (default: 2)")
     text = f"where NAME.json is written (default: {OWN}, in the working directory)"
     parser.add_argument("--to", type=Path, metavar="FOLDER", default=OWN, help=text)
 
 
-def run(parser, options, plans):
+def _run(parser, options, plans):
     """Compute what the command line asks for, and compare it with what is stored."""
-    name = options.experiment
-    names = _drawn(plans) if name == "all" else [name]
+    drawn = _drawn(plans) if options.experiment == "all" else []
+    names = drawn or [options.experiment]
     try:
         for name in names:
             _plan(name, plans)
@@ -362,8 +361,8 @@ def main(arguments=None):
     command = parser.add_subparsers(dest="command", required=True).add_parser(
         "reproduce",
         help="the stored results of the book, at full size",
-        description=described(REPRODUCTIONS),
+        description=_described(REPRODUCTIONS),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add_arguments(command)
-    run(command, parser.parse_args(arguments), REPRODUCTIONS)
+    _add_arguments(command)
+    _run(command, parser.parse_args(arguments), REPRODUCTIONS)

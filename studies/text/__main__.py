@@ -7,7 +7,7 @@ python -m studies.text documents
 import argparse
 
 from amptutorial._extras import pip_install
-from amptutorial.paper.reproduce import _Reproduction, add_arguments, described, run
+from amptutorial.paper.reproduce import _add_arguments, _described, _Reproduction, _run
 
 from . import comparison, meaning, new_documents
 
@@ -41,11 +41,11 @@ def main(arguments=None):
     """Run the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m studies.text",
-        description=described(REPRODUCTIONS) + MORE,
+        description=_described(REPRODUCTIONS) + MORE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add_arguments(parser)
-    run(parser, parser.parse_args(arguments), REPRODUCTIONS)
+    _add_arguments(parser)
+    _run(parser, parser.parse_args(arguments), REPRODUCTIONS)
 
 
 if __name__ == "__main__":
