@@ -85,20 +85,20 @@ class AMPIterate:
     denoiser_b: Denoiser
 
 
+def _of_last(name, doc):
+    return property(lambda self: getattr(self.iterates[-1], name), doc=doc)
+
+
 @dataclass(frozen=True)
 class AMPRun:
     """Result of `biased_low_rank_amp`: all `iterates`, and what the last one holds."""
 
     iterates: list[AMPIterate]
 
-    A = property(lambda self: self.iterates[-1].A, doc="The last A_k, shape (m, d).")
-    B = property(lambda self: self.iterates[-1].B, doc="The last B_(k+1), (n, d).")
-    denoiser_a = property(
-        lambda self: self.iterates[-1].denoiser_a, doc="That of the rows, refitted."
-    )
-    denoiser_b = property(
-        lambda self: self.iterates[-1].denoiser_b, doc="That of the columns, refitted."
-    )
+    A = _of_last("A", "The last A_k, shape (m, d).")
+    B = _of_last("B", "The last B_(k+1), (n, d).")
+    denoiser_a = _of_last("denoiser_a", "That of the rows, refitted.")
+    denoiser_b = _of_last("denoiser_b", "That of the columns, refitted.")
 
 
 def floor_precision(F, Q, convexity=0.0):
