@@ -29,8 +29,7 @@ def counting(monkeypatch):
     monkeypatch.setitem(REPRODUCTIONS, "count", module._Reproduction(count, 3, "squares", ("fig:none",)))
 
 
-# The others in `test_comparison` and `test_new_documents`: "text" and "documents" in part, "reviews" up to
-# neighbours that round-off exchanges
+# "text" and "documents" are in `studies/text`
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["l2", "l1", "fisher", "singular", REAL])
 def test_a_stored_instance_is_computed_again(name):
@@ -42,6 +41,20 @@ def test_a_stored_instance_is_computed_again(name):
     assert not module._differing(again, {key: values[index] for key, values in stored.items()})
 
 
+@pytest.mark.slow
+@pytest.mark.reviews
+@NO_REVIEWS
+def test_the_stored_reviews_are_what_a_fit_gives():
+    """To the third digit of the gain; of the words, round-off may exchange two neighbours of like distance."""
+    stored = load_results("reviews")["instances"]
+    fitted = REPRODUCTIONS["reviews"].run(0)
+    assert fitted["gain"] == pytest.approx(stored["gain"][0], abs=0.005)
+    for key in ("m", "n", "nonzeros", "d", "words"):
+        assert np.array_equal(fitted[key], stored[key][0])
+    for near, again in zip(stored["nearest"][0], fitted["nearest"], strict=True):
+        assert len(set(near) & set(again)) >= 3
+
+
 def test_stored_results_are_read_without_scikit_learn():
     asked = "import sys, amptutorial.paper.reproduce as r; r.load_results('l2'); sys.exit('sklearn' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", asked], check=False).returncode == 0
@@ -51,7 +64,7 @@ def test_stored_results_are_read_without_scikit_learn():
 def test_stored_results_are_complete_and_small(name, plan):
     record, size = load_results(name), (module.RESULTS / f"{name}.json").stat().st_size
     (n_records,) = {len(values) for values in record["instances"].values()}
-    # a run of those that are studied returns several records: see `test_comparison`
+    # a run of those that are studied returns several records: see `studies/text`
     assert n_records == plan.n_instances or name in STUDIED
     numbers = {key: values for key, values in record["instances"].items() if values.dtype.kind in "fi"}
     assert all(np.isfinite(values).all() for values in numbers.values())
