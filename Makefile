@@ -128,7 +128,7 @@ rest: export AMPTUTORIAL_SITE := $(if $(NPM),$(SITE))
 rest: $(INSTALLED) $(if $(NPM),offline)
 	@time $(PARTS) pages OFFLINE=$(if $(NPM),1)
 	@time $(PARTS) compare NAME="$(filter-out $(TWO),$(NOTEBOOKS))"
-	@time $(TESTS) -n 2 --dist worksteal -m "slow or pages" tests course/tests
+	@time $(TESTS) -n 2 --dist worksteal -m "slow or pages" studies/text tests course/tests
 	@echo "Every test has passed, and every notebook has printed what is stored"
 
 # What is made lies in dist, which outlives _build: the site takes it from there.
