@@ -108,7 +108,7 @@ test: $(INSTALLED)
 # Two processes, each of which collects tests of its own: workers of pytest would collect all tests, each of them.
 of-the-package: $(INSTALLED)
 	@$(MAKE) --no-print-directory lint
-	@time $(TESTS) -n 0 -m "not slow and not pages" amptutorial tools tests
+	@time $(TESTS) -n 0 -m "not slow and not pages" amptutorial tools studies/text tests
 
 of-the-course: $(INSTALLED)
 	@$(MAKE) --no-print-directory compare NAME="$(TWO)" WORKERS=0
@@ -128,7 +128,7 @@ rest: export AMPTUTORIAL_SITE := $(if $(NPM),$(SITE))
 rest: $(INSTALLED) $(if $(NPM),offline)
 	@time $(PARTS) pages OFFLINE=$(if $(NPM),1)
 	@time $(PARTS) compare NAME="$(filter-out $(TWO),$(NOTEBOOKS))"
-	@time $(TESTS) -n 2 --dist worksteal -m "slow or pages" tests course/tests
+	@time $(TESTS) -n 2 --dist worksteal -m "slow or pages" studies/text tests course/tests
 	@echo "Every test has passed, and every notebook has printed what is stored"
 
 # What is made lies in dist, which outlives _build: the site takes it from there.

@@ -344,7 +344,7 @@ def test_a_wrong_shape_of_a_students_estimate_is_named(rng):
 
 @pytest.mark.parametrize(
     ("d", "damping", "message"),
-    [(5, 0.0, r"d = 5 columns; .* between 1 and min\(m, n\) = 4"), (1, 1.0, "damping must be at least 0 and below 1")],
+    [(5, 0.0, r"d = 5 columns; .* between 1 and min\(m, n\) = 4"), (1, 1.0, "damping must be below 1, got 1")],
 )
 def test_bad_input_is_named(d, damping, message):
     with pytest.raises(ValueError, match=message):

@@ -291,7 +291,7 @@ NEEDS = {
     "import amptutorial.book.figures": "matplotlib, amptutorial[run]",
     "import amptutorial.book.widgets": "matplotlib, amptutorial[run]",
     "import amptutorial.cluster.tasks as tasks; tasks.check_client(None)": "distributed, amptutorial[dask]",
-    "import amptutorial.paper.minimisers as fits; fits._sampled_factors(None, 1, None, epochs=1, negative=1)":
+    "import studies.text.minimisers as fits; fits._sampled_factors(None, 1, None, epochs=1, negative=1)":
         "gensim, amptutorial[rivals]",
     "import amptutorial_course.grading.nbgrader": "nbgrader, amptutorial-course[nbgrader]",
 }  # fmt: skip
@@ -308,7 +308,7 @@ for statement in {}:
 
 @pytest.mark.slow
 def test_what_an_extra_brings_is_asked_for_with_a_command_that_installs_it():
-    found = run(ALONE + ASK.format(list(NEEDS))).splitlines()
+    found = run(f"{ALONE}sys.path.append({str(ROOT)!r})\n{ASK.format(list(NEEDS))}").splitlines()
     place = "git+https://github.com/amptutorial/amptutorial"
     for line, (statement, needed) in zip(found, NEEDS.items(), strict=True):
         name, extra = needed.split(", ")

@@ -9,10 +9,10 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp, softmax
 
 from amptutorial.heldout import SURPRISING
-from amptutorial.paper import new_documents
-from amptutorial.paper.new_documents import CASES, FAST, FOLDED, hide_documents, shares_of_topics, vectors_of_rows
-from amptutorial.paper.rates import TABLES, Exponential, Ratios
 from amptutorial.paper.reproduce import _differing, load_results
+from studies.text import new_documents
+from studies.text.new_documents import CASES, FAST, FOLDED, hide_documents, shares_of_topics, vectors_of_rows
+from studies.text.rates import TABLES, Exponential, Ratios
 
 
 def test_of_new_rows_a_fifth_is_hidden_and_is_a_gap_where_a_zero_would_be_a_surprise(rng):
