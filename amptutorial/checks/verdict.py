@@ -59,40 +59,23 @@ def require_rows(name, X, problem, right, allowed=None, advice="", places=None):
     """
     require_array(X, name, problem.P.shape)
     places = np.arange(len(X)) if places is None else places
+    lengths = np.linalg.norm(right, axis=1)
     if allowed is None:
-        size = np.abs(right).max(initial=0.0)
-        allowed = 1e-6 * np.linalg.norm(right, axis=1) + 1e-8 * (1 + size)
+        allowed = 1e-6 * lengths + 1e-8 * (1 + np.abs(right).max(initial=0.0))
     far = np.linalg.norm(X[places] - right, axis=1)
-    excess = np.nan_to_num(far / (allowed + 1e-200), nan=np.inf)
-    k = np.where(far <= allowed, 0, excess).argmax()  # nothing may be allowed
-    if far[k] <= allowed[k]:
+    is_wrong = ~(far <= allowed)  # or no number
+    if not is_wrong.any():
         return  # to write the text below would take longer than to ask
-    i = places[k]
+    excess = np.nan_to_num(
+        far / (allowed + 1e-200), nan=np.inf
+    )  # nothing may be allowed
+    k = np.where(is_wrong, excess, 0).argmax()
+    i, overflow = places[k], " (an overflow? 0 / 0?)" if np.isnan(far[k]) else ""
+    size = np.nan_to_num(far[k] / (lengths[k] + allowed[k] + 1e-200), nan=np.inf)
     found, expected = short_pair(X[i], right[k])
-    overflow = " (an overflow? 0 / 0?)" if np.isnan(far[k]) else ""
     text = f"row {i}, {row_of(problem, i)}: {name} gives {found}, expected {expected}"
-    size = far[k] / (np.linalg.norm(right[k]) + allowed[k] + 1e-200)
-    size = np.nan_to_num(size, nan=np.inf)
     hint = advice(size) if callable(advice) else advice
-    raise WrongRow(f"{text}{overflow}{hint}", size, i, problem.rows([i]))
-
-
-def as_code(call, problem, method):
-    """Return lines of Python that ask a denoiser a problem, to be copied.
-
-    Examples
-    --------
-    >>> from amptutorial.checks import Problem
-    >>> one = Problem(np.ones((1, 1)), np.ones(1), np.eye(1))
-    >>> print(as_code("Ridge(1.0)", one, "estimate"))
-    P = np.array([[1.0]])
-    r = np.array([1.0])
-    F = np.array([[1.0]])
-    print(Ridge(1.0).estimate(P, r, F))
-    """
-    named = zip("PrF", problem.copies(), strict=True)
-    lines = [f"{name} = np.array({array.tolist()})" for name, array in named]
-    return "\n".join([*lines, f"print({call}.{method}(P, r, F))"])
+    raise WrongRow(text + overflow + hint, size, i, problem.rows([i]))
 
 
 def count(N):
