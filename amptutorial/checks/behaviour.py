@@ -145,9 +145,7 @@ def _about_rates(trial, row, X, right, size):
         return np.linalg.norm(answer - other) <= 1e-6 * np.linalg.norm(other)
 
     if agree(new.estimate(row), np.sqrt(row.r) * new.estimate(row.at_one())):
-        return (
-            told  # what is kept between calls is at fault, and the report asks for it
-        )
+        return told  # the report asks what is kept between calls
     ask = "is r where sqrt(r) should be, or the other way round?"
     for text, k in (POWERS | {"r": 1}).items():
         if agree(X / row.r[0] ** k, right):

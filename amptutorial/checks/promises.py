@@ -8,19 +8,19 @@ one, with the denoiser's own (`amptutorial.checks.own`).
 
 import numpy as np
 
-from .._validation import check_integer, check_rng
-from ..denoisers import Denoiser, check_is_denoiser
+from .._validation import check_integer
+from ..denoisers import Denoiser
 from . import behaviour, own
 from .answers import JACOBIANS, is_own
 from .beliefs import Belief
-from .compare import require_penalty, require_slopes
-from .oracle import answer, own_slopes, states_minimum
+from .jacobians import own_slopes, require_slopes
+from .oracle import answer, states_minimum
 from .prediction import state_evolution
 from .problems import ILL
 from .report import Check, CheckReport, run_checks
 from .right_answers import right_answers
 from .trials import name_of, trial_of
-from .verdict import require, require_rows
+from .verdict import require, require_penalty, require_rows
 
 
 def _usual(trial):
@@ -157,9 +157,7 @@ def check_denoiser(
     >>> [result.name for result in check_denoiser(Forgetful(1.0)).failures]
     ['jacobian', 'right_answers', 'state_evolution']
     """
-    check_is_denoiser(denoiser, "denoiser")
     d = check_integer(d, "d", minimum=1)
     n_rows = check_integer(n_rows, "n_rows", minimum=2)
-    rng = None if rng is None else check_rng(rng)
     trial = trial_of(denoiser, belief=belief, d=d, n_rows=n_rows, rng=rng)
     return run_checks(name_of(denoiser), [trial], CHECKS.values())

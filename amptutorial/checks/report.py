@@ -16,9 +16,7 @@ SITE = "https://amptutorial.github.io/amptutorial/book/"
 # on a page of the book tables in outputs have no padding of their own
 CELL = "text-align:left;vertical-align:top;padding:0.2em 0.8em 0.2em 0"
 COPIED = 5  # rows at most of a problem that is shown as code
-MEMORY = (
-    "\nOf a new denoiser for every question all is right: what is kept between calls?"
-)
+MEMORY = "\nNew denoisers, each asked once, pass: what is kept between calls?"
 UNASKED = r"raised (NotImplementedError|NotRun): (.*)"
 
 

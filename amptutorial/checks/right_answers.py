@@ -1,7 +1,7 @@
 """The check that draws its problems: the answers are those of the belief.
 
-First a new denoiser for each problem climbs the ladder (`ladder`), from the simplest
-one, and what it answers is compared with what the belief does
+First new denoisers, each of which is asked once, climb the ladder (`ladder`) from the
+simplest problem on, and what they answer is compared with what the belief does
 (`amptutorial.checks.oracle`). Then one denoiser answers all problems once more, in the
 order in which they were drawn, where every third is like the one before, in arrays that
 are used again and with its methods shuffled: what is wrong now, it has kept.
@@ -13,11 +13,11 @@ from itertools import chain
 import numpy as np
 
 from .answers import JACOBIANS, METHODS, ask
-from .compare import require_mean, require_penalty, require_slopes
+from .jacobians import require_mean, require_slopes
 from .oracle import COMPARED, answer, spread, states_minimum
 from .problems import FEW, MANY, ladder, rounded
 from .trials import name_of
-from .verdict import count, require_rows
+from .verdict import count, require_penalty, require_rows
 
 # a mistake that is seen at a glance is looked for on so many rungs more
 GLANCE, FURTHER = 0.1, 10
@@ -70,11 +70,10 @@ def _clearest(failure, questions):
     first, *others = (questions[i] for i in spread(len(questions), FURTHER))
     alone = _fails_alone(*first, getattr(failure, "row", 0))
     further = (_fails_alone(*question, 0) for question in others)
-    known = [one for one in (alone, failure) if one is not None]
-    every = chain(known, (one for one in further if one is not None))
+    told = filter(None, chain([alone, failure], further))
     # an estimate that is near by is all that may escape a glance
-    at_a_glance = (one for one in every if getattr(one, "size", GLANCE) >= GLANCE)
-    return next(at_a_glance, known[0])
+    at_a_glance = (one for one in told if getattr(one, "size", GLANCE) >= GLANCE)
+    return next(at_a_glance, alone or failure)
 
 
 def _fails_alone(trial, problem, row):
@@ -100,7 +99,7 @@ def _named(trial, problem, how=""):
         yield
     except Exception as error:
         shown = f"{count(len(problem.r))}, F = {_digits(problem.F)}{how}"
-        error.add_note(f"{trial.title or name_of(trial.denoiser)}, {shown}")
+        error.add_note(f"{trial.title or name_of(trial.make())}, {shown}")
         error.trial = trial  # type: ignore[attr-defined]
         error.problem = None if how else getattr(error, "problem", problem)  # type: ignore[attr-defined]
         raise
@@ -112,7 +111,7 @@ def _first_answers(trial, problem):
     Raise if a new denoiser gets it wrong. The Jacobian is None where it is not asked.
     """
     with _named(trial, problem):
-        denoiser, J = trial.make(), None
+        denoiser, J = trial.anew().denoiser, None
         X = denoiser.estimate(*problem.copies())
         known = answer(trial, problem, X)
         require_rows("estimate", X, problem, *known[:2], places=known.places)

@@ -5,11 +5,12 @@ import inspect
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
-from ..denoisers import Denoiser
+from .._validation import check_rng
+from ..denoisers import check_is_denoiser
 from .answers import METHODS, count_lines, is_own
 from .beliefs import Belief, OwnPenalty, Penalty, Prior, Unstated
 from .problems import SHORT, Problem, draw_problem
@@ -18,8 +19,8 @@ from .problems import SHORT, Problem, draw_problem
 class Anew:
     """A denoiser that is made anew for each of its methods: it cannot keep anything."""
 
-    def __init__(self, make):
-        self._make = make
+    def __init__(self, make, **changes):
+        self._make = partial(make, **changes)
 
     def __getattr__(self, name):
         return getattr(self._make(), name)
@@ -33,7 +34,7 @@ class Trial:
     `count_lines` is another one where the denoiser runs in another process.
     """
 
-    make: Callable[..., Denoiser]
+    make: Callable  # of keyword arguments
     problem: Problem
     stated: Belief | None = None  # the belief; the denoiser's own if left out
     title: str = ""  # which setting this is, where there are several
@@ -72,7 +73,7 @@ class Trial:
 
     def anew(self):
         """Return the trial with a denoiser that keeps nothing between two questions."""
-        new = replace(self, make=lambda **changes: Anew(lambda: self.make(**changes)))
+        new = replace(self, make=partial(Anew, self.make))
         vars(new)["loop"] = vars(self).get("loop", "")  # lines are counted once
         return new
 
@@ -130,8 +131,8 @@ class Trial:
 def trial_of(denoiser, *, belief=None, d=3, n_rows=40, rng=None):
     """Return a `Trial` of a denoiser that has been made, on random rows.
 
-    A new denoiser is a copy of this one, which nobody asks: so the copies share nothing
-    that one of them keeps. What cannot be copied, such as an open file, is asked itself.
+    A new denoiser is a copy of this one, which nobody asks: so no copy has what another
+    one keeps. What cannot be copied, such as an open file, is asked itself.
     """
 
     def make():
@@ -140,15 +141,15 @@ def trial_of(denoiser, *, belief=None, d=3, n_rows=40, rng=None):
         except Exception:  # noqa: BLE001  of whatever cannot be copied
             return denoiser
 
-    rng = np.random.default_rng(0) if rng is None else rng
+    check_is_denoiser(denoiser, "denoiser")
+    rng = np.random.default_rng(0) if rng is None else check_rng(rng)
     problem = draw_problem(n_rows, d, rng=rng, rows=belief and belief.rows)
     return Trial(make, problem, belief, seed=int(rng.integers(2**31)))
 
 
 def name_of(denoiser):
     """Return a denoiser as a text that names its own class, and no base class."""
-    own = type(denoiser).__name__
-    return re.sub(r"^[\w.<>]+(?=\()", own, repr(denoiser))
+    return re.sub(r"^[\w.<>]+(?=\()", type(denoiser).__name__, repr(denoiser))
 
 
 def code_of(denoiser):
