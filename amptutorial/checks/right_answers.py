@@ -100,8 +100,8 @@ def _named(trial, problem, how=""):
     except Exception as error:
         shown = f"{count(len(problem.r))}, F = {_digits(problem.F)}{how}"
         error.add_note(f"{trial.title or name_of(trial.make())}, {shown}")
-        error.trial = trial  # type: ignore[attr-defined]
-        error.problem = None if how else getattr(error, "problem", problem)  # type: ignore[attr-defined]
+        asked = None if how else getattr(error, "problem", problem)
+        vars(error).update(trial=trial, problem=asked)
         raise
 
 
