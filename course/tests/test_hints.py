@@ -68,7 +68,7 @@ class Steps(Shrinks):
         (Shrinks(times=-1), f"times 1 / r: {ROOT}", "iterates"),
         (Shrinks(power=2), f"With sqrt(r) in place of r they agree: {ROOT}", "iterates"),
         (Shrinks(power=0.5), f"With r^2 in place of r they agree: {ROOT}", "iterates"),
-        (Remembers(), "Of a new denoiser they agree: what is kept between calls?", ROOT),
+        (Remembers(), "New denoisers, each asked once, pass: what is kept between calls?", ROOT),
         (Steps(30), "If the method iterates, has it arrived?", ROOT),
     ],
     ids=["root", "inverse", "square", "root inside", "remembers", "steps"],
