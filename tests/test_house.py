@@ -230,6 +230,7 @@ def files(wheel):
     return {name for name in wheel.namelist() if ".dist-info/" not in name}
 
 
+@pytest.mark.slow
 def test_the_wheel_holds_the_package_alone(tmp_path):
     package = ROOT / "amptutorial"
     data = package.glob("paper/results/*.json"), package.glob("corpus/*.counts"), [package / "py.typed"]

@@ -94,7 +94,12 @@ def test_a_gain_from_outside_is_that_of_the_likelihoods(rng):
     assert abs(own.heldout_gain_ - gains[1]) < 2 * np.hypot(own.heldout_error_, outside.gain(own)[1])
 
 
-@pytest.mark.parametrize("kind", judging.KINDS)
+LARGE = {"reviews", "words in context"}  # parts of corpora that take seconds to count; that of docstrings is counted
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=pytest.mark.slow if kind in LARGE else ()) for kind in judging.KINDS]
+)
 def test_tables_of_every_kind_are_drawn_with_structure_and_without(kind):
     for structure in (True, False):
         drawn = judging.table(kind, 3, structure)

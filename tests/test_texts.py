@@ -341,6 +341,7 @@ def test_ngrams_are_runs_of_the_words_that_are_left(ngram_range):
         corpus_from_texts(texts, ngram_range=(7, 8), min_df=1)
 
 
+@pytest.mark.slow  # it reads its dictionary
 @pytest.mark.filterwarnings("ignore:pkg_resources")  # which it imports where it can
 def test_chinese_with_jieba(tmp_path):
     jieba = pytest.importorskip("jieba")
