@@ -31,16 +31,9 @@ pytestmark = pytest.mark.filterwarnings("ignore:heldout_gain_ =")
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::amptutorial._validation.AMPWarning")  # the checks' data are tiny and not counts
-@parametrize_with_checks([AMPEmbedding(1, random_state=0)])
+@parametrize_with_checks([AMPEmbedding(d, random_state=0) for d in (1, 2)])  # the checks have two features
 def test_scikit_learn_conventions(estimator, check):
     """All of check_estimator, with no expected failure."""
-    check(estimator)
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::amptutorial._validation.AMPWarning")
-@parametrize_with_checks([AMPEmbedding(2, random_state=0)])
-def test_scikit_learn_conventions_with_as_many_components_as_its_checks_have_features(estimator, check):
     check(estimator)
 
 

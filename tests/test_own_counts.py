@@ -11,11 +11,11 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
-from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from tqdm.notebook import tqdm as tqdm_notebook
 
-from amptutorial import AMPEmbedding, AMPWarning, FisherScore, corpus_from_texts, drop_empty, estimate_bias, fitting
+from amptutorial import AMPEmbedding, AMPWarning, FisherScore, drop_empty, estimate_bias, fitting
 from amptutorial._progress import progress
 from amptutorial.bias import fill_gaps, margins
 from amptutorial.heldout import heldout_gain, hold_out, split_counts, split_pairs
@@ -290,24 +290,11 @@ def test_columns_in_another_order_are_refused_by_name():
 # Names in, names out
 
 
-def test_names_go_in_and_come_out(fitted, tmp_path):
+def test_rows_and_columns_have_the_numbers_of_their_names_and_no_name_without_a_fit(fitted):
     Z, _, model = fitted
-    texts = [f"{a} {b}" for a in ("red", "white") for b in ("wine", "car", "house") for _ in range(6)]
-    texts = [f"{text} {2 * chr(97 + k)}" for k, text in enumerate(texts[:26])]
-    corpus = corpus_from_texts(texts)
-    cells = SimpleNamespace(X=corpus.counts, obs_names=[f"cell {k}" for k in range(26)], var_names=corpus.vocabulary)
-    frame = pd.DataFrame(corpus.counts.toarray(), index=cells.obs_names, columns=corpus.vocabulary)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", AMPWarning)
-        models = [AMPEmbedding(2, random_state=0).fit(table) for table in (corpus, cells, frame)]
-    for one, names in zip(models, (corpus.names, cells.obs_names, cells.obs_names), strict=True):
-        rows, columns = one.frames()
-        assert rows.index.tolist() == list(names)
-        assert columns.index.tolist() == corpus.vocabulary.tolist()
-        assert columns.columns.tolist() == ["ampembedding0", "ampembedding1", "bias", "counts"]
-        assert np.array_equal(columns["counts"], corpus.counts.sum(axis=0))
-        assert np.array_equal(rows.iloc[:, :2], models[0].embedding_)
     rows, columns = model.frames(columns=[f"word {k}" for k in range(100)])
+    assert columns.columns.tolist() == ["ampembedding0", "ampembedding1", "ampembedding2", "bias", "counts"]
+    assert np.array_equal(rows.iloc[:, :3], model.embedding_) and np.array_equal(columns["counts"], Z.sum(axis=0))
     assert columns.index[3] == "word 3" and rows.index.tolist() == list(range(300))
     with pytest.raises(ValueError, match="100 names are needed"):
         model.frames(columns=["one"])
@@ -332,16 +319,6 @@ def test_words_are_written_for_other_programs(tmp_path, monkeypatch):
     metadata = (tmp_path / "projector/metadata.tsv").read_text(encoding="utf-8").splitlines()
     assert vectors.shape == (39, 2) and metadata[7] == "wörd 8"
     assert np.allclose(vectors[7], model.components_[:, 8])
-
-
-def test_a_vectoriser_names_the_columns():
-    texts = [f"{a} {b} number{k}" for k, (a, b) in enumerate([("good", "film"), ("bad", "story")] * 20)]
-    vectoriser = CountVectorizer(min_df=2)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", AMPWarning)
-        model = AMPEmbedding(1, random_state=0).fit(vectoriser.fit_transform(texts))
-    words = model.frames(columns=vectoriser.get_feature_names_out())[1]
-    assert words.index.tolist() == ["bad", "film", "good", "story"]
 
 
 def test_a_pickle_of_another_version_is_said_to_be_one(fitted, monkeypatch):
