@@ -63,7 +63,7 @@ function start(box) {
     level.setAttribute("d", `M${x(signal)} ${at}H${x(tops[k])}`);
     diamond.setAttribute("transform", `translate(${x(signal)} ${at})`);
     dot.setAttribute("transform", `translate(${x(tops[k])} ${at})`);
-    names[0].setAttribute("transform", `translate(${Math.max(x(signal) - 14, 160)} ${at - 10})`);
+    names[0].setAttribute("transform", `translate(${Math.max(x(signal) - 14, 210)} ${at - 10})`);
     names[1].setAttribute("transform", `translate(${x(tops[k]) + 14} ${at + 5})`);
     figure.querySelector("output").value = signal.toFixed(2);
     said.textContent = `The noise ends at ${model.values[0].toFixed(2)}, the signal has ${signal.toFixed(2)}, ` +
