@@ -233,7 +233,12 @@ def files(wheel):
 @pytest.mark.slow
 def test_the_wheel_holds_the_package_alone(tmp_path):
     package = ROOT / "amptutorial"
-    data = package.glob("paper/results/*.json"), package.glob("corpus/*.counts"), [package / "py.typed"]
+    data = (
+        package.glob("paper/results/*.json"),
+        package.glob("corpus/*.counts"),
+        package.glob("book/*.npz"),
+        [package / "py.typed"],
+    )
     expected = chain(package.rglob("*.py"), *data)
     assert files(built(".", tmp_path)) == {path.relative_to(ROOT).as_posix() for path in expected}
 

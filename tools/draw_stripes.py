@@ -30,15 +30,20 @@ console.log(JSON.stringify(found, (_, x) => (ArrayBuffer.isView(x) ? Array.from(
 """
 
 
-def ask(settings):
-    """Return what the script of the pages computes for each of the settings, by Node.js: ``rows, strength, seed``."""
+def run(program, *scripts):
+    """Return what a program prints as JSON, run by Node.js beside these scripts of the pages."""
     with TemporaryDirectory() as folder:
-        for name in ("stripes.js", "hero.js"):
+        for name in scripts:
             shutil.copy(ASSETS / name, folder)
         Path(folder, "package.json").write_text('{"type": "module"}')
-        program = Path(folder, "asked.js")
-        program.write_text(ASKED.format(settings=json.dumps(settings)))
-        return json.loads(subprocess.run(["node", program], capture_output=True, text=True, check=True).stdout)
+        path = Path(folder, "asked.js")
+        path.write_text(program)
+        return json.loads(subprocess.run(["node", path], capture_output=True, text=True, check=True).stdout)
+
+
+def ask(settings):
+    """Return what the script of the pages computes for each of the settings, by Node.js: ``rows, strength, seed``."""
+    return run(ASKED.format(settings=json.dumps(settings)), "stripes.js", "hero.js")
 
 
 def paint():
