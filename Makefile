@@ -27,8 +27,8 @@ unexport PYTHONDONTWRITEBYTECODE
 export TIMEFORMAT := (%0R s, %0U s of the processor)
 TESTS := $(BIN)/python -m pytest -q --durations 20
 NOTEBOOKS := $(wildcard book/*.ipynb book/more/*.ipynb course/assignments/*/brief.ipynb)
-# What stands for the others in make test: AMP, and the state evolution that predicts it.
-TWO := $(wildcard book/07_*.ipynb book/09_*.ipynb)
+# What stands for the others in make test: denoisers, and the loop that runs them. Both are soon done.
+TWO := $(wildcard book/05_*.ipynb book/06_*.ipynb)
 PARTS := $(MAKE) --no-print-directory
 
 .PHONY: help setup book test test-all compare site store lint pdf system clean rest offline of-the-package of-the-course pages

@@ -438,15 +438,21 @@ def test_what_has_the_focus_in_the_head_of_a_page_has_a_ring(open_chapter, theme
 
 
 @pytest.mark.slow
-def test_a_field_names_the_neighbours_of_any_word_and_words_that_begin_so(open_chapter):
+def test_a_field_names_the_neighbours_of_any_word_and_another_reads_sentences(open_chapter):
     page = open_chapter()
-    field, said = page.locator(".amp-words input"), page.locator(".amp-words p")
+    field, said = page.locator(".amp-words input"), page.locator(".amp-words p").first
     field.fill("Fourier")
     expect(said).to_have_text(re.compile(r"^fourier: ([a-z]+ ){5}[a-z]+$"))
     field.fill("fouri")
     expect(said).to_have_text(re.compile(r"^fouri…: .*fourier"))
     field.fill("zzzz")
     expect(said).to_have_text(re.compile("^No such word"))
+    texts, judged = page.get_by_role("textbox", name="Your own sentences"), page.locator(".amp-words p").last
+    expect(judged).to_have_text(re.compile(r"gain \d\.\d\d ± .* There is something to learn\.$"))
+    texts.fill("axis tree kernel\nfourier color leaf")
+    expect(judged).to_have_text(re.compile("^axis tree kernel → .* Nothing to learn that these numbers know"))
+    texts.fill("Grandmother bakes bread")
+    expect(judged).to_have_text(re.compile("^No known word in this line.*Too few known words"))
 
 
 SETTINGS = {"counts": 2, "known": 0.05}

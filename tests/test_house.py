@@ -230,9 +230,15 @@ def files(wheel):
     return {name for name in wheel.namelist() if ".dist-info/" not in name}
 
 
+@pytest.mark.slow
 def test_the_wheel_holds_the_package_alone(tmp_path):
     package = ROOT / "amptutorial"
-    data = package.glob("paper/results/*.json"), package.glob("corpus/*.counts"), [package / "py.typed"]
+    data = (
+        package.glob("paper/results/*.json"),
+        package.glob("corpus/*.counts"),
+        package.glob("book/*.npz"),
+        [package / "py.typed"],
+    )
     expected = chain(package.rglob("*.py"), *data)
     assert files(built(".", tmp_path)) == {path.relative_to(ROOT).as_posix() for path in expected}
 
@@ -325,11 +331,13 @@ ON_DEMAND = "AMPEmbedding check_denoiser cooccurrence corpus_from_texts load_doc
 
 
 def test_what_is_loaded_on_demand_is_there_when_asked_for_and_not_before_and_a_star_brings_it():
-    """Nor does the core load statistics or scikit-learn."""
+    """Nor does the core load statistics or scikit-learn, and stored results are read without the latter."""
     names = ", ".join(ON_DEMAND)
     code = "import amptutorial, sys; dir(amptutorial); import amptutorial.spectrum, amptutorial.checks"
     code += "\nfrom amptutorial import Ridge, biased_low_rank_amp, state_evolution, neighbours"
     code += f"\nassert not {{*sys.modules}} & {{*{LATER}}}"
+    code += "\nfrom amptutorial.paper.reproduce import load_results; assert load_results('l2')"
+    code += "\nassert 'sklearn' not in sys.modules"
     code += f"\nfrom amptutorial import {names}; print(*(found.__name__ for found in ({names})))\ndel {names}"
     code += "\nfrom amptutorial import *; print(*sorted(set(amptutorial.__all__) - set(globals())))"
     assert run(code).split() == ON_DEMAND

@@ -101,3 +101,12 @@ def test_who_wants_no_motion_gets_none_and_paper_gets_a_still_picture(opened):  
     page.emulate_media(media="print")
     expect(still).to_be_visible()
     expect(canvas).to_be_hidden()
+
+
+@pytest.mark.slow
+def test_where_the_reader_bets_first_nothing_plays_before_the_button(opened):  # noqa: F811
+    page = opened("book/07_biased_low_rank_amp.html", viewport=DESK)
+    caption = page.locator(".stripes figcaption")
+    expect(caption).to_contain_text("After 0 iterations the error is 1.00")
+    page.get_by_role("button", name="Play").press("Enter")
+    expect(caption).to_contain_text("After 16 iterations")

@@ -10,7 +10,7 @@ PLACES = {"01_documents_to_embeddings": BRIEF, "06_why_the_onsager_term": TABLE}
 
 def test_the_table_stands_once_and_in_brief_in_readme_and_chapter_1():
     assert IN_README.search(README.read_text())[0] == BRIEF.read_text() == brief(TABLE.read_text())
-    assert BRIEF.read_text().count("\n| ") == 3  # the line below the head, the best SVD, AMP
+    assert BRIEF.read_text().count("\n| ") == 4  # the line below the head, the best SVD, AMP, their difference
     for name, table in PLACES.items():
         assert f"{{include}} assets/{table.name}" in (TABLE.parents[1] / f"{name}.ipynb").read_text()
 

@@ -122,10 +122,14 @@ def test_in_the_page_all_sliders_ask_for_what_they_choose(draw, drawn, monkeypat
     assert figure.find("figcaption").text == "At 1 < 4, red, seed 2."
 
 
-def test_a_field_for_words_keeps_all_neighbours():
-    field = WordField(np.array(["a<b", "c", "d"]), np.array([[1, 2], [2, 0], [1, 0]]), "c")
+def test_a_field_for_words_keeps_what_a_page_needs_to_embed_texts():
+    rows = np.array([[1, 2], [2, 0], [1, 0]])
+    field = WordField(np.array(["a<b", "c", "d"]), rows, np.ones(2), np.array([0.5, 0.3, 0.2]), "c", "say \"c'\nd")
     (box,) = parse(field.page())
-    assert box.get("data-words").split(" ") == ["a<b", "c", "d"] and box.get("data-near") == "1,2 2,0 1,0"
+    model = json.loads(box.get("data-model"))
+    whole = np.frombuffer(base64.b64decode(model["rows"]), "<i2").reshape(3, 2)
+    assert np.allclose(whole * model["unit"], rows, atol=1e-4) and model["shares"] == [500_000, 300_000, 200_000]
+    assert model["words"] == ["a<b", "c", "d"] and box.get("data-texts") == "say \"c'\nd"
     assert field._repr_mimebundle_()["text/plain"] == box.find("p").text == "c: d a<b"
 
 

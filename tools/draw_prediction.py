@@ -57,10 +57,10 @@ LEGEND = (
 )
 
 
-BRIEF_ROWS = {"weighted, shrunken SVD": "best SVD", "AMP, right prior": "AMP"}
+PLUS_MINUS = "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}"
 BRIEF_LEGEND = (
-    f"Means of {INSTANCES} tables of {M} × {N} counts. Of AMP ± is the standard error of the mean; of the SVD, that of "
-    "the difference from AMP on the same tables. *Theory* saw no data."
+    f"Means of {INSTANCES} tables of {M} × {N} counts, ± their standard errors. The difference is taken table by "
+    "table. *Theory* saw no data."
 )
 
 
@@ -188,7 +188,7 @@ def column(setting):
     bars = paired.std(axis=0, ddof=1) / np.sqrt(INSTANCES)
     predicted = ["no" if value is None else f"{value:.3f}" for value in predictions(setting)]
     pairs = zip(errors.mean(axis=0), bars, strict=True)
-    measured = [f"{mean:.3f} ± {bar:.3f}".replace(" ", "\N{NO-BREAK SPACE}") for mean, bar in pairs]
+    measured = [f"{mean:.3f}{PLUS_MINUS}{bar:.3f}" for mean, bar in pairs]
     return measured, predicted
 
 
@@ -201,10 +201,17 @@ def table():
 
 
 def brief(text):
-    """Return two rows of the table, for readers who have not met the other estimates, and their legend."""
+    """Return two rows of the table and their difference, for readers who know no other estimate, and a legend."""
     head, line, *rows = text.splitlines()[:9]
-    rows = [row.replace(name, short, 1) for name, short in BRIEF_ROWS.items() for row in rows if f"| {name} |" in row]
-    return "\n".join([head, line, *rows, "", BRIEF_LEGEND, ""])
+    cells = {name: values for name, *values in (row.strip("| ").split(" | ") for row in rows)}
+    rows = {"best SVD": [], "AMP": cells["AMP, right prior"], "AMP less SVD": []}
+    for own, rival in zip(rows["AMP"], cells["weighted, shrunken SVD"], strict=True):
+        mean, *bar = rival.split(PLUS_MINUS)
+        less = float(own.split(PLUS_MINUS)[0]) - float(mean)
+        rows["best SVD"].append(mean)
+        rows["AMP less SVD"].append(PLUS_MINUS.join([f"{less:.3f}".replace("-", "\N{MINUS SIGN}"), *bar]))
+    shown = (f"| {' | '.join([name, *values])} |" for name, values in rows.items())
+    return "\n".join([head, line, *shown, "", BRIEF_LEGEND, ""])
 
 
 def write(text):

@@ -62,6 +62,7 @@ def archive_members():
         (ROOT, "amptutorial/**/*.py"),
         (ROOT, "amptutorial/paper/results/*.json"),
         (ROOT, "amptutorial/corpus/*.counts"),
+        (ROOT, "amptutorial/book/*.npz"),
         (ROOT / "course", "amptutorial_course/**/*.py"),
     ):
         for file in root.glob(pattern):

@@ -17,8 +17,12 @@ from html import escape
 from io import BytesIO
 from itertools import product
 from math import isclose
+from xml.sax.saxutils import quoteattr
+
+import numpy as np
 
 from .._extras import extra
+from ..neighbours import nearest_words
 from .figures import INCH, STYLE
 
 with extra("run"):
@@ -27,6 +31,7 @@ with extra("run"):
     from matplotlib.figure import Figure
     from PIL import Image
 
+NEAR = 6  # words that a field names
 PALETTE = 64  # colours of a stored picture: enough for smooth edges, in fewer bytes
 HIDDEN = ' hidden="hidden"'  # with a value: JupyterLab drops the word alone
 FAST_PNG = {"compress_level": 1}  # compression would take longer than drawing
@@ -314,40 +319,99 @@ has 61 steps, and its code can be changed.</p>
     )
 
 
+class ScriptedExperiment:
+    """An experiment that a script draws on the page, in place of its stored pictures.
+
+    Parameters
+    ----------
+    experiment : SliderExperiment
+        What a notebook with a kernel shows. A page without scripts, and paper, have its
+        picture of the defaults.
+    script : str
+        The name of the script.
+    model : dict
+        The numbers from which it draws.
+
+    Examples
+    --------
+    >>> def draw(figure, power=1):
+    ...     '''Draw a power of x.'''
+    ...     return "It is drawn."
+    >>> experiment = explore(draw, stored={"power": [1, 2, 3]})
+    >>> page = ScriptedExperiment(experiment, "powers", {"most": 3}).page()
+    >>> "amp-powers" in page, "most" in page, page.count("<figure")
+    (True, True, 1)
+    """
+
+    def __init__(self, experiment, script, model):
+        self.experiment, self.script, self.model = experiment, script, model
+
+    def page(self):
+        """Return the experiment as HTML: numbers for the script, and one picture."""
+        still = self.experiment.figure(self.experiment.start)
+        model = quoteattr(json.dumps(self.model))
+        return f'<div class="amp-{self.script}" data-model={model}>{still}</div>'
+
+    def _repr_mimebundle_(self, **kwargs):
+        bundle = self.experiment._repr_mimebundle_(**kwargs)
+        return bundle | {"text/html": self.page()}
+
+
 class WordField:
-    """A field for any word, which names the words near it: a page needs no Python.
+    """Fields for any word, and for sentences, beside words: a page needs no Python.
 
     Parameters
     ----------
     words : array of str, shape (n,)
         The vocabulary.
-    near : array of int, shape (n, k)
-        For each word the places of those near it, the nearest first.
-    start : str
-        The word with which the field begins.
+    rows : array (n, d)
+        Their embeddings.
+    deviations : array (d,)
+        Standard deviations of the embeddings of documents, such that the inner product
+        of one with a row is an association.
+    shares : array (n,)
+        The frequencies of the words, which add up to 1.
+    word : str
+        With which the field for words begins.
+    texts : str
+        With which that for sentences begins, one a line.
 
     Examples
     --------
-    >>> field = WordField(["fft", "dft", "tree"], [[1], [0], [0]], "dft")
+    >>> rows = np.array([[2.0, 0.1], [1.0, 0.0], [0.0, 3.0]])
+    >>> shares = np.array([0.2, 0.3, 0.5])
+    >>> names = ["fft", "dft", "tree"]
+    >>> field = WordField(names, rows, np.ones(2), shares, "dft", "A dft of a dft")
     >>> print(field.words())
-    dft: fft
+    dft: fft tree
     """
 
-    def __init__(self, words, near, start):
-        self.vocabulary, self.near, self.start = list(map(str, words)), near, start
+    def __init__(self, words, rows, deviations, shares, word, texts):
+        self.vocabulary, self.rows = np.asarray(words), np.asarray(rows, float)
+        self.deviations, self.shares = deviations, shares
+        self.word, self.texts = word, texts
 
     def words(self):
         """Return the neighbours of the first word, as text."""
-        row = self.near[self.vocabulary.index(self.start)]
-        return f"{self.start}: {' '.join(self.vocabulary[k] for k in row)}"
+        near = nearest_words(self.rows, self.vocabulary, self.word, NEAR)
+        return f"{self.word}: {' '.join(near)}"
 
     def page(self):
-        """Return the field as HTML; the script of the page makes it one."""
-        near = " ".join(",".join(map(str, row)) for row in self.near)
-        vocabulary = escape(" ".join(self.vocabulary))
+        """Return the fields as HTML; the script of the page makes them."""
+        unit = np.abs(self.rows).max() / np.iinfo("<i2").max
+        whole = np.round(self.rows / unit).astype("<i2")
+        model = {
+            "words": self.vocabulary.tolist(),
+            "rows": b64encode(whole.tobytes()).decode(),
+            "unit": float(unit),
+            "deviations": np.asarray(self.deviations, float).tolist(),
+            "shares": np.round(1e6 * self.shares).astype(int).tolist(),
+        }
+        data = {"model": json.dumps(model), "word": self.word, "texts": self.texts}
+        attributes = (f" data-{name}={quoteattr(text)}" for name, text in data.items())
         return (
-            f'<div class="amp-words" data-words="{vocabulary}" data-near="{near}">'
-            f"<p>{escape(self.words())}</p></div>"
+            f'<div class="amp-words"{"".join(attributes)}>'
+            f"<p>{escape(self.words())}</p><p></p></div>"
         )
 
     def _repr_mimebundle_(self, **kwargs):

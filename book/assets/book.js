@@ -141,32 +141,11 @@ function drawAnew(name, sliders, pictures) {
   };
 }
 
-/* A field for any word. While what is typed is no word, it names some that begin so. */
-function startWords(field) {
-  if (field.querySelector("input")) {
-    return;
-  }
-  const words = field.dataset.words.split(" ");
-  const near = field.dataset.near.split(" ").map((row) => row.split(","));
-  const line = field.querySelector("p");
-  const input = document.createElement("input");
-  const label = document.createElement("label");
-  Object.assign(input, { type: "search", value: line.textContent.split(":")[0], spellcheck: false, autocapitalize: "off" });
-  label.append(`Any of the ${words.length.toLocaleString("en")} words `, input);
-  line.setAttribute("aria-live", "polite");
-  input.addEventListener("input", () => {
-    const typed = input.value.trim().toLowerCase();
-    const place = words.indexOf(typed);
-    const begun = words.filter((word) => word.startsWith(typed)).slice(0, 8);
-    line.textContent = place >= 0 ? `${typed}: ${near[place].map((k) => words[k]).join(" ")}`
-      : typed && begun.length ? `${typed}…: ${begun.join(" ")}` : "No such word: it is too rare here, or too common.";
-  });
-  field.prepend(label);
-}
-
 function startExperiments(part) {
   part.querySelectorAll(".amp-explore").forEach(startExperiment);
-  part.querySelectorAll(".amp-words").forEach(startWords);
+  for (const [kind, module] of Object.entries({ words: "./words.js", spectrum: "./spectrum.js" })) {
+    if (part.querySelector(`.amp-${kind}`)) import(module).then(({ startAll }) => startAll(part));
+  }
 }
 
 /* Whoever runs a cell in the page says that its output has come. */

@@ -1,7 +1,8 @@
 /* Stripes that come out of random dots: a table of counts, its truth, and AMP after each iteration.
 
    Counts are drawn from the model of chapter 2, with equal frequencies and two numbers for a row; AMP is that of chapter 7,
-   with the posterior mean of normal rows. A page has <figure class="stripes"> with a still picture in it, for paper. */
+   with the posterior mean of normal rows.
+   A page has <figure class="stripes"> with a still picture in it, for paper. Where the reader bets first, it waits. */
 
 import { generator, normals } from "./hero.js";
 
@@ -169,8 +170,9 @@ function begin(figure) {
     .map(({ label }) => label));
   figure.append(make("div", { className: "stripes-panels" }, ...panels.map(({ panel }) => panel)), controls, said);
   compute();
+  if (figure.closest(".stripes-wait")) position = 0;
   stop(false);
-  if (!still) play();
+  if (!still && position) play();
 }
 
 globalThis.document?.querySelectorAll("figure.stripes").forEach(begin);

@@ -155,7 +155,9 @@ def needs_library(name):
 
 METHODS = COMPARED | OF_MEANING
 WITHOUT_VECTORS = {"neighbours", "word_walk"}
-SECONDS = {"nmf", "skip_gram", "lda", "lbfgs", "lbfgs_bursts", "amp_given_prior"}  # each takes some
+# Each takes some; the formulas of most are compared with dense ones below, or are those of one that is quick.
+SECONDS = {"nmf", "skip_gram", "lda", "lbfgs", "lbfgs_bursts", "lbfgs_amp_ridge", "lbfgs_amp_prior", "gamma_poisson"}
+SECONDS |= {"amp_given_prior", "amp_counted_biases", "amp_neighbours", "correspondence"}
 SAME = {"amp_counts", "lbfgs_counts", "lbfgs_one_ridge"}  # as others, with fewer choices
 every_method = pytest.mark.parametrize(
     "name",
