@@ -5,7 +5,8 @@ import shutil
 
 import numpy as np
 import pytest
-from draw_stripes import ASSETS, ROWS, SEED, STRENGTH, ask
+from draw_stripes import ASSETS, LAST, MOVING, ROWS, SEED, STRENGTH, ask
+from PIL import Image
 from playwright.sync_api import expect
 from test_browser import DESK, PHONE, address, browser, opened, site  # noqa: F401
 
@@ -62,6 +63,8 @@ def test_the_still_picture_is_that_with_which_the_pages_begin_and_the_script_is_
     values = re.findall(r"value: (\d+) }, anew", text)
     assert values == [str(STRENGTH), str(ROWS)] and f"seed = {SEED}," in text
     assert len(text.encode()) <= 10_000
+    with Image.open(MOVING) as moving:
+        assert moving.n_frames == LAST + 1 and MOVING.stat().st_size < 300_000
 
 
 @pytest.mark.slow
