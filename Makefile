@@ -27,8 +27,8 @@ unexport PYTHONDONTWRITEBYTECODE
 export TIMEFORMAT := (%0R s, %0U s of the processor)
 TESTS := $(BIN)/python -m pytest -q --durations 20
 NOTEBOOKS := $(wildcard book/*.ipynb book/more/*.ipynb course/assignments/*/brief.ipynb)
-# What stands for the others in make test: AMP, and the state evolution that predicts it.
-TWO := $(wildcard book/07_*.ipynb book/09_*.ipynb)
+# What stands for the others in make test: denoisers, and the loop that runs them. Both are soon done.
+TWO := $(wildcard book/05_*.ipynb book/06_*.ipynb)
 PARTS := $(MAKE) --no-print-directory
 
 .PHONY: help setup book test test-all compare site store lint pdf system clean rest offline of-the-package of-the-course pages
@@ -108,7 +108,7 @@ test: $(INSTALLED)
 # Two processes, each of which collects tests of its own: workers of pytest would collect all tests, each of them.
 of-the-package: $(INSTALLED)
 	@$(MAKE) --no-print-directory lint
-	@time $(TESTS) -n 0 -m "not slow and not pages" amptutorial tools tests
+	@time $(TESTS) -n 0 -m "not slow and not pages" amptutorial tools studies/text tests
 
 of-the-course: $(INSTALLED)
 	@$(MAKE) --no-print-directory compare NAME="$(TWO)" WORKERS=0
@@ -128,7 +128,7 @@ rest: export AMPTUTORIAL_SITE := $(if $(NPM),$(SITE))
 rest: $(INSTALLED) $(if $(NPM),offline)
 	@time $(PARTS) pages OFFLINE=$(if $(NPM),1)
 	@time $(PARTS) compare NAME="$(filter-out $(TWO),$(NOTEBOOKS))"
-	@time $(TESTS) -n 2 --dist worksteal -m "slow or pages" tests course/tests
+	@time $(TESTS) -n 2 --dist worksteal -m "slow or pages" studies/text tests course/tests
 	@echo "Every test has passed, and every notebook has printed what is stored"
 
 # What is made lies in dist, which outlives _build: the site takes it from there.

@@ -71,12 +71,14 @@ def check_number(value, name):
     return number
 
 
-def check_positive(value, name, *, zero=False):
-    """Return `value` as a float that is finite and positive (or zero, if `zero`)."""
+def check_positive(value, name, *, zero=False, below=np.inf):
+    """Return `value` as a finite positive float (or zero, if `zero`), below a bound."""
     number = _real(value, name)
     if not np.isfinite(number) or number < 0 or (number == 0 and not zero):
         wanted = "non-negative" if zero else "positive"
         raise ValueError(f"{name} must be {wanted} and finite, got {number:g}")
+    if number >= below:
+        raise ValueError(f"{name} must be below {below}, got {number:g}")
     return number
 
 
@@ -431,12 +433,12 @@ def check_probabilities(p, name, size):
     return p / p.sum()
 
 
-def check_methods(value, name, *methods):
-    """Return `value` if it is an object with all of the `methods`."""
-    for method in methods:
-        if isinstance(value, type) or not callable(getattr(value, method, None)):
-            raise TypeError(f"{name} must have a method {method}, got {value!r}")
-    return value
+def check_methods(*methods, **values):
+    """Refuse any of the `values` that is no object with all of the `methods`."""
+    for name, value in values.items():
+        for method in methods:
+            if isinstance(value, type) or not callable(getattr(value, method, None)):
+                raise TypeError(f"{name} must have a method {method}, got {value!r}")
 
 
 def check_factors(s, name):

@@ -85,20 +85,20 @@ class AMPIterate:
     denoiser_b: Denoiser
 
 
+def _of_last(name, doc):
+    return property(lambda self: getattr(self.iterates[-1], name), doc=doc)
+
+
 @dataclass(frozen=True)
 class AMPRun:
     """Result of `biased_low_rank_amp`: all `iterates`, and what the last one holds."""
 
     iterates: list[AMPIterate]
 
-    A = property(lambda self: self.iterates[-1].A, doc="The last A_k, shape (m, d).")
-    B = property(lambda self: self.iterates[-1].B, doc="The last B_(k+1), (n, d).")
-    denoiser_a = property(
-        lambda self: self.iterates[-1].denoiser_a, doc="That of the rows, refitted."
-    )
-    denoiser_b = property(
-        lambda self: self.iterates[-1].denoiser_b, doc="That of the columns, refitted."
-    )
+    A = _of_last("A", "The last A_k, shape (m, d).")
+    B = _of_last("B", "The last B_(k+1), (n, d).")
+    denoiser_a = _of_last("denoiser_a", "That of the rows, refitted.")
+    denoiser_b = _of_last("denoiser_b", "That of the columns, refitted.")
 
 
 def floor_precision(F, Q, convexity=0.0):
@@ -404,7 +404,7 @@ def biased_low_rank_amp(
     r_u, r_v = check_rates(r_u, m, "r_u"), check_rates(r_v, n, "r_v")
     B0, denoiser = check_start(B0, m, n), as_pair(denoiser)
     n_iter = check_integer(n_iter, "n_iter", minimum=1)
-    damping = check_damping(damping)
+    damping = check_positive(damping, "damping", zero=True, below=1)
     stop = check_callback(on_iteration, "on_iteration")
     iterates = amp_iterates(Y, r_u, r_v, iterate_zero(B0, m, denoiser), damping)
     run = AMPRun(_collect(islice(iterates, n_iter), stop, denoiser))
@@ -426,14 +426,6 @@ def _collect(iterates, stop, denoiser):
         with naming(denoiser, not collected):
             raise
     return collected
-
-
-def check_damping(damping):
-    """Return `damping` if it is in [0, 1)."""
-    damping = check_positive(damping, "damping", zero=True)
-    if damping >= 1:
-        raise ValueError(f"damping must be at least 0 and below 1, got {damping}")
-    return damping
 
 
 def warn_if_floored(floored):

@@ -9,12 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator, svds
 
-from ._validation import (
-    AMPWarning,
-    check_integer,
-    check_rates,
-    check_rng,
-)
+from ._validation import AMPWarning, check_integer, check_rates, check_rng
 from .amp import as_operator
 from .spectrum import bulk_edge, detection_weights
 from .spectrum import shrink as shrink_singular_values

@@ -158,7 +158,7 @@ class SeenRows:
     """
 
     def __init__(self, prior: IsotropicPrior, rates, probabilities=None):
-        check_methods(prior, "prior", "known_share", "information")
+        check_methods("known_share", "information", prior=prior)
         rates = np.atleast_1d(check_values(rates, "rates"))
         if not rates.size:
             raise ValueError("rates must not be empty")
@@ -212,8 +212,8 @@ class MatchedEvolution:
     beta: float
 
     def __post_init__(self):
-        for rows, name in ((self.rows_u, "rows_u"), (self.rows_v, "rows_v")):
-            check_methods(rows, name, "known", "information")
+        rows = {"rows_u": self.rows_u, "rows_v": self.rows_v}
+        check_methods("known", "information", **rows)
         if self.rows_u.prior.d != self.rows_v.prior.d:
             raise ValueError("both priors must have the same d")
         keep(self, beta=check_positive(self.beta, "beta"))

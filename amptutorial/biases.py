@@ -23,14 +23,7 @@ from ._validation import (
     quiet,
 )
 from .bias import margins, without_gaps
-from .sums import (
-    AllColumns,
-    Tilted,
-    as_means,
-    each_block,
-    exact,
-    products_of_pairs,
-)
+from .sums import AllColumns, Tilted, as_means, each_block, exact, products_of_pairs
 
 MEMORY = 6  # sweeps from which the next one is extrapolated
 SAMPLED_TOL = 0.01  # sampled sums differ by about as much
@@ -263,7 +256,7 @@ def observed_biases(Z, U, W, r_v):
     return margin_biases(*given, Gaps.of(gaps, U, W))
 
 
-def refit_biases(Z, U, V, *, n_sweeps=100, tol=1e-6, sampler=exact):
+def refit_biases(Z, U, V, *, n_sweeps=100, tol=1e-6):
     """Refit the biases given the embedding, by iterative proportional fitting.
 
     In a sweep r_u_i = row_i / sum_j r_v_j exp(M_ij), and then the same for the columns:
@@ -285,8 +278,6 @@ def refit_biases(Z, U, V, *, n_sweeps=100, tol=1e-6, sampler=exact):
     tol : float
         Stop when the columns of the rates miss the sums of those of `Z` by no more than
         this fraction of all counts, added up over the columns.
-    sampler : Exact or amptutorial.sampling.Sampler
-        Where it samples sums over many rows or columns, `tol` is at least 0.01.
 
     Returns
     -------
@@ -320,8 +311,8 @@ def refit_biases(Z, U, V, *, n_sweeps=100, tol=1e-6, sampler=exact):
     n_sweeps = check_integer(n_sweeps, "n_sweeps", minimum=1)
     tol = check_positive(tol, "tol", zero=True)
     W = V / np.sqrt(len(U))
-    given = rows, columns, U, W, r_v, n_sweeps, tol, sampler
-    r_u, r_v, off = biases_of_margins(*given, Gaps.of(gaps, U, W))
+    given = rows, columns, U, W, r_v, n_sweeps, tol
+    r_u, r_v, off = biases_of_margins(*given, gaps=Gaps.of(gaps, U, W))
     if off:
         warnings.warn(
             f"column sums are off by {off:.1e} of all counts: allow more sweeps than "
@@ -365,7 +356,7 @@ def biases_of_margins(
     rows, columns, U, W, r_v, sampler, gaps
         As for `fit_margins`; r_v is positive where `columns` are.
     n_sweeps, tol
-        As for `refit_biases`.
+        As for `refit_biases`; where `sampler` samples sums, `tol` is at least 0.01.
 
     Returns
     -------

@@ -19,6 +19,7 @@ from sklearn.base import (
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
+from . import __version__
 from ._extras import extra
 from ._validation import (
     AMPWarning,
@@ -35,15 +36,7 @@ from .biases import observed_biases
 from .channels import CHANNELS
 from .denoisers import Denoiser, GaussianPosterior
 from .doubts import doubts
-from .fitting import (
-    SETTLING,
-    Progress,
-    Report,
-    denoisers_for,
-    refine,
-    search,
-    settle,
-)
+from .fitting import SETTLING, Progress, Report, denoisers_for, refine, search, settle
 from .heldout import HeldOut
 from .names import named, names_of, write_projector, write_word2vec
 from .neighbours import principal_coordinates
@@ -326,8 +319,7 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         if some.size:
             sample = sample.copy()  # what is drawn here stays here
             given, table = (other, m, self._channel, sample), table[some]
-            side = table.settled(side, *given)
-            if sample.sampled:  # long rows have larger samples
+            for _ in range(1 + sample.sampled):  # long rows have larger samples
                 side = table.settled(side, *given)
             X[some] = self._unit * side.X
         return X, some, side
@@ -673,13 +665,9 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return list(compress(names, some)), V[some]
 
     def __getstate__(self):
-        from . import __version__
-
         return dict(super().__getstate__(), _version=__version__)
 
     def __setstate__(self, state):
-        from . import __version__
-
         version = state.pop("_version", "an older one")
         if version != __version__:
             warnings.warn(
@@ -781,11 +769,9 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     def _generator(self):
         """Return a generator for this fit; None means one with fresh entropy."""
-        if self.random_state is None:  # not NumPy's global generator
-            return np.random.default_rng()
-        if isinstance(self.random_state, np.random.Generator):
-            return self.random_state
-        seed = check_random_state(self.random_state).randint(2**31)
+        seed = self.random_state  # None is not NumPy's global generator
+        if not (seed is None or isinstance(seed, np.random.Generator)):
+            seed = check_random_state(seed).randint(2**31)
         return np.random.default_rng(seed)
 
     def _warn_of_doubts(self, best, judged):

@@ -173,26 +173,8 @@ class Run:
         return rows, replace(columns, r=r_v)
 
 
-class Found(NamedTuple):
-    """What `search` returns.
-
-    Attributes
-    ----------
-    run : Run
-        The best one.
-    judged : amptutorial.heldout.Judged
-        By hidden pairs that did not choose it.
-    path : list of Progress
-        By the number of components.
-    """
-
-    run: Run
-    judged: Judged
-    path: list
-
-
 def search(table, model, rng, report):
-    """Return the `Run` that predicts hidden pairs best, as `Found`.
+    """Return the `Run` that predicts hidden pairs best, and what they say of it.
 
     Parameters
     ----------
@@ -201,6 +183,14 @@ def search(table, model, rng, report):
         Its parameters.
     rng : numpy.random.Generator
     report : Report
+
+    Returns
+    -------
+    run : Run
+    judged : amptutorial.heldout.Judged
+        By hidden pairs that did not choose it.
+    path : list of Progress
+        By the number of components.
     """
     seen, held_out = table.hide(rng)
     names = list(AUTOMATIC) if model.channel == "auto" else [model.channel]
@@ -234,7 +224,7 @@ def search(table, model, rng, report):
     judged = held_out.judged(halves)
     if not best.best.k:
         judged = Judged(0.0, best.best.error, 0.0)
-    return Found(best, judged, path)
+    return best, judged, path
 
 
 def _lead(held_out, run, other):

@@ -205,8 +205,7 @@ def with_gaps(kept, held_out, zeros, rows, columns):
 
 def _checked_split(Z, fraction, rng):
     Z, rng = check_counts(Z, gaps=True), check_rng(rng)
-    if check_positive(fraction, "fraction") >= 1:
-        raise ValueError(f"fraction must be between 0 and 1, got {fraction}")
+    check_positive(fraction, "fraction", below=1)
     return sp.csr_array(Z, dtype=np.float64), fraction, rng
 
 

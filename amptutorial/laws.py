@@ -367,8 +367,7 @@ class ScaledRows:
     log_scale: float = 0.0
 
     def __post_init__(self):
-        check_methods(self.rows, "rows", "draw")
-        check_methods(self.bias, "bias", "draw")
+        check_methods("draw", rows=self.rows, bias=self.bias)
         d = check_integer(self.d, "d", minimum=1)
         keep(self, d=d, log_scale=check_number(self.log_scale, "log_scale"))
 
@@ -410,10 +409,9 @@ def scaled_rows(d, *, rows_u, rows_v, bias_u, bias_v):
     >>> law_u.atoms()[0], bool(np.isclose(law_v.atoms()[0][0], np.exp(4.0)))
     (array([1.]), True)
     """
-    for name, rows in (("rows_u", rows_u), ("rows_v", rows_v)):
-        check_methods(rows, name, "draw")
+    check_methods("draw", rows_u=rows_u, rows_v=rows_v)
+    check_methods("moment", bias_u=bias_u, bias_v=bias_v)
     for name, bias in (("bias_u", bias_u), ("bias_v", bias_v)):
-        check_methods(bias, name, "moment")
         if not 0 < bias.moment(1) < np.inf:
             raise ValueError(
                 f"{name} = {bias} has no finite mean rate above zero: E(R^u) = 1 "

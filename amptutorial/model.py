@@ -173,9 +173,7 @@ def draw_embedding(m, n, d, *, rows_u, rows_v, bias_u, bias_v, rng) -> PoissonEm
     check_rng(rng)
     for size, name in ((m, "m"), (n, "n"), (d, "d")):
         check_integer(size, name, minimum=1)
-    laws = {"rows_u": rows_u, "rows_v": rows_v, "bias_u": bias_u, "bias_v": bias_v}
-    for name, law in laws.items():
-        check_methods(law, name, "draw")
+    check_methods("draw", rows_u=rows_u, rows_v=rows_v, bias_u=bias_u, bias_v=bias_v)
     U, V = rows_u.draw((m, d), rng=rng), rows_v.draw((n, d), rng=rng)
     return PoissonEmbedding(U, V, bias_u.draw(m, rng=rng), bias_v.draw(n, rng=rng))
 

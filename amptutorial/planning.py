@@ -29,21 +29,11 @@ from ._validation import (
 from .amp import biased_low_rank_amp
 from .bias import drop_empty, estimate_bias
 from .denoisers import Denoiser, GaussianPosterior, as_pair
-from .laws import (
-    DiscreteBias,
-    EmpiricalRows,
-    GaussianRows,
-    ScaledRowLaw,
-    scaled_rows,
-)
+from .laws import DiscreteBias, EmpiricalRows, GaussianRows, ScaledRowLaw, scaled_rows
 from .metrics import normalised_mse
 from .model import PoissonEmbedding
 from .score import FisherScore
-from .state_evolution import (
-    gaussian_state_evolution,
-    has_closed_form,
-    state_evolution,
-)
+from .state_evolution import gaussian_state_evolution, has_closed_form, state_evolution
 
 _HINT = 0.5  # of the truth, in the start; from less, a weak ridge may go in a circle
 _STEP, _STEPS = np.log(4), 10  # how far a factor is looked for, in each direction
@@ -302,9 +292,8 @@ def _plan(more, error, law_u, law_v, denoiser, m, n, rarest, n_iter, n_samples, 
     m, n = check_integer(m, "m", minimum=1), check_integer(n, "n", minimum=1)
     if np.shape(rarest) != (2,) or not all(0 < share <= 1 for share in rarest):
         raise ValueError(f"rarest must be two fractions, at most 1, got {rarest}")
+    check_methods("draw", law_u=law_u, law_v=law_v)
     laws: tuple = law_u, law_v
-    for law, name in zip(laws, ("law_u", "law_v"), strict=True):
-        check_methods(law, name, "draw")
     pair, evolve = as_pair(denoiser), gaussian_state_evolution
     if tuple(rarest) != (1, 1) or not has_closed_form(*laws, denoiser):
         check_rng(rng)

@@ -63,8 +63,7 @@ def neighbour_rates(
     """
     Z = sp.csr_array(check_counts(Z, gaps=True), dtype=np.float64)
     check_positive(power, "power")
-    if check_positive(share, "share") >= 1:
-        raise ValueError(f"share must be between 0 and 1, got {share}")
+    check_positive(share, "share", below=1)
     if drop_empty(Z)[0].shape != Z.shape:
         raise ValueError("Z has an empty row or column: leave it out, with drop_empty")
     law = CHANNELS[check_choice(channel, "channel", ("damped", "counts"))]

@@ -353,10 +353,8 @@ def state_evolution(
     fewest = 10 * max(check_matrix(M0, "M0").shape)
     if n_samples < fewest:
         raise ValueError(f"n_samples must be at least 10 d = {fewest}, got {n_samples}")
-    laws, pair = {"law_u": law_u, "law_v": law_v}, as_pair(denoiser)
-    for name, law in laws.items():
-        check_methods(law, name, "draw")
-    each = zip(laws.values(), pair, strict=True)
+    check_methods("draw", law_u=law_u, law_v=law_v)
+    each = zip((law_u, law_v), as_pair(denoiser), strict=True)
     sides = [_SampledSide(law, own, n_samples, rng) for law, own in each]
     return _evolve(*sides, **_check_start(*sides, beta, M0, Q0, n_iter))
 

@@ -23,7 +23,7 @@ from amptutorial import (
 )
 from amptutorial.corpus import load_docstrings, load_movie_reviews
 from amptutorial.heldout import heldout_gain, split_pairs
-from amptutorial.paper.methods import METHODS
+from studies.text.methods import METHODS
 
 from .timing import ratio, row, seconds
 

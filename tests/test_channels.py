@@ -146,8 +146,8 @@ def test_zeros_tiny_rates_and_large_counts_stay_finite(channel):
 def bursty():
     """An embedding whose bursts, not its counts, are Poisson, about one in seven pairs: (rates, counts)."""
     rng = np.random.default_rng(3)
-    rows, bias = GaussianRows(np.sqrt(125)), ShiftedExponential(0.25, 3)
-    model = draw_embedding(500, 400, 2, rows_u=rows, rows_v=rows, bias_u=bias, bias_v=bias, rng=rng)
+    rows, bias = GaussianRows(np.sqrt(75)), ShiftedExponential(0.25, 3)
+    model = draw_embedding(300, 300, 2, rows_u=rows, rows_v=rows, bias_u=bias, bias_v=bias, rng=rng)
     rates = 0.15 * model.rates() / model.rates().mean()
     return rates, rng.negative_binomial(rates / np.log1p(4.0), 1 / 5.0)
 

@@ -1,6 +1,7 @@
 """The conformance kit against wrong denoisers: each must fail the check that names its mistake, and right ones pass."""
 
 import inspect
+import re
 import sys
 
 import numpy as np
@@ -18,6 +19,7 @@ from amptutorial.checks import (
     run_checks,
 )
 from amptutorial.checks.beliefs import Penalty
+from amptutorial.checks.trials import trial_of
 from amptutorial.checks.verdict import require_rows
 from amptutorial.denoisers import Denoiser, GaussianPosterior, Lasso, Ridge
 from amptutorial.laws import GaussianRows
@@ -532,6 +534,44 @@ def test_the_checks_serve_as_parameters_of_pytest(name):
 def test_a_failure_in_pytest_says_what_was_promised_and_what_to_read():
     with pytest.raises(AssertionError, match=r"(?s)one prior.*The promise: .*\nRead: https://.*#denoisers-jacobian"):
         CHECKS["one_prior"](HardThreshold())
+
+
+class Halved(GaussianPosterior):
+    """Has a base class whose text names that class, and shows no digit of an array."""
+
+    def denoise(self, P, r, F):
+        X, J = super().denoise(P, r, F)
+        return X / 2, J / 2
+
+    def estimate(self, P, r, F):
+        return self.denoise(P, r, F)[0]
+
+
+class OwnWords(Ridge):
+    """Takes what its base class does not, and keeps nothing of that name."""
+
+    def __init__(self, weight):
+        super().__init__(weight)
+
+    def estimate(self, P, r, F):
+        return super().denoise(P, r, F)[0] / r[:, None]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "check"),
+    [(Halved(np.diag([1.0, 1 / 3])), "right_answers"), (OwnWords(0.5), "frequency_scaling")],
+    ids=["an array", "another name"],
+)
+def test_a_check_by_hand_tells_lines_that_ask_the_right_class_again(wrong, check, capsys):
+    belief = StandardNormal() if isinstance(wrong, Halved) else None
+    with pytest.raises(AssertionError) as raised:
+        CHECKS[check](trial_of(wrong, belief=belief, d=2))
+    told, _, code = str(raised.value).partition("\nTo ask it again:\n")
+    (given,) = re.findall(r"gives (\[.*?\])", told)
+    exec(code.partition("\nThe promise: ")[0], {"np": np, type(wrong).__name__: type(wrong)})
+    shown = np.fromstring(capsys.readouterr().out.strip(" []\n"), sep=" ")
+    np.testing.assert_allclose(shown, np.fromstring(given.strip("[]"), sep=" "), rtol=1e-3)
+    assert check_denoiser(wrong, belief=belief, d=2).denoiser.startswith(f"{type(wrong).__name__}(")
 
 
 def test_the_tracer_of_a_debugger_is_put_back():

@@ -3,6 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import replace
+from threading import Lock
 
 import numpy as np
 import pytest
@@ -194,6 +195,39 @@ WRONG = {
     "nothing is estimated as one": ("right_answers", {"estimate": one_for_zero}),
     "P is written and restored": ("no_mutation", {"estimate": writes_and_restores}),
 }
+
+
+KEPT = {
+    "by the dimension": memory(lambda r, F: len(F)),
+    "by the shape": memory(lambda r, F: (len(r), len(F))),
+    "by the rates": memory(lambda r, F: r.tobytes()),
+    "by the trace, of a posterior mean": WRONG["a cache by the trace"][1] | {"precision": "posterior"},
+    "a count of calls": {"estimate": tired},
+    "the estimate before": LAST,
+}
+
+
+@pytest.mark.parametrize("mistake", KEPT)
+def test_what_is_kept_between_calls_is_named_in_every_check_that_it_fails(mistake):
+    failures = check_denoiser(type("Keeps", (Right,), KEPT[mistake])()).failures
+    assert failures
+    for failure in failures:
+        assert "what is kept between calls?" in failure.message, failure
+        assert "To ask it again" not in failure.message, failure  # a new denoiser is right
+
+
+def test_a_wrong_formula_is_no_matter_of_memory():
+    report = check_denoiser(type("Wrong", (Right,), {"inverses": floor_of_r})())
+    assert not report.passed and "what is kept" not in str(report)
+
+
+def test_what_cannot_be_copied_is_asked_itself():
+    class Locked(Right):
+        def __init__(self):
+            self.lock = Lock()
+
+    report = check_denoiser(Locked())
+    assert report.passed, report
 
 
 def report_of(methods):

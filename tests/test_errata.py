@@ -563,7 +563,7 @@ def test_erratum_37_a_posterior_mean_is_not_to_be_given_the_curvature(rng):
         e = embedding(m, n, 1, rng, bias_v=level)
         Y = e.A @ e.B.T / np.sqrt(m) + rng.standard_normal((m, n))
         B0 = spectral_start(Y, 1, rng=rng)
-        denoisers, rest = (AsPrinted(1.0), GaussianPosterior(1.0)), {"B0": B0, "n_iter": 40}
+        denoisers, rest = (AsPrinted(1.0), GaussianPosterior(1.0)), {"B0": B0, "n_iter": 20}
         runs = (biased_low_rank_amp(Y, e.r_u, e.r_v, each, **rest) for each in denoisers)
         gaps.append(np.subtract(*(normalised_mse(e.A, e.B, run.A, run.B) for run in runs)))
     error = np.std(gaps, ddof=1) / np.sqrt(len(gaps))

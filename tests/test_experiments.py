@@ -6,13 +6,7 @@ import numpy as np
 import pytest
 
 from amptutorial.laws import EmpiricalRows
-from amptutorial.paper.experiments import (
-    L2,
-    amp_curves,
-    fisher_instance,
-    new_channel,
-    predict,
-)
+from amptutorial.paper.experiments import L2, amp_curves, fisher_instance, new_channel, predict
 from amptutorial.paper.reproduce import load_results
 from amptutorial.paper.setting import OBSERVATIONS, observe_score
 

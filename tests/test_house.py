@@ -230,6 +230,7 @@ def files(wheel):
     return {name for name in wheel.namelist() if ".dist-info/" not in name}
 
 
+@pytest.mark.slow
 def test_the_wheel_holds_the_package_alone(tmp_path):
     package = ROOT / "amptutorial"
     data = (
@@ -296,7 +297,7 @@ NEEDS = {
     "import amptutorial.book.figures": "matplotlib, amptutorial[run]",
     "import amptutorial.book.widgets": "matplotlib, amptutorial[run]",
     "import amptutorial.cluster.tasks as tasks; tasks.check_client(None)": "distributed, amptutorial[dask]",
-    "import amptutorial.paper.minimisers as fits; fits._sampled_factors(None, 1, None, epochs=1, negative=1)":
+    "import studies.text.minimisers as fits; fits._sampled_factors(None, 1, None, epochs=1, negative=1)":
         "gensim, amptutorial[rivals]",
     "import amptutorial_course.grading.nbgrader": "nbgrader, amptutorial-course[nbgrader]",
 }  # fmt: skip
@@ -313,7 +314,7 @@ for statement in {}:
 
 @pytest.mark.slow
 def test_what_an_extra_brings_is_asked_for_with_a_command_that_installs_it():
-    found = run(ALONE + ASK.format(list(NEEDS))).splitlines()
+    found = run(f"{ALONE}sys.path.append({str(ROOT)!r})\n{ASK.format(list(NEEDS))}").splitlines()
     place = "git+https://github.com/amptutorial/amptutorial"
     for line, (statement, needed) in zip(found, NEEDS.items(), strict=True):
         name, extra = needed.split(", ")
@@ -330,11 +331,13 @@ ON_DEMAND = "AMPEmbedding check_denoiser cooccurrence corpus_from_texts load_doc
 
 
 def test_what_is_loaded_on_demand_is_there_when_asked_for_and_not_before_and_a_star_brings_it():
-    """Nor does the core load statistics or scikit-learn."""
+    """Nor does the core load statistics or scikit-learn, and stored results are read without the latter."""
     names = ", ".join(ON_DEMAND)
     code = "import amptutorial, sys; dir(amptutorial); import amptutorial.spectrum, amptutorial.checks"
     code += "\nfrom amptutorial import Ridge, biased_low_rank_amp, state_evolution, neighbours"
     code += f"\nassert not {{*sys.modules}} & {{*{LATER}}}"
+    code += "\nfrom amptutorial.paper.reproduce import load_results; assert load_results('l2')"
+    code += "\nassert 'sklearn' not in sys.modules"
     code += f"\nfrom amptutorial import {names}; print(*(found.__name__ for found in ({names})))\ndel {names}"
     code += "\nfrom amptutorial import *; print(*sorted(set(amptutorial.__all__) - set(globals())))"
     assert run(code).split() == ON_DEMAND

@@ -260,11 +260,7 @@ def test_published_pages_take_python_from_its_own_host(browser, address, live_si
     said(page, r"^Cell 1 has run\.$")
     expect(output).to_contain_text("rare words")
     code, tools, _, output = parts(page, 2)
-    write(
-        code,
-        "import os, scipy, amptutorial\nprint(os.path.isfile('denoiser.py'), N)",
-        tools,
-    )
+    write(code, "import os, scipy, amptutorial\nprint(os.path.isfile('denoiser.py'), N)", tools)
     said(page, r"^Cell 2 has run\.$")
     expect(output).to_have_text("True 4000")
     python = [url for url in asked if "pyodide" in url]

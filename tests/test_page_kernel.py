@@ -246,31 +246,28 @@ def test_what_only_looks_like_a_habit_runs(source):
     assert outputs_of(source)[0]
 
 
-def test_figures_appear_where_they_are_shown_and_at_the_end():
-    source = """import json
+FIGURES = """import json
 from page_kernel import run_cell
-outputs = []
-run_cell('''
+shown, failed = [], []
+fine = run_cell('''
 import matplotlib.pyplot as plt
 plt.figure(figsize=(2, 1), dpi=50).subplots().plot([1, 2])
 print("one")
 plt.show()
 print("two")
 last = plt.figure()
-''', "cell 1", outputs.append)
-print(json.dumps(outputs))"""
-    outputs = json.loads(in_new_python(source, MPLBACKEND="module://page_figures"))
+''', "cell 1", shown.append)
+cells = (r"plt.figure().suptitle('$\\frac$');", "1")
+print(json.dumps([shown, fine, *(run_cell(cell, "cell 2", failed.append) for cell in cells)]))"""
+
+
+def test_figures_appear_where_they_are_shown_and_at_the_end_and_one_that_cannot_be_drawn_fails_its_own_cell_alone():
+    outputs, *fine = json.loads(in_new_python(FIGURES, MPLBACKEND="module://page_figures"))
+    assert fine == [True, False, True]
     kinds = [kind for kind, _ in groupby(next(iter(output)) for output in outputs)]  # text may come in pieces
     assert kinds == ["stdout", "png", "stdout", "png"]
     pictures = [b64decode(output["png"]) for output in outputs if "png" in output]
     assert len(pictures) == 2 and all(picture.startswith(b"\x89PNG") for picture in pictures)
-
-
-def test_a_figure_that_cannot_be_drawn_fails_its_own_cell_alone():
-    code = """from page_kernel import run_cell
-source = "import matplotlib.pyplot as plt\\nplt.figure().suptitle('$\\\\\\\\frac$');"
-print([run_cell(cell, "cell 1", [].append) for cell in (source, "1")])"""
-    assert in_new_python(code, MPLBACKEND="module://page_figures") == "[False, True]\n"
 
 
 def test_the_archive_holds_what_a_page_imports(tmp_path):

@@ -6,22 +6,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from amptutorial import (
-    AMPEmbedding,
-    AMPWarning,
-    ConstantBias,
-    Denoiser,
-    DiscreteBias,
-    GaussianPosterior,
-    GaussianRows,
-    Lasso,
-    Ridge,
-    Zipf,
-    draw_embedding,
-    gaussian_state_evolution,
-    scaled_rows,
-)
-from amptutorial.laws import EmpiricalRows, LogNormal
+from amptutorial import AMPEmbedding, AMPWarning, draw_embedding, gaussian_state_evolution, scaled_rows
+from amptutorial.denoisers import Denoiser, GaussianPosterior, Lasso, Ridge
+from amptutorial.laws import ConstantBias, DiscreteBias, EmpiricalRows, GaussianRows, LogNormal, Zipf
 from amptutorial.planning import _solve, counts_needed, laws_of, rows_needed
 
 BETA, SIZE = 2 / 3, {"m": 200, "n": 300}

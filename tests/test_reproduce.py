@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 from functools import partial
 from pathlib import Path
 
@@ -11,10 +9,8 @@ import numpy as np
 import pytest
 
 from amptutorial.paper import reproduce as module
-from amptutorial.paper.comparison import CASES
-from amptutorial.paper.meaning import TABLES
-from amptutorial.paper.new_documents import CASES as OF_DOCUMENTS
-from amptutorial.paper.reproduce import REPRODUCTIONS, load_results, main, reproduce
+from amptutorial.paper.reproduce import REPRODUCTIONS, STUDIED, load_results, main, reproduce
+from studies.text import __main__ as study
 
 DATA = os.environ.get("AMPTUTORIAL_DATA")
 NO_REVIEWS = pytest.mark.skipif(not DATA, reason="AMPTUTORIAL_DATA names no movie reviews")
@@ -31,8 +27,7 @@ def counting(monkeypatch):
     monkeypatch.setitem(REPRODUCTIONS, "count", module._Reproduction(count, 3, "squares", ("fig:none",)))
 
 
-# The others in `test_comparison` and `test_new_documents`: "text" and "documents" in part, "reviews" up to
-# neighbours that round-off exchanges
+# "text" and "documents" are in `studies/text`
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["l2", "l1", "fisher", "singular", REAL])
 def test_a_stored_instance_is_computed_again(name):
@@ -44,24 +39,29 @@ def test_a_stored_instance_is_computed_again(name):
     assert not module._differing(again, {key: values[index] for key, values in stored.items()})
 
 
-def test_stored_results_are_read_without_scikit_learn():
-    """So the numbers of cases stand apart."""
-    assert REPRODUCTIONS["text"].n_instances == len(CASES)
-    assert REPRODUCTIONS["inflections"].n_instances == len(TABLES)
-    assert REPRODUCTIONS["documents"].n_instances == len(OF_DOCUMENTS)
-    asked = "import sys, amptutorial.paper.reproduce as r; r.load_results('l2'); sys.exit('sklearn' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", asked], check=False).returncode == 0
+@pytest.mark.slow
+@pytest.mark.reviews
+@NO_REVIEWS
+def test_the_stored_reviews_are_what_a_fit_gives():
+    """To the third digit of the gain; of the words, round-off may exchange two neighbours of like distance."""
+    stored = load_results("reviews")["instances"]
+    fitted = REPRODUCTIONS["reviews"].run(0)
+    assert fitted["gain"] == pytest.approx(stored["gain"][0], abs=0.005)
+    for key in ("m", "n", "nonzeros", "d", "words"):
+        assert np.array_equal(fitted[key], stored[key][0])
+    for near, again in zip(stored["nearest"][0], fitted["nearest"], strict=True):
+        assert len(set(near) & set(again)) >= 3
 
 
-@pytest.mark.parametrize("name", REPRODUCTIONS)
-def test_stored_results_are_complete_and_small(name):
+@pytest.mark.parametrize("name, plan", [*REPRODUCTIONS.items(), *study.REPRODUCTIONS.items()])
+def test_stored_results_are_complete_and_small(name, plan):
     record, size = load_results(name), (module.RESULTS / f"{name}.json").stat().st_size
     (n_records,) = {len(values) for values in record["instances"].values()}
-    # a run of these returns several records: see `test_comparison`
-    assert n_records == REPRODUCTIONS[name].n_instances or name in ("text", "documents", "inflections")
+    # a run of those that are studied returns several records: see `studies/text`
+    assert n_records == plan.n_instances or name in STUDIED
     numbers = {key: values for key, values in record["instances"].items() if values.dtype.kind in "fi"}
     assert all(np.isfinite(values).all() for values in numbers.values())
-    assert record["figures"] == list(REPRODUCTIONS[name].figures)
+    assert record["figures"] == list(plan.figures)
     assert size < 400_000
 
 
@@ -90,16 +90,35 @@ def test_what_is_missing_is_named(tmp_path, capsys):
     for function in (partial(reproduce, folder=tmp_path), load_results):
         with pytest.raises(KeyError, match="choose from l2, l1"):
             function("l3")
+    with pytest.raises(KeyError, match="clone of the repository computes 'text': python -m studies.text text"):
+        reproduce("text", folder=tmp_path)
+    for command in ("l3", "text"):
+        with pytest.raises(SystemExit):
+            main(["reproduce", command])
+    assert "python -m studies.text text" in capsys.readouterr().err
     (tmp_path / "file").touch()
     with pytest.raises(SystemExit) as stop:
         main(["reproduce", "l2", "--to", str(tmp_path / "file")])
     assert stop.value.code == 1 and "file" in capsys.readouterr().err
 
 
+def test_a_study_says_its_own_command(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(study.REPRODUCTIONS, "text", module._Reproduction(count, 2, "squares"))
+    study.main(["text", "--jobs", "1", "--to", str(tmp_path)])
+    assert "It differs from the stored result in" in capsys.readouterr().out
+    assert load_results("text", tmp_path)["command"] == "python -m studies.text text"
+    with pytest.raises(SystemExit):
+        study.main(["all"])
+    assert "no experiment 'all': choose from text, documents, inflections" in capsys.readouterr().err
+    with pytest.raises(FileNotFoundError, match=f"python -m studies.text documents --to {tmp_path}"):
+        load_results("documents", tmp_path)
+
+
 def test_the_command_line_runs_one_or_all_and_leaves_what_is_installed(counting, tmp_path, monkeypatch, capsys):
     """It writes in the working directory, and says whether what is stored has come out again."""
-    plans = {"count": REPRODUCTIONS["count"], "no figure": module._Reproduction(count, 1, "none")}
-    monkeypatch.setattr(module, "REPRODUCTIONS", plans)
+    for name in [name for name in REPRODUCTIONS if name != "count"]:
+        monkeypatch.delitem(REPRODUCTIONS, name)
+    monkeypatch.setitem(REPRODUCTIONS, "no figure", module._Reproduction(count, 1, "none"))
     monkeypatch.setattr(module, "RESULTS", tmp_path / "installed")
     monkeypatch.chdir(tmp_path)
     for said in ("There is no stored", "It equals the stored result", "It differs from the stored result in: square"):
@@ -109,6 +128,6 @@ def test_the_command_line_runs_one_or_all_and_leaves_what_is_installed(counting,
             Path("reproduced").rename("installed")
             installed = Path("installed/count.json").read_bytes()
         else:
-            plans["count"] = module._Reproduction(lambda k: {**count(k), "square": k}, 3, "", ("fig:none",))
+            REPRODUCTIONS["count"] = module._Reproduction(lambda k: {**count(k), "square": k}, 3, "", ("fig:none",))
     assert os.listdir("installed") == os.listdir("reproduced") == ["count.json"]
     assert Path("installed/count.json").read_bytes() == installed

@@ -9,6 +9,7 @@ from stated_beliefs import SquaredNorm, Squares, StandardNormal
 
 from amptutorial.checks import CHECKS, Problem, Trial, describe_error, draw_problem, oracle, problems
 from amptutorial.checks.beliefs import Penalty, Unstated
+from amptutorial.checks.jacobians import own_slopes
 from amptutorial.checks.problems import LONG, SHORT
 from amptutorial.denoisers import Denoiser, GaussianPosterior, Lasso, Ridge
 from amptutorial.laws import GaussianRows
@@ -55,7 +56,7 @@ def test_the_answer_of_a_belief_is_the_closed_form(cls):
     right, allowed, slopes, is_smooth, places = oracle.answer(one, problem, X if cls is Lasso else X + 0.1)
     assert places.tolist() == list(range(20)) and np.allclose(right, X, rtol=1e-6, atol=1e-6)
     assert (allowed < 1e-4 * (1 + np.linalg.norm(X, axis=1))).all()
-    for known, smooth in ((slopes, is_smooth), oracle.own_slopes(denoiser, problem)[1:]):
+    for known, smooth in ((slopes, is_smooth), own_slopes(denoiser, problem)[1:]):
         assert smooth.any()
         for i in np.flatnonzero(smooth):
             J = denoiser.mean_jacobian(*problem.rows([i]).copies())
@@ -82,7 +83,7 @@ class OneSided(Denoiser):
 def test_a_row_at_a_kink_has_no_slope_to_be_asked(denoiser, P, smooth):
     P = np.array(P)
     problem = Problem(P, np.ones(len(P)), np.eye(P.shape[1]))
-    assert oracle.own_slopes(denoiser, problem)[2].tolist() == smooth
+    assert own_slopes(denoiser, problem)[2].tolist() == smooth
 
 
 def of_other_rates(base, change):

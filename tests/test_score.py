@@ -31,7 +31,7 @@ def test_operator_equals_its_definition(seed, sparse, k, hidden):
     assert np.allclose(Y.toarray(), dense) and np.allclose(Y.T.toarray(), dense.T)
     assert np.allclose(Y @ B, dense @ B) and np.allclose(Y @ B[:, 0], dense @ B[:, 0])
     assert np.allclose(Y.T @ A, dense.T @ A) and np.allclose(Y.T.T @ B, dense @ B)
-    assert np.allclose(Y.rmatvec(A[:, 0]), dense.T @ A[:, 0])
+    assert np.allclose(Y.rmatvec(A[:, 0]), dense.T @ A[:, 0]) and np.allclose(Y.rmatmat(A), dense.T @ A)
     assert np.isclose(Y.squared_norm(), (dense**2).sum()) and np.isclose(Y.T.squared_norm(), (dense**2).sum())
 
 

@@ -14,10 +14,7 @@ from amptutorial.cluster.tasks import CHECKPOINT, Checkpoint
 from amptutorial.fitting import COMPARED_AFTER, REFINEMENTS
 from amptutorial.table import Table
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore:still improving", "ignore:heldout_gain_ ="),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:still improving", "ignore:heldout_gain_ =")]
 PARAMETERS = {"n_components": 2, "n_iter": 3, "random_state": 0}
 
 

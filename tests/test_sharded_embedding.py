@@ -20,10 +20,7 @@ from amptutorial.cluster.embedding import sharded_embedding
 from amptutorial.cluster.shards import write_shards
 from amptutorial.table import Table
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore:still improving", "ignore:heldout_gain_ ="),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:still improving", "ignore:heldout_gain_ =")]
 
 
 @pytest.fixture(autouse=True)

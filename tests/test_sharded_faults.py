@@ -33,6 +33,7 @@ def run_on(shards, client, **arguments):
     return sharded_amp(shards, Ridge(1.0), **{"B0": sample_start(), "n_iter": 2, "client": client} | arguments)
 
 
+@pytest.mark.slow
 def test_a_worker_without_the_package_is_named(shards):
     with cluster(n_workers=2, processes=True) as workers, Client(workers) as client:
         _, lacking = _workers_of(client)
@@ -101,6 +102,7 @@ with Client(address) as client:
 """
 
 
+@pytest.mark.slow
 def test_a_caller_that_is_killed_leaves_a_run_that_goes_on(shards, tmp_path):
     """Its third iteration has new rows, and no new columns, when the calling process is killed by `kill -9`."""
     B0 = sample_start()

@@ -55,7 +55,7 @@ def test_damped_counts_are_counts_damped(rng):
     [
         ([[1, 0], [2, 0]], {}, "empty row or column"),
         ([[1, -1], [2, 1]], {}, "negative"),
-        ([[1, 1], [2, 1]], {"share": 1.0}, "share must be between"),
+        ([[1, 1], [2, 1]], {"share": 1.0}, "share must be below 1, got 1"),
         ([[1, 1], [2, 1]], {"share": 0.0}, "share must be positive"),
         ([[1, 1], [2, 1]], {"power": np.inf}, "power must be positive"),
         ([[1, 1], [2, 1]], {"channel": "bursts"}, "channel must be one of"),

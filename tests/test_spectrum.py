@@ -5,14 +5,7 @@ import pytest
 
 from amptutorial import spectrum
 from amptutorial.paper.setting import critical_delta
-from amptutorial.spectrum import (
-    bulk_edge,
-    detection_ratio,
-    detection_weights,
-    outlier,
-    overlaps,
-    shrink,
-)
+from amptutorial.spectrum import bulk_edge, detection_ratio, detection_weights, outlier, overlaps, shrink
 
 M, N = 400, 800
 

@@ -259,7 +259,7 @@ def test_erratum_2_onsager_terms_carry_one_over_m(rng):
 
     The evolution is given the second moments of the instance, so that the spread is that of W alone.
     """
-    n, m, strength = 3000, 2000, 2.0
+    n, m, strength = 1500, 1000, 2.0
     rows, bias = GaussianRows(np.sqrt(10 * np.sqrt(BETA))), ConstantBias(0)  # ten times the spectral threshold
     laws = scaled_rows(4, rows_u=rows, rows_v=rows, bias_u=bias, bias_v=bias)
     gaps = {m: [], n: []}

@@ -1,5 +1,6 @@
 """The studies: chapters can be read in the time that they state, and the power of checks is found where it is known."""
 
+import os
 import re
 from types import SimpleNamespace
 
@@ -94,7 +95,12 @@ def test_a_gain_from_outside_is_that_of_the_likelihoods(rng):
     assert abs(own.heldout_gain_ - gains[1]) < 2 * np.hypot(own.heldout_error_, outside.gain(own)[1])
 
 
-@pytest.mark.parametrize("kind", judging.KINDS)
+NO_REVIEWS = pytest.mark.skipif(not os.environ.get("AMPTUTORIAL_DATA"), reason="the movie reviews are not here")
+# Of corpora that take seconds to count; that of docstrings comes counted.
+LARGE = {"reviews": [pytest.mark.slow, pytest.mark.reviews, NO_REVIEWS], "words in context": pytest.mark.slow}
+
+
+@pytest.mark.parametrize("kind", [pytest.param(kind, marks=LARGE.get(kind, ())) for kind in judging.KINDS])
 def test_tables_of_every_kind_are_drawn_with_structure_and_without(kind):
     for structure in (True, False):
         drawn = judging.table(kind, 3, structure)

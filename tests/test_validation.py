@@ -88,10 +88,12 @@ def test_a_covariance_may_be_singular_and_round_off_is_measured_by_its_scale(sca
 
 
 def test_an_object_has_methods_and_its_class_is_no_object():
-    assert door.check_methods("text", "x", "upper", "lower") == "text"
+    door.check_methods("upper", "lower", x="text", y="word")
+    with pytest.raises(TypeError, match="y must have a method lower, got 2"):
+        door.check_methods("lower", x="text", y=2)
     for wrong, method in ((str, "upper"), ("text", "draw"), (None, "draw")):
         with pytest.raises(TypeError, match=f"x must have a method {method}, got"):
-            door.check_methods(wrong, "x", method)
+            door.check_methods(method, x=wrong)
 
 
 def test_quiet_contexts_nest_and_decorate_and_leave_numpy_as_it_was():
@@ -145,6 +147,8 @@ REFUSED = {
     "no index": (lambda: door.check_integer(sys.maxsize + 1, "k"), f"k must be at most {sys.maxsize}"),
     "no end": (lambda: door.check_number(np.inf, "x"), "x must be finite, got inf"),
     "zero": (lambda: door.check_positive(0, "x"), "x must be positive and finite, got 0"),
+    "the bound": (lambda: door.check_positive(1, "x", below=1), "x must be below 1, got 1"),
+    "no number": (lambda: door.check_positive(np.nan, "x", below=2), "x must be positive and finite, got nan"),
     "below zero": (lambda: door.check_positive(-1, "x", zero=True), "x must be non-negative and finite, got -1"),
     "another name": (lambda: door.check_choice("c", "init", ("b", "a")), r"init must be one of \['a', 'b'\], got 'c'"),
 }

@@ -1,4 +1,4 @@
-"""The still picture of book/assets/stripes.js: on paper, without scripts, and on the card that other sites show.
+"""The pictures of book/assets/stripes.js: a still one for paper, and a moving one for README.md.
 
 python tools/draw_stripes.py
 """
@@ -17,8 +17,9 @@ from PIL import Image
 from amptutorial.book.figures import use_style
 
 ASSETS = Path(__file__).parents[1] / "book/assets"
-PICTURE = ASSETS / "stripes.png"
+PICTURE, MOVING = ASSETS / "stripes.png", ASSETS / "stripes.gif"
 SEED, ROWS, STRENGTH = 1, 160, 4  # as the pages begin
+LAST, COLOURS = 8, 32  # iteration and number of colours of the moving picture
 ASKED = """
 import {{ amp, draw, product, score, wrong }} from "./stripes.js";
 const found = {settings}.map(({{ rows, strength, seed }}) => {{
@@ -46,29 +47,47 @@ def ask(settings):
     return run(ASKED.format(settings=json.dumps(settings)), "stripes.js", "hero.js")
 
 
-def paint():
-    """Write the picture."""
-    (table,) = ask([{"rows": ROWS, "strength": STRENGTH, "seed": SEED}])
-    counts, truth, fit = (np.reshape(table[name], (ROWS, ROWS)) for name in ("counts", "truth", "fit"))
-    use_style()
-    plt.rcParams["figure.constrained_layout.use"] = False
-    figure = plt.figure(figsize=(12, 6.3), dpi=100, facecolor="white")
+def panels(counts, truth, fit, found, dpi):
+    """Return the picture of a table, its truth and a fit, which is labelled `found`."""
+    figure = plt.figure(figsize=(12, 6.3), dpi=dpi, facecolor="white")
     figure.text(0.5, 0.9, "How well can embeddings be learned?", ha="center", va="center", size=30)
     size = 2 * np.std(truth)
     stripes = {"cmap": "RdBu_r", "vmin": -size, "vmax": size}
-    panels = (
+    shown = (
         ("counts of words in documents", counts, {"cmap": "Greys", "vmin": 0, "vmax": 4}),
         ("how they are associated", truth, stripes),
-        ("found in the counts alone", fit, stripes),
+        (found, fit, stripes),
     )
-    for place, (name, values, look) in enumerate(panels):
+    for place, (name, values, look) in enumerate(shown):
         axes = figure.add_axes((0.03 + 0.325 * place, 0.17, 0.29, 0.29 * 12 / 6.3))
         axes.imshow(values, interpolation="nearest", **look)
         axes.set(xticks=[], yticks=[])
         axes.set_title(name, y=-0.12, size=17)
     written = BytesIO()
     figure.savefig(written, format="png")
-    Image.open(written).convert("RGB").quantize(32).save(PICTURE, optimize=True)
+    plt.close(figure)
+    return Image.open(written).convert("RGB")
+
+
+def paint():
+    """Write both pictures. The moving one has an iteration a frame, stays at the last, and stops after three rounds."""
+    (table,) = ask([{"rows": ROWS, "strength": STRENGTH, "seed": SEED}])
+    counts, truth, fit = (np.reshape(table[name], (ROWS, ROWS)) for name in ("counts", "truth", "fit"))
+    use_style()
+    plt.rcParams["figure.constrained_layout.use"] = False
+    still = panels(counts, truth, fit, "found in the counts alone", dpi=100)
+    still.quantize(32).save(PICTURE, optimize=True)
+    fits = [np.transpose(each["A"]) @ each["B"] / np.sqrt(ROWS) for each in table["fits"][:LAST]]
+    labels = [f"found after {k} iteration{'s' * (k != 1)}" for k in range(LAST + 1)]
+    below = 0, 90, 720, 378  # without the title, which README.md has
+    frames = [
+        panels(counts, truth, each, label, dpi=60).crop(below)
+        for each, label in zip([0 * truth, *fits], labels, strict=True)
+    ]
+    palette = frames[-1].quantize(COLOURS)
+    frames = [each.quantize(COLOURS, palette=palette, dither=Image.Dither.NONE) for each in frames]
+    pace = [600] * LAST + [3000]
+    frames[0].save(MOVING, save_all=True, append_images=frames[1:], duration=pace, loop=2, optimize=True)
 
 
 if __name__ == "__main__":

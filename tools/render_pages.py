@@ -64,8 +64,8 @@ What `amptutorial` offers at its door comes first, by what it is for.
 
 Everything else stands in a module. Data flows one way through these modules, and they are listed in that order: each
 imports only from those above it. A name with a dot lies in a folder: `corpus` and `checks`, which stand here as one
-module each, `cluster` for counts that one process does not hold, `paper` for the paper's experiments and the rivals on
-text, `book` for figures and sliders.
+module each, `cluster` for counts that one process does not hold, `paper` for the paper's experiments and stored
+results, `book` for figures and sliders.
 
 | module | what it does |
 |---|---|
@@ -236,8 +236,8 @@ def module_page(name):
 def page_of(module):
     """Return the page of the reference on which a module stands: its own, or that of a folder that says what it offers.
 
-    >>> page_of("amptutorial.amp"), page_of("amptutorial.corpus.words"), page_of("amptutorial.paper.rates")
-    ('amp', 'corpus', 'paper.rates')
+    >>> page_of("amptutorial.amp"), page_of("amptutorial.corpus.words"), page_of("amptutorial.paper.descent")
+    ('amp', 'corpus', 'paper.descent')
     """
     folder, *rest = module.split(".")[1:]
     is_folder = file_of(f"{PACKAGE}.{folder}").name == "__init__.py"

@@ -6,6 +6,11 @@ formula: where a `Penalty` or a `Prior` is given, the answer is compared with th
 otherwise the denoiser with itself. The same checks serve by hand (`check_denoiser`), in
 pytest (each of `CHECKS` is a function of a denoiser) and in the grader (`run_checks`).
 A course makes checks of its own with `Check` and `require`.
+
+To find why a denoiser was refused, begin with the name of the check. `promises` has the
+table: each check is a function there, in `behaviour` (what every denoiser promises), in
+`right_answers` (problems by the dozen), in `own` or in `prediction`. What is right is
+computed in `oracle`, and answers are compared with it in `verdict` and `jacobians`.
 """
 
 from .answers import count_lines
@@ -15,19 +20,6 @@ from .report import SITE, Check, CheckReport, CheckResult, describe_error, run_c
 from .trials import Trial
 from .verdict import require
 
-__all__ = [
-    "CHECKS",
-    "SITE",
-    "Check",
-    "CheckReport",
-    "CheckResult",
-    "Problem",
-    "Trial",
-    "check_denoiser",
-    "count_lines",
-    "describe_error",
-    "draw_problem",
-    "observe",
-    "require",
-    "run_checks",
-]
+__all__ = ["CHECKS", "SITE", "Check", "CheckReport", "CheckResult", "Problem", "Trial"]
+__all__ += ["check_denoiser", "count_lines", "describe_error", "draw_problem"]
+__all__ += ["observe", "require", "run_checks"]

@@ -12,8 +12,7 @@ from ..denoisers import Denoiser
 METHODS = "estimate", "mean_jacobian", "denoise"
 # what returns a Jacobian, as messages call it, and its method
 JACOBIANS = {"mean_jacobian": "mean_jacobian", "denoise(P, r, F)[1]": "denoise"}
-PATHS = "stdlib", "platstdlib", "purelib", "platlib"
-LIBRARIES = tuple(map(sysconfig.get_path, PATHS))
+LIBRARIES = tuple(map(sysconfig.get_path, "stdlib platstdlib purelib platlib".split()))
 
 
 def is_own(denoiser, method):
@@ -44,8 +43,8 @@ def ask(denoiser, method, arrays):
     if method != "denoise":
         return {method: answer}
     if not (isinstance(answer, tuple | list) and len(answer) == 2):
-        right = "a pair, (estimate, mean_jacobian)"
-        raise Malformed(f"denoise returns {_what(answer)}; return {right}")
+        right = "return a pair, (estimate, mean_jacobian)"
+        raise Malformed(f"denoise returns {_what(answer)}; {right}")
     return {f"denoise(P, r, F)[{k}]": array for k, array in enumerate(answer)}
 
 

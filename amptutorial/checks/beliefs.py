@@ -95,6 +95,11 @@ class Penalty(Belief, ABC):
         """
         return U
 
+    def nearest(self, X, r):
+        """Return rows x near those of `X` at which g(x / sqrt(r)) is finite."""
+        root = np.sqrt(r)[:, None]
+        return self.project(X / root) * root
+
 
 @dataclass(frozen=True)
 class OwnPenalty(Penalty):

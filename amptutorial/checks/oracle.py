@@ -12,9 +12,9 @@ import numpy as np
 
 from .answers import require_array
 from .beliefs import Penalty
+from .jacobians import own_slopes
 
 COMPARED, ALONE = 100, 30  # rows at most: of integrals, and of answers one by one
-STEPS = 1e-4, 1e-3  # of differences
 # times the length of x, the error of a coarse integral: at p = 0 it is symmetric
 COARSE, SYMMETRIC = 2.0, 0.5
 
@@ -38,30 +38,37 @@ def spread(N, most):
 def answer(trial, problem, X):
     """Return the `Answer` to a problem, given the estimates `X` of a denoiser.
 
-    A proximal map answers for all rows, an integral or a row alone for some evenly.
+    A proximal map answers for all rows. Otherwise an integral, or each row alone, does
+    for some of them, evenly spread, where the slopes are the denoiser's own.
     """
     require_array(X, "estimate", problem.P.shape)
     if states_minimum(trial):
-        right, allowed, *slopes = _minimiser(trial.belief, problem, X)
-        # from a wrong estimate a step of Newton's method may lead elsewhere
-        far = np.linalg.norm(X - right, axis=1)
-        wrong = np.flatnonzero(~(far <= allowed))[:ALONE]
-        right[wrong] = _settled(trial.belief, problem.rows(wrong))
-        return Answer(right, allowed, *slopes, np.arange(len(X)))
-    new, places = trial.make(), spread(len(X), COMPARED if trial.has_prior else ALONE)
+        return _minimum(trial.belief, problem, X)
+    places = spread(len(X), COMPARED if trial.has_prior else ALONE)
     some = problem.rows(places)
-    known = (
-        _posterior_mean(trial, some) if trial.has_prior else _alone(trial, some, new)
-    )
-    return Answer(*known, *own_slopes(new, some)[1:], places)
+    right, allowed = (_posterior_mean if trial.has_prior else _alone)(trial, some)
+    _, slopes, is_smooth = own_slopes(trial.anew().denoiser, some)
+    return Answer(right, allowed, slopes, is_smooth, places)
 
 
-def _minimiser(belief, problem, X):
-    """Return the answer of a penalty (`eq:Gadef-row`).
+def _minimum(belief, problem, X):
+    """Return the `Answer` of a penalty (`eq:Gadef-row`).
+
+    From a wrong estimate a step of Newton's method may lead elsewhere: there the answer
+    is found from zero.
+    """
+    found = _newton(belief, problem, X)
+    far = np.linalg.norm(X - found.right, axis=1)
+    wrong = np.flatnonzero(~(far <= found.allowed))[:ALONE]
+    found.right[wrong] = _settled(belief, problem.rows(wrong))
+    return found
+
+
+def _newton(belief, problem, X):
+    """Return the `Answer` to which a step of Newton's method leads from `X`.
 
     The minimiser is the fixed point of a gradient step of length t and the proximal
-    map of t g. A step of Newton's method leads to it from the estimate, and the same
-    matrix has the slopes.
+    map of t g. The matrix of the step has the slopes.
     """
     P, r, F = problem.copies()
     t, one = 1 / np.linalg.norm(F, 2), np.eye(len(F))
@@ -86,7 +93,7 @@ def _minimiser(belief, problem, X):
     reach = 1e-4 * (np.abs(Z).max(axis=1) + t * np.abs(P).max(axis=1) + 1e-300)
     bends = [slopes(Z, steps) - D for steps in (reach, -reach, least * 1e-3)]
     is_smooth = np.abs(bends).max(axis=(0, 2, 3)) <= 1e-2 * np.abs(D).max(axis=(1, 2))
-    return right, allowed, t * D @ inverse, is_smooth
+    return Answer(right, allowed, t * D @ inverse, is_smooth, np.arange(len(X)))
 
 
 def _prox(belief, Z, r, t):
@@ -101,7 +108,7 @@ def _settled(belief, problem):
     X, t = 0 * P, 1 / np.linalg.norm(F, 2)
     for _ in range(3000 * (len(P) > 0)):
         X = _prox(belief, X + t * (P - X @ F), r, t)
-    return _minimiser(belief, problem, X)[0]
+    return _newton(belief, problem, X).right
 
 
 def _posterior_mean(trial, problem):
@@ -127,49 +134,15 @@ def _posterior_mean(trial, problem):
     return right, allowed + (1e-9 + lost + forgiven) * length
 
 
-def _alone(trial, problem, denoiser):
-    """Return what a new denoiser answers to each row alone, as a question about u.
+def _alone(trial, problem):
+    """Return what new denoisers answer to each row alone, as a question about u.
 
     So a prior of u answers at every rate (`sec:denoiser`).
     """
-    ones = map(problem.rows, np.arange(len(problem.r))[:, None])
-    alone = (np.sqrt(one.r) * denoiser.estimate(*one.at_one().copies()) for one in ones)
-    right = np.vstack(list(alone))
+    new, ones = trial.anew(), map(problem.rows, np.arange(len(problem.r))[:, None])
+    right = np.vstack([np.sqrt(one.r) * new.estimate(one.at_one()) for one in ones])
     lengths, noise = (np.linalg.norm(rows, axis=1) for rows in (right, problem.P))
     allowed = trial.belief.tolerance * lengths
     allowed += 1e-9 * trial.entry_size * np.sqrt(problem.r)
     # a solver may end when steps are small beside p
     return right, allowed + 2e-9 * noise / np.linalg.eigvalsh(problem.F)[0]
-
-
-def own_slopes(denoiser, problem):
-    """Return a denoiser's estimates, and their slopes where they have any.
-
-    Returns
-    -------
-    X : array (N, d)
-    slopes : array (N, d, d)
-        d x_l / d p_k at [i, k, l], by central differences.
-    is_smooth : array (N,)
-        Whether two steps find the same, without a kink between or on the row: a
-        minimiser may have its kinks closer to zero than any step.
-    """
-    P, r, F = problem.copies()
-    d, large = len(F), np.abs(P).max(axis=1, keepdims=True)
-    # an entry that is small beside another one may matter where it is
-    size = np.maximum(np.abs(P), np.maximum(large / 100, np.sqrt(np.linalg.norm(F, 2))))
-    ways = np.vstack([np.eye(d), -np.eye(d), np.zeros((1, d))])[:, None]
-    found = []
-    for step in (size * step for step in STEPS):
-        # all at once: an estimate may take long for however few rows
-        moved = (P + step * ways).reshape(-1, d)
-        X = denoiser.estimate(moved, np.tile(r, len(ways)), F.copy())
-        X = X.reshape(len(ways), *P.shape)
-        ahead, back = X[:d] - X[-1], X[-1] - X[d:-1]
-        ahead, back = (each / step.T[:, :, None] for each in (ahead, back))
-        found.append(np.array([ahead + back, ahead - back]).swapaxes(1, 2) / 2)
-    (slopes, bend), (wide_slopes, wide_bend) = found
-    far = np.abs([slopes - wide_slopes, bend - wide_bend * STEPS[0] / STEPS[1]])
-    is_smooth = far.max(axis=(0, 2, 3)) <= 1e-4 * np.abs(slopes).max(axis=(1, 2))
-    has_no_kink = denoiser.precision == "posterior" or P.all(axis=1)
-    return X[-1], slopes, is_smooth & has_no_kink

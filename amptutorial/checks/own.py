@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 
 from .verdict import WrongRow, require, row_of, short, short_pair
 
-STEPS = 1e-4, 1e-3, 0.1, -1e-4, -1e-3, -0.1
+SHARES = 1e-4, 1e-3, 0.1, -1e-4, -1e-3, -0.1  # of a step, that may lead to less
 ONE_PRIOR = 1e-5  # how far log partition functions may differ
 # so far from the minimiser, in its own length, an iteration may have ended, or is what
 # single precision leaves
@@ -44,9 +44,8 @@ def require_minima(belief, problem, X, where):
     # a solver may end when steps are small beside p
     slack = (1e-6 if where else 1e-9) * np.abs(terms).sum(axis=0)
     slack += 1e-12 * (problem.P**2).sum(axis=1) / np.linalg.norm(problem.F)
-    root = np.sqrt(problem.r)[:, None]
-    for step, move in itertools.product(STEPS, _moves(problem, X)):
-        there = belief.project((X + step * move) / root) * root
+    for share, step in itertools.product(SHARES, _steps(problem, X)):
+        there = belief.nearest(X + share * step, problem.r)
         drop = here - _terms(belief, problem, there).sum(axis=0)
         i = np.argmax(drop - slack)
         if drop[i] > slack[i]:
@@ -54,11 +53,10 @@ def require_minima(belief, problem, X, where):
             best, lowest = _lowest(belief, one, (X[i], there[i]))
             estimate, better = short_pair(X[i], best)
             size = np.linalg.norm(best - X[i]) / (np.linalg.norm(best) + 1e-200)
-            text = (
-                f"{where}row {i}, {row_of(problem, i)}: the objective is {here[i]:.8g} "
-                f"at the estimate {estimate}, but {lowest:.8g} at {better}"
-            )
-            raise WrongRow(text + advice(size), size, i, one)
+            found = f"the objective is {here[i]:.8g} at the estimate {estimate}, but "
+            where = f"{where}row {i}, {row_of(problem, i)}"
+            text = f"{where}: {found}{lowest:.8g} at {better}{advice(size)}"
+            raise WrongRow(text, size, i, one)
 
 
 def _lowest(belief, problem, starts):
@@ -66,18 +64,18 @@ def _lowest(belief, problem, starts):
 
     The search needs no derivative.
     """
-    root = np.sqrt(problem.r)[:, None]
+
+    def allowed(x):
+        return belief.nearest(x[None], problem.r)
 
     def objective(x):
-        return _terms(belief, problem, belief.project(x[None] / root) * root).sum()
+        return _terms(belief, problem, allowed(x)).sum()
 
-    precise = {"xtol": 1e-9, "ftol": 1e-13}
+    precise = {"method": "Powell", "options": {"xtol": 1e-9, "ftol": 1e-13}}
     with np.errstate(all="ignore"):
-        found = [
-            minimize(objective, x, method="Powell", options=precise).x for x in starts
-        ]
+        found = [minimize(objective, x, **precise).x for x in starts]
     best = min([*starts, *found], key=objective)
-    return (belief.project(best[None] / root) * root)[0], objective(best)
+    return allowed(best)[0], objective(best)
 
 
 def _terms(belief, problem, X):
@@ -87,7 +85,7 @@ def _terms(belief, problem, X):
     return np.array([((X @ F) * X).sum(axis=1) / 2, -(P * X).sum(axis=1), penalty])
 
 
-def _moves(problem, X):
+def _steps(problem, X):
     """Return steps of all rows: to zero, along an axis, a diagonal, a mode of F."""
     signs = np.sign(np.random.default_rng(0).standard_normal((4, X.shape[1])))
     ways = [*np.eye(X.shape[1]), *signs, np.linalg.eigh(problem.F)[1][:, 0]]

@@ -62,10 +62,10 @@ class Problem:
         V, tiny, huge = np.linalg.eigh(F)[1], np.full(1, 1e-10), np.full(1, 1e10)
         # not worse: coordinate descent, a right solution, needs as many steps as the
         # condition number
-        ill = (V * np.geomspace(1e-4, 1, d)) @ V.T if d > 1 else 1e-4 * F
+        ill = with_axes(V, np.geomspace(1e-4, 1, d)) if d > 1 else 1e-4 * F
         long = np.vstack([1e6 * P[:1], P[1:]])
         return {
-            ILL: Problem(P, r, symmetric(ill)),
+            ILL: Problem(P, r, ill),
             "a tiny r = 1e-10": Problem(P[:1], tiny, F),
             "a huge r = 1e10, and p 1e5 times as large": Problem(1e5 * P[:1], huge, F),
             "P = 0": Problem(0 * P, r, F),
@@ -75,12 +75,17 @@ class Problem:
     def indefinite(self, convexity):
         """Return the problem with an F whose least eigenvalue is half of -convexity."""
         w, V = np.linalg.eigh(self.F)
-        return replace(self, F=symmetric((V * [-convexity / 2, *w[1:]]) @ V.T))
+        return replace(self, F=with_axes(V, [-convexity / 2, *w[1:]]))
 
 
 def rounded(array, digits):
     """Return an array whose entries have so many digits."""
     return np.reshape([float(f"{x:.{digits}g}") for x in array.ravel()], array.shape)
+
+
+def with_axes(V, w):
+    """Return the matrix with the axes `V` (orthogonal columns) and eigenvalues `w`."""
+    return symmetric((V * w) @ V.T)
 
 
 def symmetric(F):
@@ -105,17 +110,11 @@ def draw_problem(n_rows, d, *, rng, rows=None):
     >>> draw_problem(5, 2, rng=np.random.default_rng(0)).P.shape
     (5, 2)
     """
-    F = _turned(rng, np.geomspace(0.3, 9.0, d))
+    F = with_axes(_basis(rng, d), np.geomspace(0.3, 9.0, d))
     r = np.exp(rng.uniform(-2.3, 2.3, n_rows))
     size = (n_rows, d)
     U = rng.standard_normal(size) if rows is None else rows.draw(size, rng=rng)
     return Problem(observe(U, r, F, rng=rng)[1], r, F)
-
-
-def _turned(rng, w):
-    """Return a matrix with the eigenvalues `w`, in any directions."""
-    basis = np.linalg.qr(rng.standard_normal((len(w), len(w))))[0]
-    return symmetric((basis * w) @ basis.T)
 
 
 def observe(U, r, F, *, rng):
@@ -196,7 +195,7 @@ def _twin(rng, kind, family, which, problem):
         return which, Problem(*parts, F * (1 + size * rng.integers(2)))
     if kind in ("axes", "corner") and np.linalg.cond(F) <= CONDITION:
         same, basis = int(kind == "corner" and d > 1), np.eye(d)
-        basis[same:, same:] = _basis(rng, d - same)
+        basis[same:, same:] = _basis(rng, d - same, _nearness(rng))
         return which, replace(problem, F=symmetric(basis @ F @ basis.T))
     part = kind if kind in ("P", "r") else "F"
     new = getattr(draw(rng, family[which], len(r)), part)
@@ -234,14 +233,18 @@ def _draw_F(rng, d):
     condition = (1, 10 ** rng.uniform(0, 3), turned)[min(kind, 2)]
     powers = np.r_[0, 1, rng.random(d)][:d]
     powers = powers.round() if rng.integers(3) == 0 else powers  # some are equal
-    basis = np.eye(d) if kind < 2 else _basis(rng, d)
-    return symmetric((basis * size * condition ** -rng.permutation(powers)) @ basis.T)
+    basis = np.eye(d) if kind < 2 else _basis(rng, d, _nearness(rng))
+    return with_axes(basis, size * condition ** -rng.permutation(powers))
 
 
-def _basis(rng, d):
-    """Return an orthogonal matrix, half of the time near to the identity."""
-    near = rng.choice([0, 10 ** rng.uniform(0, 3)]) * np.eye(d)
-    return np.linalg.qr(near + rng.standard_normal((d, d)))[0]
+def _nearness(rng):
+    """Return how near to the identity a basis is: half of the time not at all."""
+    return rng.choice([0, 10 ** rng.uniform(0, 3)])
+
+
+def _basis(rng, d, nearness=0):
+    """Return an orthogonal matrix in any directions, or near to the identity."""
+    return np.linalg.qr(nearness * np.eye(d) + rng.standard_normal((d, d)))[0]
 
 
 def _many(rng, trial, most):
@@ -254,6 +257,6 @@ def _many(rng, trial, most):
     problem = draw(rng, trial, N)
     if most == MOST or rng.integers(3) == 0:
         w = np.geomspace(1, 1 / CONDITION, trial.d)
-        problem = replace(problem, F=_turned(rng, w))
+        problem = replace(problem, F=with_axes(_basis(rng, trial.d), w))
     order = np.argsort(np.linalg.norm(problem.P, axis=1) / np.sqrt(problem.r))
     return problem.rows(order[:: rng.choice([1, -1])])

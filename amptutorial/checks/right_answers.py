@@ -1,27 +1,29 @@
 """The check that draws its problems: the answers are those of the belief.
 
-A new denoiser for each climbs a ladder of problems (`ladder`), and what it answers is
-compared with what the belief does (`amptutorial.checks.oracle`): the first failure is
-the simplest one. Then one denoiser answers all of them once more, in the order in which
-they were drawn, where every third is like the one before, in arrays that are used again
-and with its methods shuffled.
+First new denoisers, each of which is asked once, climb the ladder (`ladder`) from the
+simplest problem on, and what they answer is compared with what the belief does
+(`amptutorial.checks.oracle`). Then one denoiser answers all problems once more, in the
+order in which they were drawn, where every third is like the one before, in arrays that
+are used again and with its methods shuffled: what is wrong now, it has kept.
 """
 
 from contextlib import contextmanager
+from itertools import chain
 
 import numpy as np
 
-from .answers import JACOBIANS, ask
-from .compare import require_mean, require_penalty, require_slopes
+from .answers import JACOBIANS, METHODS, ask
+from .jacobians import require_mean, require_slopes
 from .oracle import COMPARED, answer, spread, states_minimum
 from .problems import FEW, MANY, ladder, rounded
-from .verdict import count, require_rows
+from .trials import name_of
+from .verdict import count, require_penalty, require_rows
 
 # a mistake that is seen at a glance is looked for on so many rungs more
 GLANCE, FURTHER = 0.1, 10
-METHODS = ("estimate", "mean_jacobian", "denoise", "penalty")
+AGAIN = (*METHODS, "penalty")  # what is asked once more
 FEWER = 30  # times as few rows has one part of many as the other
-MEMORY = ", asked again (a new denoiser is right: what is kept between calls?)"
+KEPT = ", asked again (a new denoiser is right: what is kept between calls?)"
 
 
 def right_answers(trial):
@@ -35,19 +37,19 @@ def right_answers(trial):
     questions = ladder(rng, family, trial.n_problems)
     if trial.loop:  # with hundreds of rows it would take minutes
         questions = [one for one in questions if len(one[1].r) <= FEW]
-    _repeat(rng, family, questions, _climb(questions))
+    _repeat(rng, questions, _climb(questions))
     return f"{len(questions)} problems"
 
 
 def _climb(questions):
-    """Return what is told of each problem, the simplest of which is asked first."""
-    told, order = {}, sorted(questions, key=_simplicity)
+    """Return what new denoisers answer to each problem, the simplest one first."""
+    answers, order = {}, sorted(questions, key=_simplicity)
     for rung, (trial, problem) in enumerate(order):
         try:
-            told[id(problem)] = _first_answers(trial, problem)
+            answers[id(problem)] = _first_answers(trial, problem)
         except AssertionError as failure:
             raise _clearest(failure, order[rung:]) from None
-    return told
+    return answers
 
 
 def _simplicity(question):
@@ -55,59 +57,61 @@ def _simplicity(question):
     return question[1].P.size, len(_digits(question[1].F))
 
 
-def _clearest(failure, questions):
-    """Return a failure, or one further up the ladder that is seen at a glance.
-
-    It is told in a row that fails as well alone, with few digits at best.
-    """
-    row, told = getattr(failure, "row", 0), []
-    for i in spread(len(questions), FURTHER):
-        trial, problem = questions[i]
-        one = problem.rows([0 if i else row])
-        smaller = one.at_one().rounded(2), one.at_one(), one
-        alone = filter(None, (_failure(trial, problem) for problem in smaller))
-        told += [next(alone, None)]
-    told.insert(1, failure)
-    return max(filter(None, told), key=_is_clear)
-
-
-def _failure(trial, problem):
-    """Return the error with which a denoiser fails a problem, if it is of this kind."""
-    try:
-        _first_answers(trial, problem)
-    except Exception as error:  # noqa: BLE001
-        return error if isinstance(error, AssertionError) else None
-
-
-def _is_clear(failure):
-    """Say whether a failure is seen at a glance: all are but of estimates near by."""
-    return getattr(failure, "size", GLANCE) >= GLANCE
-
-
-@contextmanager
-def _named(trial, problem, how=""):
-    """Give an error a note that names the problem, and how it was asked."""
-    try:
-        yield
-    except Exception as error:
-        rows, F = count(len(problem.r)), _digits(problem.F)
-        error.add_note(f"{trial.title or trial.denoiser}, {rows}, F = {F}{how}")
-        if not how and isinstance(error, AssertionError):
-            error.asked = trial, getattr(error, "problem", problem)  # type: ignore[attr-defined]
-        raise
-
-
 def _digits(F):
     return str(rounded(F, 7).tolist())
 
 
+def _clearest(failure, questions):
+    """Return the failure of the first question, or another that is seen at a glance.
+
+    Both are told in a row that fails alone, if one does. Other questions are some of
+    those further up the ladder.
+    """
+    first, *others = (questions[i] for i in spread(len(questions), FURTHER))
+    alone = _fails_alone(*first, getattr(failure, "row", 0))
+    further = (_fails_alone(*question, 0) for question in others)
+    told = filter(None, chain([alone, failure], further))
+    # an estimate that is near by is all that may escape a glance
+    at_a_glance = (one for one in told if getattr(one, "size", GLANCE) >= GLANCE)
+    return next(at_a_glance, alone or failure)
+
+
+def _fails_alone(trial, problem, row):
+    """Return the failure of a row alone, with few digits if it fails then, or None."""
+    one = problem.rows([row])
+    for smaller in (one.at_one().rounded(2), one.at_one(), one):
+        try:
+            _first_answers(trial, smaller)
+        except AssertionError as failure:
+            return failure
+        except Exception:  # noqa: BLE001, S112
+            continue  # of another kind
+    return None
+
+
+@contextmanager
+def _named(trial, problem, how=""):
+    """Give an error a note that names the problem, and what it takes to ask it again.
+
+    That is nothing where a new denoiser is right.
+    """
+    try:
+        yield
+    except Exception as error:
+        shown = f"{count(len(problem.r))}, F = {_digits(problem.F)}{how}"
+        error.add_note(f"{trial.title or name_of(trial.make())}, {shown}")
+        asked = None if how else getattr(error, "problem", problem)
+        vars(error).update(trial=trial, problem=asked)
+        raise
+
+
 def _first_answers(trial, problem):
-    """Return what is told of a problem: the answer, the estimates and the Jacobian.
+    """Return what is known of a problem: the answer, the estimates and the Jacobian.
 
     Raise if a new denoiser gets it wrong. The Jacobian is None where it is not asked.
     """
     with _named(trial, problem):
-        denoiser, J = trial.make(), None
+        denoiser, J = trial.anew().denoiser, None
         X = denoiser.estimate(*problem.copies())
         known = answer(trial, problem, X)
         require_rows("estimate", X, problem, *known[:2], places=known.places)
@@ -121,24 +125,24 @@ def _first_answers(trial, problem):
     return known, X, J
 
 
-def _repeat(rng, family, questions, told):
-    """Raise unless one denoiser for each of the family answers all questions again."""
-    kept, held = {id(one): one.make() for one in family}, {}
+def _repeat(rng, questions, answers):
+    """Raise unless one denoiser of each trial answers all questions once more."""
+    held = {}
     for trial, problem in questions:
         arrays = held.setdefault(problem.P.shape, problem.copies())
         # thousands of rows take most of the time
-        n_asked = 1 if len(problem.r) > MANY[-1] else len(METHODS)
-        with _named(trial, problem, MEMORY):
-            for method in rng.permutation(METHODS)[:n_asked]:
+        n_asked = 1 if len(problem.r) > MANY[-1] else len(AGAIN)
+        with _named(trial, problem, KEPT):
+            for method in rng.permutation(AGAIN)[:n_asked]:
                 # what is kept by the array, and not by what it holds, shows
                 for array, value in zip(arrays, problem.copies(), strict=True):
                     array[...] = value
-                answers = told[id(problem)]
-                _require(trial, kept[id(trial)], method, problem, arrays, *answers)
+                known = answers[id(problem)]
+                _require(trial, trial.denoiser, method, problem, arrays, *known)
 
 
 def _require(trial, denoiser, method, problem, arrays, known, X, J):
-    """Raise unless a method, given the arrays of a problem, answers as is told."""
+    """Raise unless a method, given the arrays of a problem, answers as is known."""
     if method == "penalty":
         if states_minimum(trial):
             require_penalty(trial.belief, denoiser, X, problem)

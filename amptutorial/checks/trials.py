@@ -1,15 +1,29 @@
 """What a check is given: a denoiser, rows to try it on, and its belief."""
 
+import copy
+import inspect
+import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 
 import numpy as np
 
-from ..denoisers import Denoiser
+from .._validation import check_rng
+from ..denoisers import check_is_denoiser
 from .answers import METHODS, count_lines, is_own
 from .beliefs import Belief, OwnPenalty, Penalty, Prior, Unstated
 from .problems import SHORT, Problem, draw_problem
+
+
+class Anew:
+    """A denoiser that is made anew for each of its methods: it cannot keep anything."""
+
+    def __init__(self, make, **changes):
+        self._make = partial(make, **changes)
+
+    def __getattr__(self, name):
+        return getattr(self._make(), name)
 
 
 @dataclass(frozen=True)
@@ -20,7 +34,7 @@ class Trial:
     `count_lines` is another one where the denoiser runs in another process.
     """
 
-    make: Callable[..., Denoiser]
+    make: Callable  # of keyword arguments
     problem: Problem
     stated: Belief | None = None  # the belief; the denoiser's own if left out
     title: str = ""  # which setting this is, where there are several
@@ -55,7 +69,13 @@ class Trial:
     @property
     def call(self):
         """The code that makes the denoiser."""
-        return repr(self.denoiser)
+        return code_of(self.make())
+
+    def anew(self):
+        """Return the trial with a denoiser that keeps nothing between two questions."""
+        new = replace(self, make=partial(Anew, self.make))
+        vars(new)["loop"] = vars(self).get("loop", "")  # lines are counted once
+        return new
 
     def own(self, *methods):
         """Return those of the methods that are other than the base class's.
@@ -109,7 +129,48 @@ class Trial:
 
 
 def trial_of(denoiser, *, belief=None, d=3, n_rows=40, rng=None):
-    """Return a `Trial` of a denoiser that has been made, on random rows."""
-    rng = np.random.default_rng(0) if rng is None else rng
+    """Return a `Trial` of a denoiser that has been made, on random rows.
+
+    A new denoiser is a copy of this one, which nobody asks: so no copy has what another
+    one keeps. What cannot be copied, such as an open file, is asked itself.
+    """
+
+    def make():
+        try:
+            return copy.deepcopy(denoiser)
+        except Exception:  # noqa: BLE001  of whatever cannot be copied
+            return denoiser
+
+    check_is_denoiser(denoiser, "denoiser")
+    rng = np.random.default_rng(0) if rng is None else check_rng(rng)
     problem = draw_problem(n_rows, d, rng=rng, rows=belief and belief.rows)
-    return Trial(lambda: denoiser, problem, belief, seed=int(rng.integers(2**31)))
+    return Trial(make, problem, belief, seed=int(rng.integers(2**31)))
+
+
+def name_of(denoiser):
+    """Return a denoiser as a text that names its own class, and no base class."""
+    return re.sub(r"^[\w.<>]+(?=\()", type(denoiser).__name__, repr(denoiser))
+
+
+def code_of(denoiser):
+    """Return code that makes a denoiser, from the attributes that its class takes.
+
+    Examples
+    --------
+    >>> from amptutorial.denoisers import GaussianPosterior, Ridge
+    >>> class Mine(Ridge):
+    ...     pass
+    >>> code_of(Mine(0.125)), name_of(Mine(0.125))
+    ('Mine(strength=0.125)', 'Mine(0.125)')
+    """
+    names = inspect.signature(type(denoiser)).parameters
+    if not all(hasattr(denoiser, name) for name in names):
+        return name_of(denoiser)
+    given = (f"{name}={literal(getattr(denoiser, name))}" for name in names)
+    return f"{type(denoiser).__name__}({', '.join(given)})"
+
+
+def literal(value):
+    """Return code for a value; arrays have all their digits."""
+    is_array = isinstance(value, np.ndarray)
+    return f"np.array({value.tolist()})" if is_array else repr(value)

@@ -5,9 +5,11 @@ for any denoiser, so the kit raises `AssertionError` itself, which pytest report
 reports a failed ``assert``.
 """
 
+from itertools import product
+
 import numpy as np
 
-from .answers import require_array
+from .answers import require_array, require_number
 
 
 def require(condition, text):
@@ -59,40 +61,64 @@ def require_rows(name, X, problem, right, allowed=None, advice="", places=None):
     """
     require_array(X, name, problem.P.shape)
     places = np.arange(len(X)) if places is None else places
+    lengths = np.linalg.norm(right, axis=1)
     if allowed is None:
-        size = np.abs(right).max(initial=0.0)
-        allowed = 1e-6 * np.linalg.norm(right, axis=1) + 1e-8 * (1 + size)
+        allowed = 1e-6 * lengths + 1e-8 * (1 + np.abs(right).max(initial=0.0))
     far = np.linalg.norm(X[places] - right, axis=1)
-    excess = np.nan_to_num(far / (allowed + 1e-200), nan=np.inf)
-    k = np.where(far <= allowed, 0, excess).argmax()  # nothing may be allowed
-    if far[k] <= allowed[k]:
+    is_wrong = ~(far <= allowed)  # or no number
+    if not is_wrong.any():
         return  # to write the text below would take longer than to ask
-    i = places[k]
+    excess = np.nan_to_num(far / (allowed + 1e-200), nan=np.inf)
+    k = np.where(is_wrong, excess, 0).argmax()
+    i, overflow = places[k], " (an overflow? 0 / 0?)" if np.isnan(far[k]) else ""
+    size = np.nan_to_num(far[k] / (lengths[k] + allowed[k] + 1e-200), nan=np.inf)
     found, expected = short_pair(X[i], right[k])
-    overflow = " (an overflow? 0 / 0?)" if np.isnan(far[k]) else ""
     text = f"row {i}, {row_of(problem, i)}: {name} gives {found}, expected {expected}"
-    size = far[k] / (np.linalg.norm(right[k]) + allowed[k] + 1e-200)
-    size = np.nan_to_num(size, nan=np.inf)
     hint = advice(size) if callable(advice) else advice
-    raise WrongRow(f"{text}{overflow}{hint}", size, i, problem.rows([i]))
+    raise WrongRow(text + overflow + hint, size, i, problem.rows([i]))
 
 
-def as_code(call, problem, method):
-    """Return lines of Python that ask a denoiser a problem, to be copied.
+def require_penalty(belief, denoiser, X, problem):
+    """Raise unless the penalty of the estimates `X` is the belief's, and its convexity.
 
-    Examples
-    --------
-    >>> from amptutorial.checks import Problem
-    >>> one = Problem(np.ones((1, 1)), np.ones(1), np.eye(1))
-    >>> print(as_code("Ridge(1.0)", one, "estimate"))
-    P = np.array([[1.0]])
-    r = np.array([1.0])
-    F = np.array([[1.0]])
-    print(Ridge(1.0).estimate(P, r, F))
+    Rows that may not be allowed are tried among them: p, and the nearest that is
+    allowed, each entry moved out by a millionth of the largest.
     """
-    named = zip("PrF", problem.copies(), strict=True)
-    lines = [f"{name} = np.array({array.tolist()})" for name, array in named]
-    return "\n".join([*lines, f"print({call}.{method}(P, r, F))"])
+    P, r, root = problem.P, problem.r, np.sqrt(problem.r)[:, None]
+    c = require_number(denoiser.convexity(r.copy()), "convexity")
+    stated = belief.convexity
+    right = min(c, _bend(belief, P, root)) if stated is None else stated / r.max()
+    require(
+        np.isclose(c, right, rtol=1e-6, atol=0),
+        f"convexity(r) = {c:.6g} is too {'small' if c < right else 'large'} for "
+        f"{count(len(r))} with r from {r.min():.6g} to {r.max():.6g}: the largest c "
+        f"for which g(x / sqrt(r)) - c |x|^2 / 2 is convex in every row is {right:.6g}."
+        " AMP lets eigenvalues of F fall to -c, and raises those below",
+    )
+    nearest = belief.nearest(P, r)
+    lengths = np.abs(nearest).max(axis=1, keepdims=True)
+    outside = nearest + 1e-6 * np.sign(P - nearest) * lengths
+    for some, i in product((X, P, outside), (r.argmin(), len(r) // 2)):
+        rows = X.copy()
+        rows[i] = some[i]
+        value = require_number(denoiser.penalty(rows.copy(), r.copy()), "penalty")
+        right = belief.value(rows / root).sum()
+        require(
+            np.isclose(value, right, rtol=1e-8, atol=1e-12),
+            f"penalty is {value:.9g} for {count(len(r))}, and the sum of "
+            f"g(x_i / sqrt(r_i)) is {right:.9g}; row {i} is x = {short(rows[i], 9)}, "
+            f"r = {r[i]:.4g}",
+        )
+
+
+def _bend(belief, P, root):
+    """Return the least bend of g from p to 2 p, where g is finite, or infinity.
+
+    No c for which g(x / sqrt(r)) - c |x|^2 / 2 is convex is larger.
+    """
+    start, middle, end = (belief.value(t * P / root) for t in (1, 1.5, 2))
+    bends = 8 * ((start + end) / 2 - (1 - 1e-9) * middle) / (P**2).sum(axis=1)
+    return np.maximum(bends, 0)[np.isfinite(bends)].min(initial=np.inf)
 
 
 def count(N):

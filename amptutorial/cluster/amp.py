@@ -12,11 +12,10 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
 from .._progress import progress
-from .._validation import check_integer, quiet, read_only
+from .._validation import check_integer, check_positive, quiet, read_only
 from ..amp import (
     AMPRun,
     amp_iterates,
-    check_damping,
     check_start,
     iterate_zero,
     naming,
@@ -113,7 +112,7 @@ def sharded_amp(
     (m, n), biases = blocks.shape, bias_of_margins(*blocks.margins())
     r_u, r_v = map(read_only, biases)
     B0, denoiser = check_start(B0, m, n), as_pair(denoiser)
-    damping = check_damping(damping)
+    damping = check_positive(damping, "damping", zero=True, below=1)
     as_bytes = pickled(denoiser) if checkpoints else b""
     given = as_bytes, B0.tobytes(), repr(damping).encode()
     others = "other counts, another denoiser, start or damping"

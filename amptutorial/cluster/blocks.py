@@ -71,13 +71,10 @@ class Blocks:
             self.parts = [part for part, (m, _) in zip(whole, shapes, strict=True) if m]
             if not self.parts:
                 raise ValueError("the counts have no rows")
-            rows, columns = self.tasks.gather(self._sums())
-            self._margins = np.concatenate(rows), *add(columns)
-            sizes = list(map(len, rows))
-            self.pairs = self.tasks.gather(
-                self.tasks.map(attrgetter("nnz"), self.parts)
-            )
-            self.fingerprint = sha256(b"".join(map(bytes, self._margins))).digest()
+            stored = self.tasks.map(attrgetter("nnz"), self.parts)
+            self.pairs, self._margins = self.tasks.gather(stored), None
+            self.fingerprint = sha256(b"".join(map(bytes, self.margins()))).digest()
+            sizes = [m for m, _ in shapes if m]
         else:
             if not isinstance(counts, Shards | str | PathLike):
                 raise TypeError(
@@ -92,7 +89,7 @@ class Blocks:
             self.fingerprint = shards.checksum.encode()
         ends = list(accumulate(sizes, initial=0))
         self.slices = [slice(*each) for each in zip(ends, ends[1:], strict=False)]
-        self.shape = tuple(map(len, self._margins))
+        self.shape = tuple(map(len, self.margins()))
 
     @cached_property
     def parts(self):  # noqa: D102
@@ -103,14 +100,11 @@ class Blocks:
     def margins(self):
         """Return the sums of the rows (m,) and of the columns (n,)."""
         if self._margins is None:
-            rows, columns = self.tasks.gather(self._sums())
+            columns = self.tasks.summed(self.tasks.map(_column_sums, self.parts))
+            sums = self.tasks.map(_row_sums, self.parts), columns
+            rows, columns = self.tasks.gather(sums)
             self._margins = np.concatenate(rows), *add(columns)
         return self._margins
-
-    def _sums(self):
-        """Return futures of the sums of rows, and of parts of those of columns."""
-        columns = self.tasks.map(_column_sums, self.parts)
-        return self.tasks.map(_row_sums, self.parts), self.tasks.summed(columns)
 
 
 def _joined(files, workers):

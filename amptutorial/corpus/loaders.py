@@ -172,7 +172,7 @@ def corpus_from_texts(
     options = check_options(min_df, max_df, stop_words, lemmatize, tokenize)
     ngram_range = check_ngram_range(ngram_range)
     names = np.arange(len(texts))
-    return _corpus(texts, names, labels, ngram_range=ngram_range, **options)
+    return _corpus(texts, names, labels, options, ngram_range=ngram_range)
 
 
 def docstring_texts(packages: Iterable[str] = PACKAGES) -> list[str]:
@@ -248,7 +248,7 @@ def load_docstrings(packages=None, *, min_df=10, max_df=0.4) -> Corpus:
 
     def count():
         names, texts = _docstrings(packages)
-        return _corpus(texts, np.array(names), None, **options)
+        return _corpus(texts, np.array(names), None, options)
 
     fingerprints = [fingerprint(package) for package in packages]
     return _stored([packages, fingerprints], options, count)
@@ -352,7 +352,7 @@ def load_movie_reviews(
     def count():
         names, texts = _reviews(archive, n_documents, random_state)
         labels = np.array([sentiment(name) for name in names])
-        return _corpus(texts, names, labels, n_documents=n_documents, **options)
+        return _corpus(texts, names, labels, options, n_documents)
 
     choices = [sha256(archive), int(n_documents), int(random_state), bool(lemmatize)]
     return _stored(choices, options, count)
@@ -395,26 +395,17 @@ def _distinct(texts, n_documents, tokenize=None):
     return numbered, kept, n_twins
 
 
-def _corpus(
-    texts,
-    names,
-    labels,
-    *,
-    n_documents=None,
-    min_df,
-    max_df,
-    stop_words,
-    lemmatize,
-    tokenize,
-    ngram_range=(1, 1),
-):
-    """Leave out near-twins, count the words of the rest, and leave out empty texts."""
-    numbered, kept, n_twins = _distinct(texts, n_documents, tokenize)
-    numbered = lemmas(numbered, stop_words, lemmatize)
+def _corpus(texts, names, labels, options, n_documents=None, ngram_range=(1, 1)):
+    """Leave out near-twins, count the words of the rest, and leave out empty texts.
+
+    The `options` are those of `check_options`.
+    """
+    numbered, kept, n_twins = _distinct(texts, n_documents, options["tokenize"])
+    numbered = lemmas(numbered, options["stop_words"], options["lemmatize"])
     if ngram_range != (1, 1):
         numbered = ngrams(numbered, ngram_range)
     counts = count(numbered)
-    chosen = within_bounds(counts, min_df, max_df)
+    chosen = within_bounds(counts, options["min_df"], options["max_df"])
     vocabulary = np.array(list(compress(numbered.vocabulary, chosen)))
     counts = counts[:, chosen]
     full = np.flatnonzero(counts.sum(axis=1))

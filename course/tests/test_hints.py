@@ -5,11 +5,12 @@ import re
 import numpy as np
 import pytest
 from grading_samples import RIGHT, SOLUTIONS
+from sample_class import mistakes
 
 from amptutorial import Denoiser, check_denoiser
 from amptutorial.checks import CHECKS
 from amptutorial.checks.report import run_checks
-from amptutorial_course.assignments import ASSIGNMENTS, check_assignment, load_submission
+from amptutorial_course.assignments import ASSIGNMENTS, check_assignment, load_submission, maker
 
 ROOT = "is r where sqrt(r) should be, or the other way round?"
 EARLY = "has an iteration ended too early?"
@@ -68,7 +69,7 @@ class Steps(Shrinks):
         (Shrinks(times=-1), f"times 1 / r: {ROOT}", "iterates"),
         (Shrinks(power=2), f"With sqrt(r) in place of r they agree: {ROOT}", "iterates"),
         (Shrinks(power=0.5), f"With r^2 in place of r they agree: {ROOT}", "iterates"),
-        (Remembers(), "Of a new denoiser they agree: what is kept between calls?", ROOT),
+        (Remembers(), "New denoisers, each asked once, pass: what is kept between calls?", ROOT),
         (Steps(30), "If the method iterates, has it arrived?", ROOT),
     ],
     ids=["root", "inverse", "square", "root inside", "remembers", "steps"],
@@ -114,6 +115,43 @@ def test_who_has_no_iteration_is_not_asked_for_one(tmp_path):
     (tmp_path / "denoiser.py").write_text(text + SOFT)
     message = told(check_assignment(2, tmp_path / "denoiser.py"), "optimality")
     assert EARLY not in message and "Is every factor of the penalty right" in message
+
+
+@pytest.mark.parametrize(
+    ("number", "mistake", "check", "hint"),
+    [
+        (1, "the sign of p", "optimality", "right with -p in place of p"),
+        (1, "a formula for one dimension", "optimality", "right with the diagonal of F in place of F"),
+        (1, "the factor 1/2 is forgotten when the penalty is differentiated", "optimality", "right with 0.5 r"),
+        (1, "the penalty acts on x instead of u", "penalty", "the sum of g(x), and not of g(u)"),
+        (1, "the penalty lacks its factor 1/2", "penalty", "twice the sum"),
+        (1, "the Jacobian is that of the estimate without a penalty", "jacobian", "the inverse of F"),
+        (
+            4,
+            "the Jacobian is averaged over the rows that are not zero",
+            "jacobian",
+            "a mean over the rows that are not",
+        ),
+        (5, "the Jacobian is the posterior covariance of u", "jacobian", "that of u, and not of x"),
+        (
+            5,
+            "the Jacobian holds the posterior variances, without the covariances",
+            "jacobian",
+            "without the entries off",
+        ),
+        (6, "the term -x F x / 2 is forgotten", "tweedie", "right with no F at all"),
+        (6, "the posterior second moment instead of the covariance", "jacobian", "a second moment"),
+        (7, "the iteration for mu is stopped too early", "optimality", ""),
+        (7, "the penalty is zero everywhere", "penalty", ""),
+    ],
+)
+def test_what_explains_a_wrong_answer_is_said_and_nothing_else(number, mistake, check, hint, tmp_path):
+    task = ASSIGNMENTS[number]
+    (tmp_path / "denoiser.py").write_text(mistakes(number)[mistake])
+    trials = task.trials(maker(load_submission(tmp_path / "denoiser.py")), seed=11)
+    (result,) = run_checks("", trials, [one for one in task._checks() if one.name == check]).results
+    _, start, said = result.message.partition("For the rows of this setting it is ")
+    assert not result.passed and said.startswith(hint) and bool(start) == bool(hint)
 
 
 def test_a_number_of_single_precision_is_suspected(tmp_path):

@@ -32,7 +32,7 @@ from amptutorial.state_evolution import state_evolution
 
 from ..grading.worker.by_hand import ready_made
 from ._limits import LIMITS, Limit, SettingTrial
-from ._parts import BY_PART, WHOLE, Part, in_part, malformed
+from ._parts import BY_PART, WHOLE, Part, judged, others
 from ._points import ESSENTIAL
 
 N_ROWS = 40  # of each setting, as in `check_denoiser`
@@ -327,11 +327,8 @@ class Assignment:
 
     def _checks(self):
         split = {WHOLE.name: BY_PART}
-        return (
-            *(part for check in CHECKS.values() for part in split.get(check.name, (check,))),
-            LIMITS,
-            *self.own_checks,
-        )
+        named = (part for check in CHECKS.values() for part in split.get(check.name, (check,)))
+        return tuple(map(judged, (*named, LIMITS, *self.own_checks)))
 
     def check(self, make, prediction, *, told=lambda result: None, **options):
         """Return the `CheckReport` of a submission.
@@ -345,26 +342,25 @@ class Assignment:
         told : callable (CheckResult)
             Called with each result as soon as it is known.
         """
-        title = f"Assignment {self.number}, {self.title}"
-        trials, checks = self.trials(make, **options), self._checks()
-        results = run_checks(title, trials, checks, told).results
-        # where an answer is malformed the checks end: the others are asked without that method
-        if results and (left := malformed(results[-1].message)):
-            methods, judges = left
-            rest = [check for check in checks if check.name not in {result.name for result in results}]
-            lost = [check for check in rest if check.name in judges and any(map(check.applies, trials))]
-            results += tuple(replace(results[-1], name=each.name, contract=each.contract) for each in lost)
-            others = [check for check in rest if check not in lost]
-            results += run_checks(title, [in_part(trial, methods) for trial in trials], others, told).results
-            whole, make = make, lambda name, **params: Part(whole(name, **params), None, methods)
-        told(last := self.check_prediction(make, prediction))
+        title, trials = f"Assignment {self.number}, {self.title}", self.trials(make, **options)
+        # each by itself: what no check can make sense of ends a run, and here the others are asked
+        results = [result for check in self._checks() for result in run_checks(title, trials, [check], told).results]
+        told(last := self.check_prediction(make, prediction, trials))
         return CheckReport(title, (*results, last))
 
-    def check_prediction(self, make, prediction):
+    def check_prediction(self, make, prediction, trials=()):
         """Return the `CheckResult` of comparing ``PREDICTION`` with state evolution.
 
-        It is the state evolution of the student's own denoiser.
+        It is the state evolution of the student's own denoiser, or of what is right in it, as the trials find.
         """
+        result = self._predicted(make, prediction)
+        if prediction is None or result.passed:
+            return result
+        methods = others(set().union(*(trial.wrong for trial in trials)))
+        other = self._predicted(lambda name, **params: Part(make(name, **params), None, methods), prediction)
+        return other if other.passed else result
+
+    def _predicted(self, make, prediction):
         try:
             return _prediction_result(*self._compare_prediction(make, prediction))
         # the report must survive any student's code

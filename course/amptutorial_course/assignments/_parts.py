@@ -1,6 +1,9 @@
-"""The check of right answers, method by method: who has one of them wrong keeps the points of the others."""
+"""Which check a mistake costs: what judges a method has its points, and what asks again has those of state.
 
-import re
+All other checks ask a new denoiser each time, with arrays of its own. Where a method is wrong, they ask without it.
+"""
+
+import functools
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -11,6 +14,9 @@ from amptutorial.checks.answers import is_own
 from amptutorial.checks.oracle import states_minimum
 from amptutorial.denoisers import Denoiser
 
+from ..grading.worker.copies import copied
+from ._hints import HINTS, with_hint
+
 WHOLE = CHECKS["right_answers"]
 # the methods that each part asks beside the estimate
 PARTS = {
@@ -18,77 +24,115 @@ PARTS = {
     "right_jacobian": ("mean_jacobian", "denoise"),
     "right_penalty": ("penalty", "convexity"),
 }
-# which checks judge them
-JUDGES = {
-    ("mean_jacobian", "denoise"): ("jacobian", "right_jacobian"),
-    ("penalty", "convexity"): ("penalty", "right_penalty"),
-}
+# who says that they are wrong
+JUDGES = {("mean_jacobian", "denoise"): CHECKS["jacobian"], ("penalty", "convexity"): CHECKS["penalty"]}
 METHODS = (*(method for methods in JUDGES for method in methods), "refit", "frozen")
+# what a wrong method costs, and what asks the same denoiser more than once
+COSTS = {"shapes", "jacobian", "penalty", *PARTS}
+AGAIN = {"no_mutation", "deterministic", "refit", *PARTS}
+
+
+def others(wrong):
+    """Return the methods that are not wrong."""
+    return [name for name in METHODS if name not in wrong]
+
+
+def as_it_is(denoiser, method, arguments):
+    """Ask a denoiser, with these arrays."""
+    return getattr(denoiser, method)(*arguments)
+
+
+def anew(denoiser, method, arguments):
+    """Ask a copy of a denoiser, with copies of the arrays."""
+    return as_it_is(copied(denoiser), method, [np.copy(array) for array in arguments])
 
 
 class Part(Denoiser):
     """Some methods of a denoiser; of the others the Jacobian is inherited, and the penalty that of the belief."""
 
-    def __init__(self, whole, belief, methods):
-        self.whole, self.precision = whole, whole.precision
+    def __init__(self, whole, belief, methods=METHODS, ask=anew):
+        self.whole, self.precision, self.ask = whole, whole.precision, ask
+        self.again = functools.partial(Part, belief=belief, methods=methods, ask=ask)
         if hasattr(belief, "value"):
             c = belief.convexity or 0.0
             stated = {"penalty": lambda X, r: float(belief.value(X / np.sqrt(r)[:, None]).sum())}
             vars(self).update(stated, convexity=lambda r: float(c / r.max()))
-        vars(self).update({name: getattr(whole, name) for name in methods if is_own(whole, name)})
+        own = [name for name in methods if is_own(whole, name)]
+        vars(self).update({name: functools.partial(self._answer, name) for name in own})
 
     def estimate(self, P, r, F):
         """Return the estimate."""
-        return self.whole.estimate(P, r, F)
+        return self._answer("estimate", P, r, F)
+
+    def _answer(self, method, *arguments):
+        answer = self.ask(self.whole, method, arguments)
+        return self.again(answer) if isinstance(answer, Denoiser) else answer
 
 
 @dataclass(frozen=True)
 class TrialInParts(Trial):
-    """A `Trial` that knows which of the `PARTS` of right answers it gives."""
+    """A `Trial` that knows which methods are wrong, and which of the `PARTS` of right answers."""
 
     @cached_property
     def answers(self):
         """What is said of each part: a note, or the error of one that is wrong."""
-        whole = _said(self)
-        if not isinstance(whole, Exception):
-            return dict.fromkeys(PARTS, whole)
-        said = {name: _said(in_part(self, methods)) for name, methods in PARTS.items()}
+        try:
+            return dict.fromkeys(PARTS, WHOLE.measure(self))
+        # whatever a student's code raises
+        except Exception as error:  # noqa: BLE001
+            whole = error
+        asked = {name: self.part(methods, as_it_is if name == WHOLE.name else anew) for name, methods in PARTS.items()}
+        said = {name: _error(WHOLE, part) for name, part in asked.items()}
         # what is wrong when all are asked in turn, and none is alone
-        return said if any(isinstance(one, Exception) for one in said.values()) else said | {WHOLE.name: whole}
+        return said if any(said.values()) else said | {WHOLE.name: whole}
+
+    @cached_property
+    def wrong(self):
+        """The methods that those who judge them find wrong."""
+        judges = {methods: judge for methods, judge in JUDGES.items() if judge.applies(self)}
+        return {name for methods, judge in judges.items() if _error(judge, self.fresh) for name in methods}
+
+    @cached_property
+    def fresh(self):
+        """The trial in which a new denoiser is asked each time."""
+        return self.part(METHODS)
+
+    def part(self, methods, ask=anew):
+        """Return a trial, and its relatives, in which a denoiser is asked for the estimate and these methods."""
+
+        def part(trial):
+            return replace(
+                trial,
+                make=lambda **changes: Part(trial.make(**changes), trial.belief, methods, ask),
+                count_lines=lambda denoiser, *arguments: trial.count_lines(copied(denoiser.whole), *arguments),
+            )
+
+        return replace(part(self), relatives=tuple(map(part, self.relatives)))
 
 
-def in_part(trial, methods):
-    """Return a trial, and its relatives, in which a denoiser is asked for the estimate and these methods."""
+def judged(check):
+    """Return a check that a wrong method does not fail, unless it is one that this `COSTS`."""
+    ask = as_it_is if check.name in AGAIN else anew
 
-    def part(trial):
-        return replace(
-            trial,
-            make=lambda **changes: Part(trial.make(**changes), trial.belief, methods),
-            count_lines=lambda denoiser, *arguments: trial.count_lines(denoiser.whole, *arguments),
-        )
+    @functools.wraps(check.run)
+    def run(trial):
+        try:
+            return check.run(trial if check.name in AGAIN else trial.fresh)
+        # whatever a student's code raises
+        except Exception as error:
+            if check.name in HINTS and isinstance(error, AssertionError):
+                error.args = (with_hint(check, trial, error),)
+            if check.name in COSTS or not trial.wrong or _error(check, trial.part(others(trial.wrong), ask)):
+                raise
+        return f"asked without {', '.join(sorted(trial.wrong))}, for which other checks have the points"
 
-    return replace(part(trial), relatives=tuple(map(part, trial.relatives)))
-
-
-def malformed(message):
-    """Return the other methods and the checks that are lost, if it is told that an answer is malformed, or None.
-
-    Examples
-    --------
-    >>> malformed("d = 3: penalty returns None; return a float")[1]
-    ('penalty', 'right_penalty')
-    """
-    found = re.search(r"(?:\A|: )(\w+)\S* returns ", message)
-    for methods, judges in JUDGES.items():
-        if found and found[1] in methods:
-            return [each for each in METHODS if each not in methods], judges
-    return None
+    return replace(check, run=run)
 
 
-def _said(trial):
-    """Return the note of the whole check, or its error."""
+def _error(check, trial):
+    """Return the error of a check, or None."""
     try:
-        return WHOLE.measure(trial)
+        check.measure(trial)
     # whatever a student's code raises
     except Exception as error:  # noqa: BLE001
         return error

@@ -13,12 +13,12 @@ PAGES = jinja2.Environment(
 
 
 def student_page(record, task):
-    """Return the page of one student as a text: what failed comes first.
+    """Return the page of one student as a text: what failed comes first, in the order in which it was asked.
 
     Checks that failed for one reason, such as a method that is not written, share it.
     """
-    groups = {}
-    for mark in sorted(record.marks(task), key=lambda mark: mark.result.passed):
+    groups, order = {}, {result.name: k for k, result in enumerate(record.results)}
+    for mark in sorted(record.marks(task), key=lambda mark: (mark.result.passed, order.get(mark.result.name, 0))):
         result = mark.result
         groups.setdefault(result.name if result.passed else result.message, []).append(mark)
     page = PAGES.get_template("page.html")

@@ -1,5 +1,6 @@
 """The judge's side: a session with the worker, and denoisers that ask the worker."""
 
+import copy
 import os
 import signal
 import socket
@@ -22,11 +23,8 @@ from .worker import protocol
 PATIENCE, WALL = 6, "seconds_on_the_wall"
 # on the wall, for Python and its libraries, before any line of the submission
 START_SECONDS = 120
-# four checks and the prediction ask `penalty`, one of them in two trials: where it
-# crashes, the others still run
-RESTARTS = 5
-# so often a method may give no answer in time: one problem may be too large for it
-PATIENT = 2
+# so often a method may give no answer, since one problem may be too large for it; and all methods together
+PATIENT, RESTARTS = 2, 5
 
 
 class StudentError(Exception):
@@ -94,7 +92,7 @@ class Session:
         # used of the processor, that of the last worker among it, and when the wall's clock has the last word
         self.generation, self.seconds, self.clock = 0, 0.0, 0.0
         self.ends = time.monotonic() + seconds_on_the_wall(limits)
-        self.hung, self.printed = Counter(), tempfile.TemporaryFile()
+        self.lost, self.printed = Counter(), tempfile.TemporaryFile()
 
     def __enter__(self):
         return self
@@ -117,8 +115,8 @@ class Session:
             self.start()
         if self.over is not None:
             raise NotRun(self.over)
-        if self.hung[question.get("method")] >= PATIENT:
-            raise NotRun(f"{question['method']} gave no answer in time, {PATIENT} times")
+        if self.lost[question.get("method")] >= PATIENT:
+            raise NotRun(f"{question['method']} ended Python, or gave no answer in time, {PATIENT} times")
         return self._exchange({"ask": ask, **question})
 
     def start(self):
@@ -186,8 +184,8 @@ class Session:
             self.over = f"the submission was restarted {RESTARTS} times and failed again"
         name = question.get("method", {"new": "making the denoiser"}.get(question["ask"], "the import"))
         used_up = isinstance(error, EOFError) and -self.status in (signal.SIGPROF, signal.SIGXCPU)
+        self.lost[name] += 1
         if used_up or isinstance(error, TimeoutError):
-            self.hung[name] += 1
             self.timed_out, shapes = True, [np.shape(each) for each in question.get("arguments", ())]
             asked = f" for {count(shapes[0][0])}, d = {shapes[0][1]}" if shapes and len(shapes[0]) == 2 else ""
             looped = f"{self.limits['seconds_per_call']:g} s of the processor{asked}: an endless loop?"
@@ -223,6 +221,8 @@ class RemoteDenoiser(Denoiser):
     the right answer.
     """
 
+    _anew = False
+
     def __init__(self, session, params):
         self._session, self._params = session, params
         self._number: tuple = ()
@@ -246,7 +246,7 @@ class RemoteDenoiser(Denoiser):
 
     def _know(self, reply):
         """Keep what the worker says about an object that it has made."""
-        self._number = self._session.generation, reply.get("object")
+        self._reply, self._number = reply, (self._session.generation, reply.get("object"))
         self.precision = reply.get("precision")
         own = reply.get("overrides")
         for method in own if isinstance(own, list) else ():
@@ -255,9 +255,17 @@ class RemoteDenoiser(Denoiser):
             elif method in ("refit", "frozen"):
                 vars(self)[method] = partial(self._derive, method)
 
+    def __deepcopy__(self, memo):
+        """Return a denoiser of which each question is asked of a copy: the worker makes and forgets it."""
+        self._make()
+        new = copy.copy(self)
+        new._anew = True
+        new._know(self._reply)
+        return new
+
     def _ask(self, ask, method, arguments):
         number = self._make()
-        return self._session.ask(ask, number=number, method=method, arguments=arguments)
+        return self._session.ask(ask, number=number, method=method, arguments=arguments, anew=self._anew)
 
     def _call(self, method, *arguments):
         """Return the answer of a method, and what it wrote into its arguments."""

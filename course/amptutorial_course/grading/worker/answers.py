@@ -30,6 +30,7 @@ from amptutorial.denoisers import Denoiser
 
 from . import confine, limits, protocol
 from .by_hand import ready_made
+from .copies import copied
 
 FILE = "denoiser.py"
 METHODS = ("mean_jacobian", "denoise", "penalty", "convexity", "refit", "frozen")
@@ -96,25 +97,28 @@ class Worker:
         own = [name for name in METHODS if is_own(denoiser, name)]
         return {"object": len(self.objects) - 1, "precision": str(denoiser.precision), "overrides": own}
 
-    def call(self, number, method, arguments):
+    def _asked(self, number, anew):
+        return copied(self.objects[number]) if anew else self.objects[number]
+
+    def call(self, number, method, arguments, anew):
         """Call a method; return the answer and those arguments that it has changed."""
         before = [np.asarray(value).tobytes() for value in arguments]
-        result = getattr(self.objects[number], method)(*arguments)
+        result = getattr(self._asked(number, anew), method)(*arguments)
         pairs = enumerate(zip(arguments, before, strict=True))
         changed = {str(k): value for k, (value, old) in pairs if np.asarray(value).tobytes() != old}
         numbers = [_numbers(each) for each in result] if method == "denoise" else _numbers(result)
         return {"result": numbers, "changed": changed}
 
-    def derive(self, number, method, arguments):
+    def derive(self, number, method, arguments, anew):
         """Keep the denoiser that `refit` or `frozen` returns; return what it is."""
-        new = getattr(self.objects[number], method)(*arguments)
+        new = getattr(self._asked(number, anew), method)(*arguments)
         if not isinstance(new, Denoiser):
             raise TypeError(f"{method} returned {type(new).__name__}, expected a Denoiser")
         return {"name": type(new).__name__} | self._keep(new)
 
-    def count_lines(self, number, method, arguments):
+    def count_lines(self, number, method, arguments, anew):
         """Count the lines that a call executes."""
-        return {"lines": count_lines(self.objects[number], method, *arguments)}
+        return {"lines": count_lines(self._asked(number, anew), method, *arguments)}
 
 
 def _refuse_ready_made():

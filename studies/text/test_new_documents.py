@@ -9,10 +9,13 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp, softmax
 
 from amptutorial.heldout import SURPRISING
-from amptutorial.paper import new_documents
-from amptutorial.paper.new_documents import CASES, FAST, FOLDED, hide_documents, shares_of_topics, vectors_of_rows
-from amptutorial.paper.rates import TABLES, Exponential, Ratios
 from amptutorial.paper.reproduce import _differing, load_results
+from studies.text import new_documents
+from studies.text.new_documents import CASES, FAST, FOLDED, hide_documents, shares_of_topics, vectors_of_rows
+from studies.text.rates import TABLES, Exponential, Ratios
+
+QUICK = [name for name in FAST if name not in ("amp_neighbours", "gamma_poisson")]  # each of which takes a second
+some_methods = pytest.mark.parametrize("methods", [QUICK, pytest.param(FAST, marks=pytest.mark.slow)], ids=len)
 
 
 def test_of_new_rows_a_fifth_is_hidden_and_is_a_gap_where_a_zero_would_be_a_surprise(rng):
@@ -80,7 +83,8 @@ def test_shares_of_topics_are_where_a_direct_minimisation_of_the_likelihood_ends
         assert theta == pytest.approx(softmax(best.x), abs=0.01)
 
 
-def test_folding_in_finds_nearly_what_the_truth_gains(monkeypatch):
+@some_methods
+def test_folding_in_finds_nearly_what_the_truth_gains(methods, monkeypatch):
     """With hundreds of counts a row vectors find it, and nothing finds more."""
     rng, m = np.random.default_rng(3), 400
     U, V = (0.8 * (m / 2) ** 0.25 * rng.standard_normal((size, 2)) for size in (m, 150))
@@ -88,7 +92,7 @@ def test_folding_in_finds_nearly_what_the_truth_gains(monkeypatch):
     new = np.random.default_rng(4).permutation(m)[: m // 5]
     monkeypatch.setitem(FOLDED, "truth", lambda fitted, *_: (rates[new] / fitted.sum(axis=0), {}))
     counts = sp.csr_array(rng.poisson(rates))
-    records = new_documents._compare(counts, np.random.default_rng(4), ("truth", *FAST, "amp_vectors"), d=2)
+    records = new_documents._compare(counts, np.random.default_rng(4), ("truth", *methods, "amp_vectors"), d=2)
     gains = {record["method"]: record["gain"] for record in records}
     truth = gains.pop("truth")
     assert min(gains["amp"], gains["amp_vectors"]) > 0.9 * truth
@@ -97,9 +101,10 @@ def test_folding_in_finds_nearly_what_the_truth_gains(monkeypatch):
         assert record["lead"] > -4 * record["lead_error"], record
 
 
-def test_nothing_is_gained_in_new_rows_where_nothing_is(rng):
+@some_methods
+def test_nothing_is_gained_in_new_rows_where_nothing_is(methods, rng):
     counts = sp.csr_array(rng.poisson(1.0, (300, 100)))
-    for record in new_documents._compare(counts, rng, (*FAST, "amp_vectors"), d=2):
+    for record in new_documents._compare(counts, rng, (*methods, "amp_vectors"), d=2):
         assert -0.05 < record["gain"] < 4 * record["error"] + 1e-12, record
 
 

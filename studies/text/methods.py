@@ -80,6 +80,4 @@ def at_best_size(method, kept, rng):
             best, place = rates, place + step
         if place > 1:
             break
-    return replace(
-        best, chosen=starred({"d": SIZES[place]}, {"d": SIZES}) | best.chosen
-    )
+    return replace(best, chosen=starred({"d": SIZES[place]}, {"d": SIZES}) | best.chosen)

@@ -11,15 +11,15 @@ from amptutorial.bias import drop_empty, estimate_bias
 from amptutorial.biases import refit_biases
 from amptutorial.denoisers import GaussianPosterior
 from amptutorial.heldout import held_out_pairs, heldout_gain, hold_out, split_counts, split_pairs
-from amptutorial.paper import rates, topic_models
-from amptutorial.paper.meaning import METHODS as OF_MEANING
-from amptutorial.paper.methods import METHODS as COMPARED
-from amptutorial.paper.methods import at_best_size
-from amptutorial.paper.minimisers import _burst_loss, _by_frequency, _lbfgs_path, _sampled_factors
-from amptutorial.paper.rates import EITHER, Exponential, _Mixture, choose, climb, fit_exponential, mixture_of_topics
-from amptutorial.paper.rivals import _capped, _positive_pmi, _WithoutOnsager, correspondence_analysis
-from amptutorial.paper.topic_models import _variational_factors
 from amptutorial.score import FisherScore
+from studies.text import rates, topic_models
+from studies.text.meaning import METHODS as OF_MEANING
+from studies.text.methods import METHODS as COMPARED
+from studies.text.methods import at_best_size
+from studies.text.minimisers import _burst_loss, _by_frequency, _lbfgs_path, _sampled_factors
+from studies.text.rates import EITHER, Exponential, _Mixture, choose, climb, fit_exponential, mixture_of_topics
+from studies.text.rivals import _capped, _positive_pmi, _WithoutOnsager, correspondence_analysis
+from studies.text.topic_models import _variational_factors
 
 
 def poisson_gain(kept, held_out, rates):
@@ -155,7 +155,9 @@ def needs_library(name):
 
 METHODS = COMPARED | OF_MEANING
 WITHOUT_VECTORS = {"neighbours", "word_walk"}
-SECONDS = {"nmf", "skip_gram", "lda", "lbfgs", "lbfgs_bursts", "amp_given_prior"}  # each takes some
+# Each takes some; the formulas of most are compared with dense ones below, or are those of one that is quick.
+SECONDS = {"nmf", "skip_gram", "lda", "lbfgs", "lbfgs_bursts", "lbfgs_amp_ridge", "lbfgs_amp_prior", "gamma_poisson"}
+SECONDS |= {"amp_given_prior", "amp_counted_biases", "amp_neighbours", "correspondence"}
 SAME = {"amp_counts", "lbfgs_counts", "lbfgs_one_ridge"}  # as others, with fewer choices
 every_method = pytest.mark.parametrize(
     "name",

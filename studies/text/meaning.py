@@ -8,9 +8,10 @@ import re
 import numpy as np
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-from ..corpus import cooccurrence, corpus_from_texts, docstring_texts
-from ..corpus.words import lemma
-from ..neighbours import normalise_rows, rate_coordinates
+from amptutorial.corpus import cooccurrence, corpus_from_texts, docstring_texts
+from amptutorial.corpus.words import lemma
+from amptutorial.neighbours import normalise_rows, rate_coordinates
+
 from .minimisers import skip_gram
 from .rivals import amp, lsa, svd_pmi
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ..bias import (
+from amptutorial.bias import (
     estimate_bias,
     fill_gaps,
     margins,
@@ -17,11 +17,11 @@ from ..bias import (
     with_values,
     without_gaps,
 )
-from ..biases import Gaps, biases_of_margins
-from ..channels import Damped
-from ..heldout import held_out_pairs, hold_out
-from ..smoothing import balanced
-from ..sums import products_of_pairs
+from amptutorial.biases import Gaps, biases_of_margins
+from amptutorial.channels import Damped
+from amptutorial.heldout import held_out_pairs, hold_out
+from amptutorial.smoothing import balanced
+from amptutorial.sums import products_of_pairs
 
 TUNING_SHARE = 0.1  # of the kept pairs, held out to choose settings
 TUNING_ROWS = 7000  # at most, to choose settings
@@ -197,9 +197,7 @@ def starred(chosen, settings):
         return len(grid) > 1 and (first or value == grid[-1])
 
     return {
-        name: f"{value}*"
-        if not isinstance(value, str) and at_an_end(value, settings[name])
-        else value
+        name: f"{value}*" if not isinstance(value, str) and at_an_end(value, settings[name]) else value
         for name, value in chosen.items()
     }
 

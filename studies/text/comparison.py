@@ -10,29 +10,23 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from ..corpus import load_movie_reviews
-from ..estimator import AMPEmbedding
-from ..heldout import (
+from amptutorial.heldout import (
     held_out_pairs,
-    heldout_gain,
     hold_out,
     split_counts,
     split_pairs,
 )
-from ..neighbours import nearest_words
-from ..smoothing import cosines_of_rows
+from amptutorial.smoothing import cosines_of_rows
+
 from .corpora import CORPORA, NULLS, TEXTS
 from .methods import ABLATIONS, METHODS, SMOOTHERS, at_best_size
 
 HELD_OUT = 0.2  # the fraction that judges the methods
 COSINES = (0.0, 0.3, 0.4, 0.5, 0.6, 1.0)  # of a row with the row nearest to it
 SPLITS = {"pairs": split_pairs, "counts": split_counts}
-WORDS = ("awful", "horror", "detective", "song", "soldier", "cartoon")
 
 
-def _compare_methods(
-    corpus, *, rng, methods=METHODS, dimensions=(10,), split=split_pairs
-):
+def _compare_methods(corpus, *, rng, methods=METHODS, dimensions=(10,), split=split_pairs):
     """Fit every method to four fifths of the counts of a corpus.
 
     Parameters
@@ -69,9 +63,7 @@ def _compare_methods(
         for name, method in methods.items():
             begin = time.process_time()
             own_rng = np.random.default_rng([seed, d])
-            rates = (
-                method(kept, d, own_rng) if d else at_best_size(method, kept, own_rng)
-            )
+            rates = method(kept, d, own_rng) if d else at_best_size(method, kept, own_rng)
             seconds = time.process_time() - begin
             log_ratios = rates.log_ratios(pairs)
             first = log_ratios if first is None else first
@@ -83,8 +75,7 @@ def _compare_methods(
                     "lead": pairs.mean(first - log_ratios),
                     "lead_error": pairs.standard_error(first - log_ratios),
                     "chosen": ", ".join(f"{k} {v}" for k, v in rates.chosen.items()),
-                    "by_cosine": np.bincount(places, pairs.z * log_ratios, len(shares))
-                    / np.maximum(shares, 1),
+                    "by_cosine": np.bincount(places, pairs.z * log_ratios, len(shares)) / np.maximum(shares, 1),
                     "shares": shares / shares.sum(),
                 }
             )
@@ -157,33 +148,3 @@ CASES = tuple(_cases())
 def text_instance(index):
     """Return the records of `Case.run` for one of the `CASES`, a list of dict."""
     return CASES[index].run()
-
-
-def reviews_instance(index):
-    """Return what the book shows of 7,000 movie reviews: a gain, and nearest words.
-
-    `AMPEmbedding` is fitted to four fifths of their counts. `index` is the seed of the
-    choice of the reviews, of the split of their counts, and of the fit.
-
-    Returns
-    -------
-    dict
-        ``m``, ``n``, ``nonzeros``, ``d``; ``gain`` in nats per held-out count;
-        ``words``, and the words ``nearest`` to each, nearest first.
-    """
-    corpus = load_movie_reviews(random_state=index)
-    rng = np.random.default_rng(index)
-    kept, held_out, _, columns = hold_out(corpus.counts, HELD_OUT, rng)
-    model = AMPEmbedding(random_state=index).fit(kept)
-    U, V = model.embedding_, model.components_.T
-    biases, vocabulary = (
-        (model.row_bias_, model.column_bias_),
-        corpus.vocabulary[columns],
-    )
-    (m, n), nonzeros = corpus.counts.shape, corpus.counts.nnz
-    return {
-        **{"m": m, "n": n, "nonzeros": nonzeros, "d": U.shape[1]},
-        "gain": heldout_gain(kept, held_out, U, V, *biases),
-        "words": WORDS,
-        "nearest": [nearest_words(V, vocabulary, word) for word in WORDS],
-    }

@@ -1,6 +1,5 @@
 """The comparison on real text, what the counts themselves show, and the stored results of both."""
 
-import os
 from dataclasses import replace
 from functools import cache
 
@@ -11,12 +10,12 @@ from samples import topics
 
 from amptutorial.bias import drop_empty, estimate_bias
 from amptutorial.heldout import split_counts
-from amptutorial.paper import corpora, meaning
-from amptutorial.paper.comparison import CASES, _compare_methods, reviews_instance
-from amptutorial.paper.corpora import CORPORA
-from amptutorial.paper.methods import ABLATIONS, METHODS
 from amptutorial.paper.reproduce import load_results
 from amptutorial.score import FisherScore
+from studies.text import corpora, meaning
+from studies.text.comparison import CASES, _compare_methods
+from studies.text.corpora import CORPORA
+from studies.text.methods import ABLATIONS, METHODS
 
 
 def test_the_control_has_the_frequencies_and_no_embedding(rng):
@@ -99,11 +98,6 @@ def stored(corpus, hidden="pairs"):
     return {key: values[some] for key, values in records.items()}
 
 
-needs_reviews = pytest.mark.skipif(
-    not os.environ.get("AMPTUTORIAL_DATA"), reason="AMPTUTORIAL_DATA does not name the movie reviews"
-)
-
-
 def test_every_case_is_stored():
     records = load_results("text")["instances"]
     found = zip(*(records[key].tolist() for key in ("corpus", "split", "hidden", "d", "method")), strict=True)
@@ -165,17 +159,3 @@ def test_a_form_ranks_among_all_words_but_its_own():
     X = np.array([[1.0, 0.0], [3.0, 0.1], [1.0, 1.0], [-1.0, 0.0]])
     ranks = meaning._reciprocal_ranks(X, np.array([[0, 1], [0, 2], [0, 3], [3, 0]]))
     assert np.allclose(ranks, [1, 1 / 2, 1 / 3, 1 / 3])
-
-
-@pytest.mark.slow
-@pytest.mark.reviews
-@needs_reviews
-def test_the_stored_reviews_are_what_a_fit_gives():
-    """To the third digit of the gain; of the words, round-off may exchange two neighbours of like distance."""
-    stored = load_results("reviews")["instances"]
-    fitted = reviews_instance(0)
-    assert fitted["gain"] == pytest.approx(stored["gain"][0], abs=0.005)
-    for key in ("m", "n", "nonzeros", "d", "words"):
-        assert np.array_equal(fitted[key], stored[key][0])
-    for near, again in zip(stored["nearest"][0], fitted["nearest"], strict=True):
-        assert len(set(near) & set(again)) >= 3

@@ -14,16 +14,17 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.feature_extraction.text import TfidfTransformer
 
-from .._validation import AMPWarning
-from ..bias import drop_empty, margins, same_pairs, without_gaps
-from ..biases import observed_biases
-from ..denoisers import GaussianPosterior
-from ..estimator import AMPEmbedding
-from ..heldout import HeldOut, contrasted, hide_pairs, surprising_pairs, with_gaps
-from ..reexpansion import new_side, settle_rows
-from ..smoothing import balanced, cosines_of_rows, neighbour_ratios
-from ..sums import products_of_pairs
-from ..table import Table
+from amptutorial._validation import AMPWarning
+from amptutorial.bias import drop_empty, margins, same_pairs, without_gaps
+from amptutorial.biases import observed_biases
+from amptutorial.denoisers import GaussianPosterior
+from amptutorial.estimator import AMPEmbedding
+from amptutorial.heldout import HeldOut, contrasted, hide_pairs, surprising_pairs, with_gaps
+from amptutorial.reexpansion import new_side, settle_rows
+from amptutorial.smoothing import balanced, cosines_of_rows, neighbour_ratios
+from amptutorial.sums import products_of_pairs
+from amptutorial.table import Table
+
 from .corpora import CORPORA
 from .minimisers import minimise_poisson_loss
 from .rates import EITHER, FILLED, TABLES, TUNING_SHARE, Ratios, climb, gain_of, starred
@@ -297,7 +298,7 @@ def _compare(counts, rng, methods, d=DIMENSION):
     -------
     list of dict
         For each method ``gain``, ``error``, ``lead``, ``lead_error``, ``chosen`` and
-        ``seconds`` as `amptutorial.paper.comparison` has them; ``documents`` and
+        ``seconds`` as `studies.text.comparison` has them; ``documents`` and
         ``counts``, the number of new rows and that of their hidden counts.
     """
     fitted, shown, pairs = hide_documents(counts, rng)
@@ -335,6 +336,4 @@ def documents_instance(index):
     counts = CORPORA[name](split).counts
     rng = np.random.default_rng([split, counts.shape[0]])
     where = {"corpus": name, "split": split}
-    return [
-        where | record for record in _compare(counts, rng, methods_of(*CASES[index]))
-    ]
+    return [where | record for record in _compare(counts, rng, methods_of(*CASES[index]))]

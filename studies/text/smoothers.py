@@ -8,8 +8,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from ..bias import margins
-from ..smoothing import cosines_of_rows, neighbour_ratios
+from amptutorial.bias import margins
+from amptutorial.smoothing import cosines_of_rows, neighbour_ratios
+
 from .rates import EMPTY, TABLES, choose, mixed
 from .rivals import amp
 from .topic_models import SHARES
@@ -29,9 +30,7 @@ def row_neighbours(kept, d, rng):
 
     def fit(counts, table, _):
         ratios = _neighbours(table)
-        return lambda power, share: mixed(
-            counts, (1 - share, ratios(power)), (share, 1)
-        )
+        return lambda power, share: mixed(counts, (1 - share, ratios(power)), (share, 1))
 
     settings = {"power": COSINE_POWERS, "share": SHARES}
     return choose(fit, settings, kept, rng, TABLES)

@@ -17,13 +17,14 @@ from scipy.sparse.linalg import aslinearoperator
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfTransformer
 
-from .._validation import AMPWarning
-from ..amp import biased_low_rank_amp
-from ..baselines import svd
-from ..bias import estimate_bias, same_pairs
-from ..denoisers import GaussianPosterior
-from ..estimator import AMPEmbedding
-from ..score import FisherScore
+from amptutorial._validation import AMPWarning
+from amptutorial.amp import biased_low_rank_amp
+from amptutorial.baselines import svd
+from amptutorial.bias import estimate_bias, same_pairs
+from amptutorial.denoisers import GaussianPosterior
+from amptutorial.estimator import AMPEmbedding
+from amptutorial.score import FisherScore
+
 from .minimisers import embedding_start
 from .rates import (
     FILLED,
@@ -148,10 +149,7 @@ def quadratic_amp(kept, d, rng):
 
         def rates(steps, scale):
             A, B = run.iterates[steps - 1].A, run.iterates[steps - 1].B
-            U, V = (
-                np.sqrt(scale) * X / np.sqrt(r)[:, None]
-                for X, r in zip((A, B), biases, strict=True)
-            )
+            U, V = (np.sqrt(scale) * X / np.sqrt(r)[:, None] for X, r in zip((A, B), biases, strict=True))
             return fit_exponential(counts, U, V, n_sweeps)
 
         return rates

@@ -8,15 +8,16 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
-from .._extras import extra
-from .._validation import AMPWarning
-from ..bias import estimate_bias, margins, without_gaps
-from ..denoisers import GaussianPosterior
-from ..estimator import AMPEmbedding
-from ..reexpansion import starting_sides
-from ..score import blocks
-from ..sums import BLOCK_ENTRIES
-from ..table import Table
+from amptutorial._extras import extra
+from amptutorial._validation import AMPWarning
+from amptutorial.bias import estimate_bias, margins, without_gaps
+from amptutorial.denoisers import GaussianPosterior
+from amptutorial.estimator import AMPEmbedding
+from amptutorial.reexpansion import starting_sides
+from amptutorial.score import blocks
+from amptutorial.sums import BLOCK_ENTRIES
+from amptutorial.table import Table
+
 from .rates import EMPTY, TABLES, choose, fit_exponential
 
 # grids tuned for L-BFGS: prior standard deviation of M_ij (the ridge); iterations
@@ -129,9 +130,7 @@ def minimise_with_the_ridge_of_amp(kept, d, rng, *, term):
     sides, table = (model._rows, model._columns), TABLES[model.channel_](kept)
     root = np.sqrt(kept.shape[0])  # x^T y = u^T v / root
     ridges = (
-        _Ridge(
-            root * np.linalg.inv(of.denoiser.covariance), root * term * to.Gamma, of.r
-        )
+        _Ridge(root * np.linalg.inv(of.denoiser.covariance), root * term * to.Gamma, of.r)
         for of, to in (sides, sides[::-1])
     )
     start, _ = embedding_start(table, d, np.random.default_rng(seed))
@@ -181,9 +180,7 @@ def _lbfgs_path(table, X, Y, ridge_X, ridge_Y, shape=None):
     ridges = ridge_X.diagonal, ridge_Y.diagonal
     scales = [
         np.sqrt(own + counts[:, None] / other.mean()).ravel()
-        for own, other, counts in zip(
-            ridges, ridges[::-1], (rows, columns), strict=True
-        )
+        for own, other, counts in zip(ridges, ridges[::-1], (rows, columns), strict=True)
     ]
     scale = np.concatenate([*scales, np.sqrt(columns), np.sqrt(rows)])
     cuts = np.cumsum([X.size, Y.size, len(columns)])

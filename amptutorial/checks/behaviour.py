@@ -1,0 +1,167 @@
+"""What every denoiser promises, whatever it believes.
+
+Shapes, no writing, no memory, each row by itself, and all rows at once: the denoiser is
+compared with what it answers itself when it is asked in another way. Docstrings are
+what is promised.
+"""
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from .answers import JACOBIANS, METHODS, ask, require_array, require_number
+from .verdict import require, require_rows
+
+STATE = ": no randomness, no state between calls, no cache whose key is too weak"
+
+
+def _with_gaps(array):
+    return np.repeat(array, 2, axis=-1)[..., ::2]
+
+
+# how the same is asked again, and how exact the answer is: what is kept of the same
+# numbers in another order may differ by round-off
+LAYOUTS = {
+    f"if it is asked for twice{STATE}": (np.copy, 0),
+    f"after other rows and another F{STATE}": (np.copy, 1e-9),
+    "for arrays in the order of Fortran": (np.asfortranarray, 1e-6),
+    "for arrays that are views with gaps": (_with_gaps, 1e-6),
+}
+
+
+def shapes(trial):
+    """The estimate is an array (N, d), the mean Jacobian (d, d), the penalty a number.
+
+    They are of double precision, and the arrays are finite.
+    """
+    P, r, F = trial.problem.copies()
+    for name, found in _answers(trial, trial.problem).items():
+        require_array(found, name, (F if name in JACOBIANS else P).shape)
+        require(np.isfinite(found).all(), f"{name} holds NaN or infinite values")
+    for method, arguments in {"penalty": (P, r), "convexity": (r,)}.items():
+        try:
+            value = getattr(trial.denoiser, method)(*arguments)
+        except Exception:  # noqa: BLE001, S112
+            continue  # not written yet: said by the checks that need it
+        require_number(value, method)
+
+
+def _answers(trial, problem, laid_out=np.copy):
+    """Return the arrays that the denoiser itself computes, by their names."""
+    answers = {}
+    for method in trial.own(*METHODS):
+        answers |= ask(trial.denoiser, method, map(laid_out, problem.copies()))
+    return answers
+
+
+def no_mutation(trial):
+    """P, r and F are left as they were."""
+    P, r, F = trial.problem.copies()
+    asked = dict.fromkeys(trial.own(*METHODS), {"P": P, "r": r, "F": F})
+    asked |= {"penalty": {"X": P, "r": r}, "convexity": {"r": r}}
+    for method, given in asked.items():
+        for name in given:
+            copies = {key: value.copy() for key, value in given.items()}
+            copies[name].flags.writeable = False
+            try:
+                getattr(trial.denoiser, method)(*copies.values())
+            except Exception as error:  # of another process it may have another class
+                if "read-only" not in str(error):
+                    raise
+                text = f"{method} changes its argument {name}: {error}. Work on a copy"
+                raise AssertionError(f"{text}: {name} = {name}.copy()") from error
+
+
+def deterministic(trial):
+    """The same input gives the same output, in any layout and after other questions."""
+    problem, backwards = trial.problem, trial.problem.rows(slice(None, None, -1))
+    answers = _answers(trial, problem)
+    first = {name: answer.copy() for name, answer in answers.items()}
+    for text, (laid_out, tolerance) in LAYOUTS.items():
+        again = _answers(trial, problem, laid_out)
+        _require_same(again, first, f"is another array {text}", tolerance)
+        _answers(trial, backwards.in_units(2.0))
+    text = "is overwritten by the next call: return a new array each time"
+    _require_same(answers, first, text, 0)
+    X, _ = ask(trial.denoiser, "denoise", problem.copies()).values()
+    advice = " as by estimate: AMP calls denoise"
+    require_rows("denoise(P, r, F)[0]", X, problem, trial.estimate(), advice=advice)
+
+
+def _require_same(answers, others, text, tolerance):
+    """Raise unless arrays agree with others, relative to the largest entries."""
+    for name, other in others.items():
+        scale = 1 + np.abs(other).max(initial=0.0)
+        agree = np.allclose(answers[name], other, tolerance, tolerance / 100 * scale)
+        require(agree, f"{name} {text}")
+
+
+def row_independence(trial):
+    """Each row of the estimate depends on its own row of P and on its own r only."""
+    together, N = trial.estimate(), len(trial.problem.r)
+    for rows in ([0], [N - 1], np.arange(N)[::-1]):
+        some, advice = trial.problem.rows(rows), f" as among all {N} rows"
+        name = f"estimate, rows {'alone' if len(rows) == 1 else 'reversed'},"
+        require_rows(name, trial.estimate(some), some, together[rows], advice=advice)
+
+
+def hard_inputs(trial):
+    """Estimate and Jacobian stay finite for every legal input, however extreme.
+
+    Tried are tiny and huge r, a nearly singular F, P = 0, and a row of P that is a
+    million times as large as the others.
+    """
+    for text, problem in trial.problem.hard().items():
+        for name, found in _answers(trial, problem).items():
+            told = f"{name} is not finite for {text}: got {np.ravel(found)[:4]}"
+            require(np.isfinite(found).all(), told)
+
+
+def frequency_scaling(trial):
+    """estimate(p, r, F) = sqrt(r) estimate(sqrt(r) p, 1, r F).
+
+    The row is x = sqrt(r) u, and the belief is about u.
+    """
+    by_frequency = np.argsort(trial.problem.r)
+    # a wrong power of r shows far from r = 1
+    for i in by_frequency[[0, len(by_frequency) // 2, -1]]:
+        row = trial.problem.rows([i])
+        X, right = trial.estimate(row), np.sqrt(row.r) * trial.estimate(row.at_one())
+        advice = partial(_about_rates, trial, row, X, right)
+        require_rows("estimate(p, r, F)", X, row, right, advice=advice)
+
+
+# that may stand where another should
+POWERS = {"sqrt(r)": 0.5, "r^2": 2, "1 / r": -1, "r^(3/2)": 1.5, "1 / sqrt(r)": -0.5}
+
+
+def _about_rates(trial, row, X, right, size):
+    """Return what to look for where the answer to a row does not scale with its r."""
+    told = ", which is sqrt(r) estimate(sqrt(r) p, 1, r F)"
+    new = trial.anew()
+
+    def agree(answer, other):
+        return np.linalg.norm(answer - other) <= 1e-6 * np.linalg.norm(other)
+
+    if agree(new.estimate(row), np.sqrt(row.r) * new.estimate(row.at_one())):
+        return told  # the report asks what is kept between calls
+    ask = "is r where sqrt(r) should be, or the other way round?"
+    for text, k in (POWERS | {"r": 1}).items():
+        if agree(X / row.r[0] ** k, right):
+            return f"{told}, times {text}: {ask}"
+    for text, k in POWERS.items():
+        if agree(trial.estimate(replace(row, r=row.r**k)), right):
+            return f"{told}. With {text} in place of r they agree: {ask}"
+    return (
+        f"{told}. Both ask for the same: the belief is about u = x / sqrt(r). Is r "
+        "used wherever it matters? If the method iterates, has it arrived?"
+    )
+
+
+def speed(trial):
+    """All rows are computed at once.
+
+    The number of executed lines of Python does not grow with the rows.
+    """
+    require(not trial.loop, trial.loop)

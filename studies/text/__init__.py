@@ -1,0 +1,1 @@
+"""Programs compared on real text: chapter 14 and the appendix on text show what came out."""
