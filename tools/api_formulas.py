@@ -1,6 +1,7 @@
 r"""Sphinx extension: pages of the API set the formulas that docstrings, which terminals show too, write in letters.
 
-A formula that stands here is set wherever a docstring has it, broken over two lines or not. A test says which do not.
+A formula that stands here is set wherever a docstring has it, broken over two lines or not; one that is longer than a
+line of a phone stands in two parts.
 """
 
 import re
@@ -32,8 +33,8 @@ FORMULAS = {
     "E|E(u | p)|^2 / d": r"\mathbb{E}\,|\mathbb{E}(u \mid p)|^2 / d",
     "E|u|^2 / d": r"\mathbb{E}\,|u|^2 / d",
     "1 - s t / (S^a S^b)": r"1 - s t / (S^a S^b)",
-    "L(A, B) = |Y~ - A B^T / sqrt(m)|^2 / 2 + phi_u + phi_v":
-        r"L(A, B) = \tfrac12 |\tilde Y - A B^\top / \sqrt m|^2 + \varphi_u + \varphi_v",
+    "+ phi_u + phi_v": r"{} + \varphi_u + \varphi_v",
+    "L(A, B) = |Y~ - A B^T / sqrt(m)|^2 / 2": r"L(A, B) = \tfrac12 |\tilde Y - A B^\top / \sqrt m|^2",
     "M = U V^T / sqrt(m)": r"M = U V^\top / \sqrt m",
     "M = U W^T": r"M = U W^\top",
     "M_ij = u_i . v_j / sqrt(m)": r"M_{ij} = u_i \cdot v_j / \sqrt m",
@@ -48,8 +49,8 @@ FORMULAS = {
         r"\tilde Y = R_u^{-1/2} (Z - r^u (r^v)^\top) R_v^{-1/2}",
     "Z_ij ~ Poisson(exp(u_i^T v_j / sqrt(m) + s_i^u + s_j^v))":
         r"Z_{ij} \sim \mathrm{Poisson}(e^{u_i^\top v_j / \sqrt m + s_i^u + s_j^v})",
-    "a^T F a / 2 - p_i^T a + strength / sqrt(r_i) |a|_1":
-        r"\tfrac12 a^\top F a - p_i^\top a + \mathrm{strength}\, |a|_1 / \sqrt{r_i}",
+    "+ strength / sqrt(r_i) |a|_1": r"{} + \mathrm{strength}\, |a|_1 / \sqrt{r_i}",
+    "a^T F a / 2 - p_i^T a": r"\tfrac12 a^\top F a - p_i^\top a",
     "g(u) = strength / 2 |u|^2": r"g(u) = \mathrm{strength}\, |u|^2 / 2",
     "g(u) = strength |u|_1": r"g(u) = \mathrm{strength}\, |u|_1",
     "g(u) = u^T C^-1 u / 2": r"g(u) = u^\top C^{-1} u / 2",
@@ -63,8 +64,8 @@ FORMULAS = {
     "p (F + strength / r I)^-1": r"p\,(F + \mathrm{strength}/r\, I)^{-1}",
     "p = t u + N(0, t I)": r"p = t u + \mathcal{N}(0, t I)",
     "p = x F + N(0, F)": r"p = x F + \mathcal{N}(0, F)",
-    "phi = E I_u(R^u t) + E I_v(R^v s) / beta + (d/2) (S^a - s) (S^b - t)":
-        r"\varphi = \mathbb{E}\, I_u(R^u t) + \mathbb{E}\, I_v(R^v s) / \beta + \tfrac d2 (S^a - s)(S^b - t)",
+    "+ (d/2) (S^a - s) (S^b - t)": r"{} + \tfrac d2 (S^a - s)(S^b - t)",
+    "phi = E I_u(R^u t) + E I_v(R^v s) / beta": r"\varphi = \mathbb{E}\, I_u(R^u t) + \mathbb{E}\, I_v(R^v s) / \beta",
     "r = C0 / U^alpha": r"r = C_0 / U^\alpha",
     "r = exp(s)": r"r = e^s",
     "r_u r_v^T": r"r^u (r^v)^\top",

@@ -71,7 +71,7 @@ export function judge(model, documents) {
   if (all.length < FEWEST) return `Too few known words for an error: ${FEWEST} are needed, in lines of two or more.`;
   const error = Math.sqrt(all.reduce((sum, gain) => sum + (gain - mean) ** 2, 0) / all.length / (all.length - 1));
   const said = `Each of ${all.length} words, predicted from the others of its line: gain ${mean.toFixed(2)} ± ${error.toFixed(2)} nats. `;
-  return said + (mean > 2 * error ? "There is something to learn." : "Nothing to learn that these numbers know.");
+  return said + (mean > 2 * error ? "There is something to learn." : "Nothing is learned: this may be chance.");
 }
 
 function say(paragraph, lines) {
@@ -113,7 +113,7 @@ function start(field) {
     waiting = setTimeout(read, 300);
   });
   near.before(label(`Any of the ${words.length.toLocaleString("en")} words `, word));
-  judged.before(label("Your own sentences, one a line", texts));
+  judged.before(label("Your own sentences, one a line (they stay in this page)", texts));
   read();
 }
 
