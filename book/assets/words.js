@@ -9,8 +9,9 @@ const ENDINGS = ["", "s", "es", "d", "ed", "ing"];
 
 /* The numbers of the words, as many in a row as there are deviations. */
 export function decode({ words, rows, unit, deviations, shares }) {
-  const bytes = Uint8Array.from(atob(rows), (letter) => letter.charCodeAt(0));
-  const numbers = Array.from(new Int16Array(bytes.buffer), (whole) => whole * unit), d = deviations.length;
+  const bytes = Uint8Array.from(atob(rows), (letter) => letter.charCodeAt(0)), d = deviations.length;
+  const high = new Int8Array(bytes.buffer, bytes.length / 2); // the low bytes of all numbers come first
+  const numbers = Array.from(high, (part, place) => (256 * part + bytes[place]) * unit);
   const vectors = words.map((_, j) => numbers.slice(j * d, (j + 1) * d));
   const places = new Map(words.map((word, j) => [word, j]));
   const scaled = vectors.map((vector) => vector.map((x, k) => x * deviations[k]));
