@@ -4,7 +4,7 @@
    known word is counted once. Its gain is how much likelier the others make each word than frequency alone does. */
 
 const SWEEPS = 4; // of Newton steps, one coordinate after the other
-const NEAR = 6, FEWEST = 6; // words named; words that an error takes
+const NEAR = 6, BESIDE = 4, FEWEST = 6; // words named for a word, for a line; words that an error takes
 const ENDINGS = ["", "s", "es", "d", "ed", "ing"];
 
 /* The numbers of the words, as many in a row as there are deviations. */
@@ -104,7 +104,7 @@ function start(field) {
       if (!document.length) return "No known word in this line.";
       const { z } = embed(model, document);
       const others = nearest(model, z.map((x, k) => x * deviations[k]), document);
-      return `${document.map((j) => words[j]).join(" ")} → ${others.join(" ")}`;
+      return `${document.map((j) => words[j]).join(" ")} → ${others.slice(0, BESIDE).join(" ")}`;
     });
     say(judged, [...lines, judge(model, documents)]);
   }
