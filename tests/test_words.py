@@ -55,12 +55,12 @@ def test_a_sentence_is_embedded_at_the_mode_of_its_posterior_and_gains_what_the_
     rows, deviations, shares = model
     assert found["documents"] == [[0, 1], [0, 2], [], [3]]  # endings are lost, and unknown words
     for document, z in zip(found["documents"], found["embedded"], strict=True):
-        assert np.allclose(z, posterior_mode(document, *model), atol=2e-3)  # the page keeps 16 bits of a number
+        assert np.allclose(z, posterior_mode(document, *model), atol=5e-3)  # the page keeps three digits of a number
     gains = []
     for word, other in ((0, 1), (1, 0), (0, 2), (2, 0)):
         eta = rows @ (deviations * posterior_mode([other], *model))
         gains.append(eta[word] - logsumexp(eta, b=shares))
-    assert np.allclose(found["gains"], gains, atol=5e-3)
+    assert np.allclose(found["gains"], gains, atol=1e-2)
     cosines = rows @ rows[3] / np.linalg.norm(rows, axis=1)
     assert found["near"] == [WORDS[j] for j in np.argsort(-cosines) if j != 3]
     few, enough = found["judged"]

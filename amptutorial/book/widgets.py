@@ -31,7 +31,7 @@ with extra("run"):
     from matplotlib.figure import Figure
     from PIL import Image
 
-NEAR = 6  # words that a field names
+NEAR, LEVELS = 6, 1023  # words that a field names; steps of a number that it keeps
 PALETTE = 64  # colours of a stored picture: enough for smooth edges, in fewer bytes
 HIDDEN = ' hidden="hidden"'  # with a value: JupyterLab drops the word alone
 FAST_PNG = {"compress_level": 1}  # compression would take longer than drawing
@@ -398,11 +398,12 @@ class WordField:
 
     def page(self):
         """Return the fields as HTML; the script of the page makes them."""
-        unit = np.abs(self.rows).max() / np.iinfo("<i2").max
+        unit = np.abs(self.rows).max() / LEVELS
         whole = np.round(self.rows / unit).astype("<i2")
+        halves = whole.view(np.uint8).reshape(-1, 2).T  # low bytes first: fewer zipped
         model = {
             "words": self.vocabulary.tolist(),
-            "rows": b64encode(whole.tobytes()).decode(),
+            "rows": b64encode(halves.tobytes()).decode(),
             "unit": float(unit),
             "deviations": np.asarray(self.deviations, float).tolist(),
             "shares": np.round(1e6 * self.shares).astype(int).tolist(),

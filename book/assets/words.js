@@ -4,13 +4,14 @@
    known word is counted once. Its gain is how much likelier the others make each word than frequency alone does. */
 
 const SWEEPS = 4; // of Newton steps, one coordinate after the other
-const NEAR = 6, FEWEST = 6; // words named; words that an error takes
+const NEAR = 6, BESIDE = 4, FEWEST = 6; // words named for a word, for a line; words that an error takes
 const ENDINGS = ["", "s", "es", "d", "ed", "ing"];
 
 /* The numbers of the words, as many in a row as there are deviations. */
 export function decode({ words, rows, unit, deviations, shares }) {
-  const bytes = Uint8Array.from(atob(rows), (letter) => letter.charCodeAt(0));
-  const numbers = Array.from(new Int16Array(bytes.buffer), (whole) => whole * unit), d = deviations.length;
+  const bytes = Uint8Array.from(atob(rows), (letter) => letter.charCodeAt(0)), d = deviations.length;
+  const high = new Int8Array(bytes.buffer, bytes.length / 2); // the low bytes of all numbers come first
+  const numbers = Array.from(high, (part, place) => (256 * part + bytes[place]) * unit);
   const vectors = words.map((_, j) => numbers.slice(j * d, (j + 1) * d));
   const places = new Map(words.map((word, j) => [word, j]));
   const scaled = vectors.map((vector) => vector.map((x, k) => x * deviations[k]));
@@ -71,7 +72,7 @@ export function judge(model, documents) {
   if (all.length < FEWEST) return `Too few known words for an error: ${FEWEST} are needed, in lines of two or more.`;
   const error = Math.sqrt(all.reduce((sum, gain) => sum + (gain - mean) ** 2, 0) / all.length / (all.length - 1));
   const said = `Each of ${all.length} words, predicted from the others of its line: gain ${mean.toFixed(2)} ± ${error.toFixed(2)} nats. `;
-  return said + (mean > 2 * error ? "There is something to learn." : "Nothing to learn that these numbers know.");
+  return said + (mean > 2 * error ? "There is something to learn." : "Nothing is learned: this may be chance.");
 }
 
 function say(paragraph, lines) {
@@ -103,7 +104,7 @@ function start(field) {
       if (!document.length) return "No known word in this line.";
       const { z } = embed(model, document);
       const others = nearest(model, z.map((x, k) => x * deviations[k]), document);
-      return `${document.map((j) => words[j]).join(" ")} → ${others.join(" ")}`;
+      return `${document.map((j) => words[j]).join(" ")} → ${others.slice(0, BESIDE).join(" ")}`;
     });
     say(judged, [...lines, judge(model, documents)]);
   }
@@ -113,7 +114,7 @@ function start(field) {
     waiting = setTimeout(read, 300);
   });
   near.before(label(`Any of the ${words.length.toLocaleString("en")} words `, word));
-  judged.before(label("Your own sentences, one a line", texts));
+  judged.before(label("Your own sentences, one a line (they stay in this page)", texts));
   read();
 }
 
