@@ -254,7 +254,7 @@ def _explained(check, trial, error):
         with suppress(Exception):  # a new denoiser may be wrong as well
             check.measure(trial.anew())
             return told + MEMORY
-    method = re.search(r"\b(estimate|mean_jacobian|denoise)\b", told)
+    method = re.search(r"\b(estimate|mean_jacobian|denoise)\b", str(error))
     if problem is None or len(problem.r) > COPIED or method is None:
         return told
     code = as_code((asked or trial).call, problem, method[1])

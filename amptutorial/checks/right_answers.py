@@ -81,16 +81,16 @@ def _clearest(failure, questions):
     those further up the ladder.
     """
     first, *others = (questions[i] for i in spread(len(questions), FURTHER))
-    alone = _fails_alone(*first, getattr(failure, "row", 0))
-    further = (_fails_alone(*question, 0) for question in others)
+    alone = _failure_alone(*first, getattr(failure, "row", 0))
+    further = (_failure_alone(*question, 0) for question in others)
     told = filter(None, chain([alone, failure], further))
     # an estimate that is near by is all that may escape a glance
     at_a_glance = (one for one in told if getattr(one, "size", GLANCE) >= GLANCE)
     return next(at_a_glance, alone or failure)
 
 
-def _fails_alone(trial, problem, row):
-    """Return the failure of a row alone, with few digits if it fails then, or None."""
+def _failure_alone(trial, problem, row):
+    """Return how a row alone fails, told with few digits if that does, or None."""
     one = problem.rows([row])
     smaller = (one.at_one().rounded(2), one.at_one(), one)
     failures = (_failure(trial, each) for each in smaller)
@@ -146,9 +146,9 @@ def _repeat(rng, questions, answers):
             # what is kept by the array, and not by what it holds, shows
             for array, value in zip(arrays, problem.copies(), strict=True):
                 array[...] = value
-            known = answers[id(problem)]
+            first = answers[id(problem)]
             with _named(trial, problem, KEPT), _named(trial, problem):
-                _require(trial, trial.denoiser, method, problem, arrays, *known)
+                _require(trial, trial.denoiser, method, problem, arrays, *first)
 
 
 def _require(trial, denoiser, method, problem, arrays, known, X, J):
