@@ -133,7 +133,8 @@ def frequency_scaling(trial):
 
 
 # that may stand where another should
-POWERS = {"sqrt(r)": 0.5, "r^2": 2, "1 / r": -1, "r^(3/2)": 1.5, "1 / sqrt(r)": -0.5}
+POWERS = {"sqrt(r)": 0.5, "r": 1, "r^2": 2, "1 / r": -1, "r^(3/2)": 1.5}
+POWERS |= {"1 / sqrt(r)": -0.5}
 
 
 def _about_rates(trial, row, X, right, size):
@@ -147,10 +148,9 @@ def _about_rates(trial, row, X, right, size):
     if agree(new.estimate(row), np.sqrt(row.r) * new.estimate(row.at_one())):
         return told  # the report asks what is kept between calls
     ask = "is r where sqrt(r) should be, or the other way round?"
-    for text, k in (POWERS | {"r": 1}).items():
+    for text, k in POWERS.items():
         if agree(X / row.r[0] ** k, right):
             return f"{told}, times {text}: {ask}"
-    for text, k in POWERS.items():
         if agree(trial.estimate(replace(row, r=row.r**k)), right):
             return f"{told}. With {text} in place of r they agree: {ask}"
     return (

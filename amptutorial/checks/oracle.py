@@ -47,7 +47,7 @@ def answer(trial, problem, X):
     places = spread(len(X), COMPARED if trial.has_prior else ALONE)
     some = problem.rows(places)
     right, allowed = (_posterior_mean if trial.has_prior else _alone)(trial, some)
-    _, slopes, is_smooth = own_slopes(trial.anew().denoiser, some)
+    _, slopes, is_smooth = own_slopes(trial.make(), some)
     return Answer(right, allowed, slopes, is_smooth, places)
 
 
@@ -135,12 +135,13 @@ def _posterior_mean(trial, problem):
 
 
 def _alone(trial, problem):
-    """Return what new denoisers answer to each row alone, as a question about u.
+    """Return what a new denoiser answers to each row alone, as a question about u.
 
     So a prior of u answers at every rate (`sec:denoiser`).
     """
-    new, ones = trial.anew(), map(problem.rows, np.arange(len(problem.r))[:, None])
-    right = np.vstack([np.sqrt(one.r) * new.estimate(one.at_one()) for one in ones])
+    new, ones = trial.make(), map(problem.rows, np.arange(len(problem.r))[:, None])
+    alone = (np.sqrt(one.r) * new.estimate(*one.at_one().copies()) for one in ones)
+    right = np.vstack(list(alone))
     lengths, noise = (np.linalg.norm(rows, axis=1) for rows in (right, problem.P))
     allowed = trial.belief.tolerance * lengths
     allowed += 1e-9 * trial.entry_size * np.sqrt(problem.r)

@@ -62,7 +62,7 @@ class Problem:
         V, tiny, huge = np.linalg.eigh(F)[1], np.full(1, 1e-10), np.full(1, 1e10)
         # not worse: coordinate descent, a right solution, needs as many steps as the
         # condition number
-        ill = with_axes(V, np.geomspace(1e-4, 1, d)) if d > 1 else 1e-4 * F
+        ill = turn_axes(np.diag(np.geomspace(1e-4, 1, d)), V) if d > 1 else 1e-4 * F
         long = np.vstack([1e6 * P[:1], P[1:]])
         return {
             ILL: Problem(P, r, ill),
@@ -75,7 +75,7 @@ class Problem:
     def indefinite(self, convexity):
         """Return the problem with an F whose least eigenvalue is half of -convexity."""
         w, V = np.linalg.eigh(self.F)
-        return replace(self, F=with_axes(V, [-convexity / 2, *w[1:]]))
+        return replace(self, F=turn_axes(np.diag([-convexity / 2, *w[1:]]), V))
 
 
 def rounded(array, digits):
@@ -83,13 +83,9 @@ def rounded(array, digits):
     return np.reshape([float(f"{x:.{digits}g}") for x in array.ravel()], array.shape)
 
 
-def with_axes(V, w):
-    """Return the matrix with the axes `V` (orthogonal columns) and eigenvalues `w`."""
-    return symmetric((V * w) @ V.T)
-
-
-def symmetric(F):
-    """Return `F` without the round-off that makes it asymmetric."""
+def turn_axes(F, basis):
+    """Return `F` with its axes turned by an orthogonal matrix; it stays symmetric."""
+    F = basis @ F @ basis.T
     return (F + F.T) / 2
 
 
@@ -110,7 +106,7 @@ def draw_problem(n_rows, d, *, rng, rows=None):
     >>> draw_problem(5, 2, rng=np.random.default_rng(0)).P.shape
     (5, 2)
     """
-    F = with_axes(_basis(rng, d), np.geomspace(0.3, 9.0, d))
+    F = turn_axes(np.diag(np.geomspace(0.3, 9.0, d)), _basis(rng, d))
     r = np.exp(rng.uniform(-2.3, 2.3, n_rows))
     size = (n_rows, d)
     U = rng.standard_normal(size) if rows is None else rows.draw(size, rng=rng)
@@ -196,7 +192,7 @@ def _twin(rng, kind, family, which, problem):
     if kind in ("axes", "corner") and np.linalg.cond(F) <= CONDITION:
         same, basis = int(kind == "corner" and d > 1), np.eye(d)
         basis[same:, same:] = _basis(rng, d - same, _nearness(rng))
-        return which, replace(problem, F=symmetric(basis @ F @ basis.T))
+        return which, replace(problem, F=turn_axes(F, basis))
     part = kind if kind in ("P", "r") else "F"
     new = getattr(draw(rng, family[which], len(r)), part)
     return which, replace(problem, **{part: new})
@@ -234,7 +230,7 @@ def _draw_F(rng, d):
     powers = np.r_[0, 1, rng.random(d)][:d]
     powers = powers.round() if rng.integers(3) == 0 else powers  # some are equal
     basis = np.eye(d) if kind < 2 else _basis(rng, d, _nearness(rng))
-    return with_axes(basis, size * condition ** -rng.permutation(powers))
+    return turn_axes(np.diag(size * condition ** -rng.permutation(powers)), basis)
 
 
 def _nearness(rng):
@@ -257,6 +253,6 @@ def _many(rng, trial, most):
     problem = draw(rng, trial, N)
     if most == MOST or rng.integers(3) == 0:
         w = np.geomspace(1, 1 / CONDITION, trial.d)
-        problem = replace(problem, F=with_axes(_basis(rng, trial.d), w))
+        problem = replace(problem, F=turn_axes(np.diag(w), _basis(rng, trial.d)))
     order = np.argsort(np.linalg.norm(problem.P, axis=1) / np.sqrt(problem.r))
     return problem.rows(order[:: rng.choice([1, -1])])

@@ -1,7 +1,7 @@
 """The check that draws its problems: the answers are those of the belief.
 
-First new denoisers, each of which is asked once, climb the ladder (`ladder`) from the
-simplest problem on, and what they answer is compared with what the belief does
+First a new denoiser for each problem climbs the ladder (`ladder`) from the simplest one
+on, and what it answers is compared with what the belief does
 (`amptutorial.checks.oracle`). Then one denoiser answers all problems once more, in the
 order in which they were drawn, where every third is like the one before, in arrays that
 are used again and with its methods shuffled: what is wrong now, it has kept.
@@ -23,7 +23,7 @@ from .verdict import count, require_penalty, require_rows
 GLANCE, FURTHER = 0.1, 10
 AGAIN = (*METHODS, "penalty")  # what is asked once more
 FEWER = 30  # times as few rows has one part of many as the other
-KEPT = ", asked again (a new denoiser is right: what is kept between calls?)"
+KEPT = "asked again (a new denoiser is right: what is kept between calls?)"
 
 
 def right_answers(trial):
@@ -47,9 +47,22 @@ def _climb(questions):
     for rung, (trial, problem) in enumerate(order):
         try:
             answers[id(problem)] = _first_answers(trial, problem)
-        except AssertionError as failure:
-            raise _clearest(failure, order[rung:]) from None
+        except Exception as failure:
+            if _failure(trial.anew(), problem) is None:
+                with _named(trial, problem, KEPT):
+                    raise
+            if isinstance(failure, AssertionError):
+                raise _clearest(failure, order[rung:]) from None
+            raise
     return answers
+
+
+def _failure(trial, problem):
+    """Return the error with which a denoiser fails a problem, or None."""
+    try:
+        _first_answers(trial, problem)
+    except Exception as error:  # noqa: BLE001  whatever it raises
+        return error
 
 
 def _simplicity(question):
@@ -68,39 +81,36 @@ def _clearest(failure, questions):
     those further up the ladder.
     """
     first, *others = (questions[i] for i in spread(len(questions), FURTHER))
-    alone = _fails_alone(*first, getattr(failure, "row", 0))
-    further = (_fails_alone(*question, 0) for question in others)
+    alone = _failure_alone(*first, getattr(failure, "row", 0))
+    further = (_failure_alone(*question, 0) for question in others)
     told = filter(None, chain([alone, failure], further))
     # an estimate that is near by is all that may escape a glance
     at_a_glance = (one for one in told if getattr(one, "size", GLANCE) >= GLANCE)
     return next(at_a_glance, alone or failure)
 
 
-def _fails_alone(trial, problem, row):
-    """Return the failure of a row alone, with few digits if it fails then, or None."""
+def _failure_alone(trial, problem, row):
+    """Return how a row alone fails, told with few digits if that does, or None."""
     one = problem.rows([row])
-    for smaller in (one.at_one().rounded(2), one.at_one(), one):
-        try:
-            _first_answers(trial, smaller)
-        except AssertionError as failure:
-            return failure
-        except Exception:  # noqa: BLE001, S112
-            continue  # of another kind
-    return None
+    smaller = (one.at_one().rounded(2), one.at_one(), one)
+    failures = (_failure(trial, each) for each in smaller)
+    return next((each for each in failures if isinstance(each, AssertionError)), None)
 
 
 @contextmanager
-def _named(trial, problem, how=""):
-    """Give an error a note that names the problem, and what it takes to ask it again.
+def _named(trial, problem, note=""):
+    """Give an error a note, and what it takes to ask the problem again.
 
-    That is nothing where a new denoiser is right.
+    The note names the problem, or says that memory is at fault: to ask again would not
+    show that.
     """
     try:
         yield
     except Exception as error:
-        shown = f"{count(len(problem.r))}, F = {_digits(problem.F)}{how}"
-        error.add_note(f"{trial.title or name_of(trial.make())}, {shown}")
-        asked = None if how else getattr(error, "problem", problem)
+        rows, F = count(len(problem.r)), _digits(problem.F)
+        shown = f"{trial.title or name_of(trial.make())}, {rows}, F = {F}"
+        asked = None if note else getattr(error, "problem", problem)
+        error.add_note(note or shown)
         vars(error).update(trial=trial, problem=asked)
         raise
 
@@ -111,7 +121,7 @@ def _first_answers(trial, problem):
     Raise if a new denoiser gets it wrong. The Jacobian is None where it is not asked.
     """
     with _named(trial, problem):
-        denoiser, J = trial.anew().denoiser, None
+        denoiser, J = trial.make(), None
         X = denoiser.estimate(*problem.copies())
         known = answer(trial, problem, X)
         require_rows("estimate", X, problem, *known[:2], places=known.places)
@@ -132,13 +142,13 @@ def _repeat(rng, questions, answers):
         arrays = held.setdefault(problem.P.shape, problem.copies())
         # thousands of rows take most of the time
         n_asked = 1 if len(problem.r) > MANY[-1] else len(AGAIN)
-        with _named(trial, problem, KEPT):
-            for method in rng.permutation(AGAIN)[:n_asked]:
-                # what is kept by the array, and not by what it holds, shows
-                for array, value in zip(arrays, problem.copies(), strict=True):
-                    array[...] = value
-                known = answers[id(problem)]
-                _require(trial, trial.denoiser, method, problem, arrays, *known)
+        for method in rng.permutation(AGAIN)[:n_asked]:
+            # what is kept by the array, and not by what it holds, shows
+            for array, value in zip(arrays, problem.copies(), strict=True):
+                array[...] = value
+            first = answers[id(problem)]
+            with _named(trial, problem, KEPT), _named(trial, problem):
+                _require(trial, trial.denoiser, method, problem, arrays, *first)
 
 
 def _require(trial, denoiser, method, problem, arrays, known, X, J):

@@ -151,8 +151,5 @@ def short_pair(a, b):
     >>> short_pair(np.array([1.23, 0.0]), np.array([1.23012, 0.0]))
     ('[1.23 0]', '[1.2301 0]')
     """
-    for digits in range(4, 17):
-        texts = short(a, digits), short(b, digits)
-        if texts[0] != texts[1]:
-            break
-    return texts
+    digits = next((k for k in range(4, 16) if short(a, k) != short(b, k)), 16)
+    return short(a, digits), short(b, digits)
