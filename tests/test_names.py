@@ -354,23 +354,6 @@ def test_a_model_that_is_fitted_again_forgets_the_names():
 # Messages
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"init": np.eye(2)}, "init must be one of"),
-        ({"channel": np.array(["counts", "damped"])}, "channel must be one of"),
-        ({"channel": ["counts"]}, "channel must be one of"),
-        ({"n_components": "2"}, "n_components must be an integer or \"auto\", got '2'"),
-        ({"n_components": "Auto"}, 'n_components must be an integer or "auto"'),
-        ({"n_components": np.array([1, 2])}, "n_components must be an integer"),
-        ({"denoiser": np.eye(2)}, "denoiser must be an instance of Denoiser"),
-    ],
-)
-def test_an_array_where_a_word_is_wanted_is_refused_by_name(parameters, message):
-    with pytest.raises((TypeError, ValueError), match=message):
-        short().set_params(**parameters).fit(Z)
-
-
 def test_arrays_and_nothing_as_options_of_texts():
     texts = ["red wine and cars", "a red car", "the wine"]
     for options, name in (({"lemmatize": np.array([True, False])}, "lemmatize"), ({"lemmatize": []}, "lemmatize")):
