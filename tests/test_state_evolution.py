@@ -100,6 +100,20 @@ def test_a_floor_is_reported_for_the_side_that_has_it():
     assert it.Q_a - it.Gamma_b < 0 and it.F_b == pytest.approx(FLOOR * (it.Q_a + c) - c, abs=1e-3)
 
 
+def test_unequal_frequencies_are_easier():
+    """At the same mean rate, two classes succeed where one rate fails."""
+    variance, errors = 0.75, []  # detection_ratio: 0.84 for constant, 1.32 for two-class rates
+    denoisers = GaussianPosterior(1.0), GaussianPosterior(variance)
+    for bias in (ConstantBias(0.0), TWO_CLASS):
+        laws = scaled_rows(1, rows_u=GaussianRows(1), rows_v=GaussianRows(variance), bias_u=bias, bias_v=bias)
+        run = gaussian_state_evolution(*laws, denoisers, beta=BETA, M0=[[0.1]], Q0=[[0.1]], n_iter=500)
+        errors.append(run.iterates[-1].nmse)
+    a = np.array([0.5, 1.5])
+    assert errors[0] > 0.9999
+    assert errors[1] == pytest.approx(two_class_recursion(a, variance * a, BETA, 5000, 0.1)[0][-1], rel=1e-6)
+    assert errors[1] < 0.99
+
+
 @pytest.mark.parametrize(
     "denoiser", [pytest.param(Ridge(0.5), marks=pytest.mark.slow), GaussianPosterior([[1.0, 0.2], [0.2, 0.6]])]
 )
