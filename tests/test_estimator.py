@@ -173,13 +173,6 @@ def test_many_rows_of_many_dimensions_settle():
     assert np.abs(M).max() < 1e-2
 
 
-def test_rates_of_some_rows(fitted):
-    rates = fitted.predict_rates()
-    assert np.array_equal(fitted.predict_rates(slice(3, 8)), rates[3:8]) and fitted.predict_rates(3).shape == (1, 200)
-    assert np.allclose(fitted.predict_rates([5, 2]), rates[[5, 2]], rtol=1e-12)
-    assert np.allclose(fitted.predict_rates(np.arange(300) < 4), rates[:4], rtol=1e-12)
-
-
 def test_transform_of_the_fitted_rows_is_their_embedding(counts, fitted):
     """To ten times the tolerance at which a row has converged, 1e-3 in M."""
     M = (fitted.transform(counts) - fitted.embedding_) @ fitted.components_ / np.sqrt(300)
@@ -364,6 +357,13 @@ def test_it_follows_a_vectorizer_in_a_pipeline():
         ({"denoiser": "svd"}, r"denoiser must be one of \['lasso', 'posterior', 'ridge'\], got 'svd'"),
         ({"n_components": 201}, r"n_components=201 must be at most 200.*300 rows and 200 columns"),
         ({"n_components": 2.0}, "n_components must be an integer"),
+        ({"n_components": "2"}, "n_components must be an integer or \"auto\", got '2'"),
+        ({"n_components": "Auto"}, 'n_components must be an integer or "auto"'),
+        ({"n_components": np.array([1, 2])}, "n_components must be an integer"),
+        ({"denoiser": np.eye(2)}, "denoiser must be an instance of Denoiser"),
+        ({"channel": np.array(["counts", "damped"])}, "channel must be one of"),
+        ({"channel": ["counts"]}, "channel must be one of"),
+        ({"init": np.eye(2)}, "init must be one of"),
         ({"init": "svd"}, "init"),
         ({"n_iter": True}, "n_iter must be an integer"),
         ({"tol": -1.0}, "tol"),

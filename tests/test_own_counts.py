@@ -265,9 +265,6 @@ def test_fitted_columns_are_embedded_again(fitted):
     V = model.transform_columns(new)
     assert np.abs(model.embedding_ @ (V[:, :-1] - model.components_[:, :20])).max() / np.sqrt(len(Z)) < 0.05
     assert not V[:, -1].any()
-    named = pd.DataFrame(Z, index=[f"row {k}" for k in range(len(Z))])
-    with pytest.raises(ValueError, match="rows of other names, or in another order"):
-        AMPEmbedding(3, random_state=0).fit(named).transform_columns(named.iloc[::-1, :3])
     with pytest.raises(ValueError, match="X has 3 rows, but the model was fitted to 300"):
         model.transform_columns(new[:3])
 
@@ -276,15 +273,14 @@ def test_fitted_columns_are_embedded_again(fitted):
 def test_columns_in_another_order_are_refused_by_name():
     Z, _, _ = strong(60, 26, 1)
     names = [f"word {k}" for k in range(26)]
-    for make in (
-        lambda Z, names: pd.DataFrame(Z, columns=names),
-        lambda Z, names: SimpleNamespace(X=sp.csr_array(Z), obs_names=np.arange(len(Z)), var_names=names),
-    ):
-        model = AMPEmbedding(1, random_state=0).fit(make(Z, names))
-        for method in (model.transform, model.predict_rates, model.score):
-            with pytest.raises(ValueError, match="names"):
-                method(make(Z[:, ::-1], names[::-1]))
-        assert np.array_equal(model.transform(make(Z, names)), model.transform(make(Z, names)))
+
+    def table(Z, names):
+        return SimpleNamespace(X=sp.csr_array(Z), obs_names=np.arange(len(Z)), var_names=names)
+
+    model = AMPEmbedding(1, random_state=0).fit(table(Z, names))
+    for method in (model.transform, model.predict_rates, model.score):
+        with pytest.raises(ValueError, match="names"):
+            method(table(Z[:, ::-1], names[::-1]))
 
 
 # Names in, names out
