@@ -78,6 +78,15 @@ def _on_one_line(value):
     return " ".join(np.array2string(np.asarray(value), precision=3).split())
 
 
+def log_uniform(**ranges):
+    """Return a `Family.draw_params` that draws the logarithm of each parameter, from a range for each reach."""
+
+    def draw_params(rng, d, reach=NEAR):
+        return {name: float(np.exp(rng.uniform(*each[reach]))) for name, each in ranges.items()}
+
+    return draw_params
+
+
 @dataclass(frozen=True)
 class Family:
     """Denoisers of one class.
