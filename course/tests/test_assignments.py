@@ -181,6 +181,16 @@ def test_a_mistake_costs_the_checks_that_judge_it(body, tmp_path):
 
 
 @needs_solutions
+@pytest.mark.parametrize("method", ["mean_jacobian", "penalty", "convexity"])
+def test_what_is_not_written_costs_its_own_checks(method, tmp_path):
+    """A Jacobian that is inherited is right."""
+    text = (SOLUTIONS / "01_ridge/denoiser.py").read_text(encoding="utf-8")
+    (tmp_path / "denoiser.py").write_text(f"{text}\ndel RidgeByHand.{method}\n")
+    lost = {result.name for result in check_assignment(1, tmp_path / "denoiser.py").failures}
+    assert lost == (set() if method == "mean_jacobian" else {"penalty", "right_penalty"})
+
+
+@needs_solutions
 def test_the_bank_is_large():
     mistakes = [len(bank(task)) for task in ASSIGNMENTS.values()]
     assert sum(mistakes) >= 60 and min(mistakes) >= 6

@@ -53,7 +53,7 @@ class Part(Denoiser):
     def __init__(self, whole, belief, methods=METHODS, ask=anew):
         self.whole, self.precision, self.ask = whole, whole.precision, ask
         self.again = functools.partial(Part, belief=belief, methods=methods, ask=ask)
-        if hasattr(belief, "value"):
+        if "penalty" not in methods and hasattr(belief, "value"):
             c = belief.convexity or 0.0
             stated = {"penalty": lambda X, r: float(belief.value(X / np.sqrt(r)[:, None]).sum())}
             vars(self).update(stated, convexity=lambda r: float(c / r.max()))
