@@ -21,7 +21,7 @@ LIMITS = {"seconds": 60, "seconds_per_call": 20, "megabytes": 512, "file_kilobyt
 STARTER = (ROOT / "assignments/01_ridge/denoiser.py").read_text(encoding="utf-8")
 RIGHT = (SOLUTIONS / "01_ridge/denoiser.py").read_text(encoding="utf-8")
 WRONG = RIGHT.replace("mean(axis=0)", "sum(axis=0)")
-LOST = ("jacobian", "right_jacobian", "state_evolution", "prediction")  # by `WRONG`
+LOST = ("jacobian", "right_jacobian")  # by `WRONG`
 HOSTILE = sample_class.hostile(RIGHT)
 # answers in a way that P[0, 0] chooses
 PROBE = '''

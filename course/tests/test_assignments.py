@@ -117,10 +117,11 @@ BESIDE = {
     "speed",
     "prediction",
 }
-# Where a check beside the estimate is named, but the estimate itself is wrong, of a single row and a new denoiser too:
-# these leave 0, 47, 0 and 74 points. The first and the last write over what they read next.
+# Where a check beside the estimate is named, but the estimate itself is wrong, that of a new denoiser and of copies
+# too. These leave 0, 57, 59, 0 and 74 points: the first and the last write over what they read next.
 WRONG_ESTIMATES = {
     (2, "the sweeps start from P itself, and write into it"),
+    (4, "the search for the lengths ends when the first row has its own"),
     (7, "p F^-1 is cut to the length of the ball, and the Jacobian of that is transposed"),
     (8, "the kinds are told apart by their means alone"),
     (8, "F is changed in place"),
@@ -177,6 +178,16 @@ def test_a_mistake_costs_the_checks_that_judge_it(body, tmp_path):
     report = check_assignment(1, tmp_path / "denoiser.py")
     assert {result.name for result in report.failures} == lost
     assert {result.name for result in report.results} == set(ASSIGNMENTS[1].points)
+
+
+@needs_solutions
+@pytest.mark.parametrize("method", ["mean_jacobian", "penalty", "convexity"])
+def test_what_is_not_written_costs_its_own_checks(method, tmp_path):
+    """A Jacobian that is inherited is right."""
+    text = (SOLUTIONS / "01_ridge/denoiser.py").read_text(encoding="utf-8")
+    (tmp_path / "denoiser.py").write_text(f"{text}\ndel RidgeByHand.{method}\n")
+    lost = {result.name for result in check_assignment(1, tmp_path / "denoiser.py").failures}
+    assert lost == (set() if method == "mean_jacobian" else {"penalty", "right_penalty"})
 
 
 @needs_solutions

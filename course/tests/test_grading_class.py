@@ -339,11 +339,13 @@ def test_a_full_disk_is_told_in_a_sentence_and_nothing_is_lost(tmp_path, capsys,
     def full(*arguments):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(commands, "_write_results", full)
+    monkeypatch.setattr(commands.gradebook, "class_table", full)
     assert main(command(tmp_path)) == 1
     assert capsys.readouterr().err.endswith("No space left on device\n")
     monkeypatch.undo()
-    assert main(command(tmp_path)) == 0
+    written, write = [], commands.pages.student_page
+    monkeypatch.setattr(commands.pages, "student_page", lambda record, task: written.append(1) or write(record, task))
+    assert main(command(tmp_path)) == 0 and len(written) == 2  # each page once
     assert set(read(tmp_path / "grades.csv")) == {"student_1", "student_2"}
 
 

@@ -146,9 +146,26 @@ def test_a_method_that_gave_no_answer_twice_is_not_asked_again():
         for error in (remote.TimeLimit, remote.TimeLimit, remote.NotRun):
             with pytest.raises(error) as raised:
                 samples.ask_probe(probe, 7)
-        assert "estimate gave no answer in time, 2 times" in describe_error(raised.value)
+        assert "estimate gave no answer, 2 times" in describe_error(raised.value)
         assert "session.py" not in describe_error(raised.value)
         assert session.over is None
+
+
+@pytest.mark.parametrize(
+    ("method", "body", "lost"),
+    [
+        ("penalty", "os._exit(1)", {"penalty", "right_penalty"}),
+        ("mean_jacobian", "return np.ones(3)", {"shapes", "jacobian", "right_jacobian"}),
+        ("estimate", "return vars(self).setdefault(str(P.shape), right(self, P, r, F))", {"right_answers"}),
+    ],
+)
+def test_a_mistake_costs_the_checks_that_judge_it(rules, method, body, lost):
+    """State too: of whoever is asked anew, the worker makes a copy."""
+    arguments = "self, X, r" if method == "penalty" else "self, P, r, F"
+    wrong = f"\nimport os\nright = RidgeByHand.estimate\ndef wrong({arguments}):\n    {body}\n"
+    wrong += f"RidgeByHand.{method} = wrong\n"
+    record = judge.grade_submission(Submission((samples.RIGHT + wrong).encode()), rules)
+    assert {result.name for result in record.results if not result.passed} == lost
 
 
 def test_nothing_is_left_behind(tmp_path, monkeypatch):

@@ -122,10 +122,17 @@ def test_who_has_no_iteration_is_not_asked_for_one(tmp_path):
     [
         (1, "the sign of p", "optimality", "right with -p in place of p"),
         (1, "a formula for one dimension", "optimality", "right with the diagonal of F in place of F"),
-        (1, "the factor 1/2 is forgotten when the penalty is differentiated", "optimality", "right with 0.5 r"),
+        (
+            1,
+            "the factor 1/2 is forgotten when the penalty is differentiated",
+            "optimality",
+            "right with twice strength",
+        ),
         (1, "the penalty acts on x instead of u", "penalty", "the sum of g(x), and not of g(u)"),
         (1, "the penalty lacks its factor 1/2", "penalty", "twice the sum"),
         (1, "the Jacobian is that of the estimate without a penalty", "jacobian", "the inverse of F"),
+        (2, "half of the threshold", "optimality", "right with half of l1"),
+        (3, "the Jacobian is that of ridge, without regard to the support", "jacobian", "that of rows in which no"),
         (
             4,
             "the Jacobian is averaged over the rows that are not zero",

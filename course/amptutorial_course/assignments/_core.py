@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 
@@ -12,12 +12,9 @@ from amptutorial._validation import check_integer, check_positive
 from amptutorial.amp import biased_low_rank_amp
 from amptutorial.checks import (
     CHECKS,
-    SITE,
     Check,
     CheckReport,
-    CheckResult,
     count_lines,
-    describe_error,
     draw_problem,
     require,
     run_checks,
@@ -76,6 +73,15 @@ class DenoiserSetting:
 
 def _on_one_line(value):
     return " ".join(np.array2string(np.asarray(value), precision=3).split())
+
+
+def log_uniform(**ranges):
+    """Return a `Family.draw_params` that draws the logarithm of each parameter, from a range for each reach."""
+
+    def draw_params(rng, d, reach=NEAR):
+        return {name: float(np.exp(rng.uniform(*each[reach]))) for name, each in ranges.items()}
+
+    return draw_params
 
 
 @dataclass(frozen=True)
@@ -353,48 +359,38 @@ class Assignment:
 
         It is the state evolution of the student's own denoiser, or of what is right in it, as the trials find.
         """
-        result = self._predicted(make, prediction)
-        if prediction is None or result.passed:
-            return result
-        methods = others(set().union(*(trial.wrong for trial in trials)))
-        other = self._predicted(lambda name, **params: Part(make(name, **params), None, methods), prediction)
-        return other if other.passed else result
 
-    def _predicted(self, make, prediction):
-        try:
-            return _prediction_result(*self._compare_prediction(make, prediction))
-        # the report must survive any student's code
-        except Exception as error:  # noqa: BLE001
-            return _prediction_result(False, describe_error(error))
+        def make_part(name, **params):
+            return Part(make(name, **params), None, others(set().union(*(trial.wrong for trial in trials))))
 
-    def _compare_prediction(self, make, prediction):
-        """Return `(passed, message)` of the comparison."""
-        if prediction is None:
-            return False, ("PREDICTION is None: predict the outcome of the experiment, then run it")
-        if isinstance(prediction, list | tuple) and len(prediction) == 2:
-            whole, digits = prediction
-            return False, f"PREDICTION is {whole}, {digits}, a pair of numbers: write {whole}.{digits}, with a point"
-        value = check_positive(prediction, "PREDICTION", zero=True)
-        experiment = self.experiment
-        denoiser = make(experiment.class_name, **experiment.params)
-        predicted = experiment._predict(check_is_denoiser(denoiser, "the denoiser"))
-        passed = abs(value - predicted) <= experiment.tolerance
-        return passed, (
-            f"PREDICTION is {value:.4g}, {'as' if passed else 'not what'} state "
-            f"evolution gives with this denoiser (to {experiment.tolerance:g})"
-        )
+        attempts = (SimpleNamespace(title="", task=self, make=each, value=prediction) for each in (make, make_part))
+        results = (run_checks("", [attempt], [PREDICTION]).results[0] for attempt in attempts)
+        first = next(results)
+        return first if first.passed else next((result for result in results if result.passed), first)
+
+
+def prediction(attempt):
+    """PREDICTION is the number that state evolution predicts for the experiment at the end of the brief."""
+    value, experiment = attempt.value, attempt.task.experiment
+    require(value is not None, "PREDICTION is None: predict the outcome of the experiment, then run it")
+    if isinstance(value, list | tuple) and len(value) == 2:
+        whole, digits = value
+        require(False, f"PREDICTION is {whole}, {digits}, a pair of numbers: write {whole}.{digits}, with a point")
+    value = check_positive(value, "PREDICTION", zero=True)
+    denoiser = check_is_denoiser(attempt.make(experiment.class_name, **experiment.params), "the denoiser")
+    passed = abs(value - experiment._predict(denoiser)) <= experiment.tolerance
+    told = f"state evolution gives with this denoiser (to {experiment.tolerance:g})"
+    require(passed, f"PREDICTION is {value:.4g}, not what {told}")
+    return f"PREDICTION is {value:.4g}, as {told}"
+
+
+PREDICTION = Check(prediction, "09_state_evolution.html#se-algorithm")
 
 
 def as_family(trials, others=()):
     """Return the trials, of which the first alone asks for right answers: of all of them, and of others."""
     one, *rest = trials
     return [replace(one, relatives=(*rest, *others)), *(replace(other, seed=None) for other in rest)]
-
-
-def _prediction_result(passed, message):
-    contract = "PREDICTION is the number that state evolution predicts for the experiment at the end of the brief."
-    read = SITE + "09_state_evolution.html#se-algorithm"
-    return CheckResult("prediction", passed, message, contract, read)
 
 
 def _require_by_hand(cls, name):

@@ -1,6 +1,7 @@
 """What explains a wrong answer: the question, or the formula, that gives it."""
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 
@@ -15,19 +16,25 @@ OTHERS = {
     "2 F in place of F": lambda P, r, F: (P, r, 2 * F),
     "F / 2 in place of F": lambda P, r, F: (P, r, F / 2),
     "no F at all": lambda P, r, F: (P, r, 1e-12 * F),
-    **{
-        f"{k:g} r in place of r (a wrong factor of r, or of a parameter?)": lambda P, r, F, k=k: (P, k * r, F)
-        for k in (0.25, 0.5, 2, 4)
-    },
 }
+FACTORS = {"half of": 0.5, "twice": 2}
+
+
+def _questions(trial):
+    """Yield other questions in words, and as a trial and its problem."""
+    problem, belief = trial.problem, trial.belief
+    for text, change in OTHERS.items():
+        yield text, trial, replace(problem, **dict(zip("PrF", change(*problem.copies()), strict=True)))
+    for (name, value), (text, k) in product(vars(belief).items(), FACTORS.items()):
+        if isinstance(value, float):
+            yield f"{text} {name}", replace(trial, stated=replace(belief, **{name: k * value})), problem
 
 
 def about_estimates(trial):
     """Return the question to which the estimates would be the answer."""
-    X, given = trial.fresh.estimate(), trial.problem.copies()
-    for text, change in OTHERS.items():
-        other = replace(trial.problem, **dict(zip("PrF", change(*given), strict=True)))
-        right, allowed, *_, places = answer(trial.fresh, other, X)
+    X = trial.fresh.estimate()
+    for text, other, problem in _questions(trial.fresh):
+        right, allowed, *_, places = answer(other, problem, X)
         far, size = (np.linalg.norm(rows, axis=1) for rows in (X[places] - right, right))
         if X.any() and (far <= np.minimum(allowed, 1e-3 * size) + 1e-6 * size).all():
             return f"right with {text}"
@@ -39,6 +46,9 @@ def about_jacobians(trial):
     (P, r, F), X = trial.problem.copies(), trial.fresh.estimate()
     known = answer(trial.fresh, trial.problem, X)
     X, r, S = X[known.places], r[known.places], known.slopes
+    # far from zero
+    long = replace(trial.problem, P=np.full_like(P, 1e6) @ F)
+    full, on = answer(trial.fresh, long, trial.fresh.estimate(long)).slopes, X != 0
     formulas = {
         RIGHT: S.mean(axis=0),
         "a mean over the rows that are not zero": S[X.any(axis=1)].mean(axis=0),
@@ -47,6 +57,10 @@ def about_jacobians(trial):
         "a second moment: the mean is not subtracted": S.mean(axis=0) + X.T @ X / len(X),
         "without the entries off its diagonal": np.diag(np.diag(S.mean(axis=0))),
         "multiplied by F": S.mean(axis=0) @ F,
+        "that of rows in which no entry is zero": full.mean(axis=0),
+        "a part of the inverse of a matrix, and not the inverse of its part": np.where(
+            on[:, :, None] & on[:, None, :], full, 0
+        ).mean(axis=0),
     }
     J = trial.fresh.denoiser.mean_jacobian(P, trial.problem.r.copy(), F)
     return next((text for text, other in formulas.items() if np.allclose(J, other, rtol=1e-3, atol=0)), "")

@@ -25,6 +25,16 @@ class Limit:
     tolerance: float = 1e-4
 
 
+def zero(P, r, F):
+    """Return rows that are zero."""
+    return 0 * P
+
+
+def unpenalised(P, r, F):
+    """Return p F^-1."""
+    return np.linalg.solve(F, P.T).T
+
+
 @dataclass(frozen=True)
 class SettingTrial(TrialInParts):
     """A `Trial` in a setting of an assignment, which knows limits, and the code of its denoiser."""

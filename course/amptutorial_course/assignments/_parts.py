@@ -18,15 +18,11 @@ from ..grading.worker.copies import copied
 from ._hints import HINTS, with_hint
 
 WHOLE = CHECKS["right_answers"]
-# the methods that each part asks beside the estimate
-PARTS = {
-    "right_answers": (),
-    "right_jacobian": ("mean_jacobian", "denoise"),
-    "right_penalty": ("penalty", "convexity"),
-}
-# who says that they are wrong
-JUDGES = {("mean_jacobian", "denoise"): CHECKS["jacobian"], ("penalty", "convexity"): CHECKS["penalty"]}
-METHODS = (*(method for methods in JUDGES for method in methods), "refit", "frozen")
+JACOBIAN, PENALTY = ("mean_jacobian", "denoise"), ("penalty", "convexity")
+METHODS = (*JACOBIAN, *PENALTY, "refit", "frozen")
+# the methods that each part asks beside the estimate, and who says that they are wrong
+PARTS = {"right_answers": (), "right_jacobian": JACOBIAN, "right_penalty": PENALTY}
+JUDGES = {JACOBIAN: CHECKS["jacobian"], PENALTY: CHECKS["penalty"]}
 # what a wrong method costs, and what asks the same denoiser more than once
 COSTS = {"shapes", "jacobian", "penalty", *PARTS}
 AGAIN = {"no_mutation", "deterministic", "refit", *PARTS}
@@ -53,7 +49,7 @@ class Part(Denoiser):
     def __init__(self, whole, belief, methods=METHODS, ask=anew):
         self.whole, self.precision, self.ask = whole, whole.precision, ask
         self.again = functools.partial(Part, belief=belief, methods=methods, ask=ask)
-        if hasattr(belief, "value"):
+        if "penalty" not in methods and hasattr(belief, "value"):
             c = belief.convexity or 0.0
             stated = {"penalty": lambda X, r: float(belief.value(X / np.sqrt(r)[:, None]).sum())}
             vars(self).update(stated, convexity=lambda r: float(c / r.max()))

@@ -7,8 +7,9 @@ from scipy.special import logsumexp
 
 from amptutorial.checks.beliefs import Penalty, Prior
 
-from ._core import NEAR, Assignment, DenoiserSetting, Experiment, Family
-from ._limits import Limit
+from ._core import Assignment, DenoiserSetting, Experiment, Family, log_uniform
+from ._limits import Limit, unpenalised
+from ._points import MINIMISER
 
 
 @dataclass(frozen=True)
@@ -95,25 +96,14 @@ class UniformPhase(Prior):
         return logsumexp(exponents, axis=1) - np.log(1024)
 
 
-# the logarithms of radii
-BALLS = (1.1, 1.5), (-1, 3), (-6, 8)
-CIRCLES = (0.5, 1.2), (-1, 1.5), (-6, 4)
-
-
-def draw_ball(rng, d, reach=NEAR):
-    """Return the radius of a ball."""
-    return {"radius": float(np.exp(rng.uniform(*BALLS[reach])))}
-
-
-def draw_circle(rng, d, reach=NEAR):
-    """Return the radius of a circle."""
-    return {"radius": float(np.exp(rng.uniform(*CIRCLES[reach])))}
+BALLS = log_uniform(radius=((1.1, 1.5), (-1, 3), (-6, 8)))
+CIRCLES = log_uniform(radius=((0.5, 1.2), (-1, 1.5), (-6, 4)))
 
 
 def ball(d, radius):
     """Return a ball in d dimensions."""
     limits = (
-        Limit("In a wide ball the estimate is p F^-1", {"radius": 1e5}, lambda P, r, F: np.linalg.solve(F, P.T).T),
+        Limit("In a wide ball the estimate is p F^-1", {"radius": 1e5}, unpenalised),
         Limit(
             "In a tiny ball the estimate is p, cut to the length radius sqrt(r)",
             {"radius": 1e-7},
@@ -156,7 +146,7 @@ ASSIGNMENT = Assignment(
     7,
     "ball",
     "rows in a ball and on a circle",
-    (Family(draw_ball, ball), Family(draw_circle, circle, (2, 2), (2, 2, 2))),
+    (Family(BALLS, ball), Family(CIRCLES, circle, (2, 2), (2, 2, 2))),
     Experiment(
         "Circle",
         {"radius": 1.8},
@@ -167,18 +157,6 @@ ASSIGNMENT = Assignment(
         statistic=MeanCosine(),
         tolerance=0.015,
     ),
-    points={
-        # the contract of every denoiser
-        **{"shapes": 4, "no_mutation": 5, "deterministic": 3, "row_independence": 5, "hard_inputs": 4, "speed": 8},
-        # the estimates of both classes
-        **{"optimality": 13, "tweedie": 16, "frequency_scaling": 3, "limits": 4},
-        # the Jacobian
-        **{"jacobian": 8},
-        # the penalty
-        **{"penalty": 3},
-        # each of them, on problems of every kind
-        **{"right_answers": 10, "right_jacobian": 4, "right_penalty": 2},
-        # in AMP
-        **{"state_evolution": 2, "prediction": 6},
-    },
+    # the estimates of both classes
+    points=MINIMISER | {"optimality": 13, "tweedie": 16, "penalty": 3},
 )

@@ -8,8 +8,8 @@ from amptutorial.checks.beliefs import Penalty
 from amptutorial.denoisers import Lasso, Ridge
 from amptutorial.laws import DiscreteBias, RowLaw, SparseGaussianRows
 
-from ._core import NEAR, Assignment, DenoiserSetting, Experiment, Family
-from ._limits import Limit
+from ._core import Assignment, DenoiserSetting, Experiment, Family, log_uniform
+from ._limits import Limit, zero
 from ._points import MINIMISER
 
 
@@ -36,13 +36,7 @@ class BothNorms(Penalty):
         return np.sign(U) * np.maximum(np.abs(U) - steps * self.l1, 0) / (1 + steps * self.l2)
 
 
-SIZES = 0.7, 3, 7  # of the logarithms of strengths
-
-
-def draw_params(rng, d, reach=NEAR):
-    """Return the two strengths."""
-    size = SIZES[reach]
-    return dict(zip(("l1", "l2"), np.exp(rng.uniform(-size, size, 2)).tolist(), strict=True))
+SIZES = (-0.7, 0.7), (-3, 3), (-7, 7)  # of the logarithms of strengths
 
 
 def setting(d, l1, l2):
@@ -50,7 +44,7 @@ def setting(d, l1, l2):
     limits = (
         Limit("Without l1 the elastic net is ridge", {"l1": 1e-8}, Ridge(l2).estimate),
         Limit("Without l2 the elastic net is the lasso", {"l2": 1e-8}, Lasso(l1).estimate),
-        Limit("With a large l1 every row is zero", {"l1": 1e6}, lambda P, r, F: 0 * P),
+        Limit("With a large l1 every row is zero", {"l1": 1e6}, zero),
     )
     return DenoiserSetting("ElasticNet", {"l1": l1, "l2": l2}, BothNorms(l1, l2), d, limits)
 
@@ -76,7 +70,7 @@ ASSIGNMENT = Assignment(
     2,
     "elastic_net",
     "the elastic net",
-    (Family(draw_params, setting),),
+    (Family(log_uniform(l1=SIZES, l2=SIZES), setting),),
     # l2 alone makes no zero, and yet the share is 0.46 with it and 0.35 without
     Experiment(
         "ElasticNet",

@@ -14,7 +14,7 @@ from amptutorial.denoisers import GaussianPosterior
 from amptutorial.laws import DiscreteBias
 
 from ._core import FAR, NEAR, Assignment, DenoiserSetting, Experiment, Family
-from ._limits import Limit
+from ._limits import Limit, zero
 from ._points import POSTERIOR_MEAN
 
 
@@ -78,13 +78,11 @@ def setting(d, density, variance):
     gaussian = GaussianPosterior(variance).estimate
     limits = [
         Limit("If no entry is zero, u is Gaussian", {"density": 1 - 1e-9}, gaussian),
-        Limit("If u has next to no variance, the estimate is zero", {"variance": 1e-12}, lambda P, r, F: 0 * P),
+        Limit("If u has next to no variance, the estimate is zero", {"variance": 1e-12}, zero),
     ]
     # in more dimensions the rows tried are so clear that they refute even this density
     if d == 1:
-        limits.append(
-            Limit("If all entries are zero, the estimate is zero", {"density": 1e-300}, lambda P, r, F: 0 * P)
-        )
+        limits.append(Limit("If all entries are zero, the estimate is zero", {"density": 1e-300}, zero))
     params = {"density": density, "variance": variance}
     belief = SparsePrior(SparseEntries(**params))
     return DenoiserSetting("GaussBernoulli", params, belief, d, tuple(limits))

@@ -9,7 +9,7 @@ from amptutorial.denoisers import Lasso
 from amptutorial.laws import DiscreteBias, RowLaw
 
 from ._core import NEAR, Assignment, DenoiserSetting, Experiment, Family
-from ._limits import Limit
+from ._limits import Limit, unpenalised, zero
 from ._points import MINIMISER
 
 
@@ -57,10 +57,8 @@ def draw_params(rng, d, reach=NEAR):
 def setting(d, strength):
     """Return a setting in d dimensions; in one the group lasso is the lasso."""
     limits: tuple[Limit, ...] = (
-        Limit(
-            "Without a penalty the estimate is p F^-1", {"strength": 1e-7}, lambda P, r, F: np.linalg.solve(F, P.T).T
-        ),
-        Limit("With a large strength every row is exactly zero", {"strength": 1e6}, lambda P, r, F: 0 * P, 0.0),
+        Limit("Without a penalty the estimate is p F^-1", {"strength": 1e-7}, unpenalised),
+        Limit("With a large strength every row is exactly zero", {"strength": 1e6}, zero, 0.0),
     )
     if d == 1:
         text, same = "In one dimension it is the lasso", {"strength": strength}

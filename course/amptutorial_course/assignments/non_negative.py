@@ -8,8 +8,8 @@ from scipy.optimize import nnls
 from amptutorial.checks.beliefs import Penalty
 from amptutorial.laws import DiscreteBias, RowLaw
 
-from ._core import NEAR, Assignment, DenoiserSetting, Experiment, Family
-from ._limits import Limit
+from ._core import Assignment, DenoiserSetting, Experiment, Family, log_uniform
+from ._limits import Limit, zero
 from ._points import MINIMISER
 from .elastic_net import ZerosFound
 
@@ -78,19 +78,11 @@ def least_squares(P, r, F):
     return np.array([nnls(root, q)[0] for q in np.linalg.solve(root.T, P.T).T])
 
 
-STRENGTHS = (-0.7, 1.0), (-3, 4), (-9, 9)  # their logarithms
-
-
-def draw_params(rng, d, reach=NEAR):
-    """Return a strength."""
-    return {"strength": float(np.exp(rng.uniform(*STRENGTHS[reach])))}
-
-
 def setting(d, strength):
     """Return a setting in d dimensions."""
     limits = (
         Limit("Without strength the estimate is that of non-negative least squares", {"strength": 1e-7}, least_squares),
-        Limit("With an infinite strength the estimate is zero", {"strength": 1e9}, lambda P, r, F: 0 * P),
+        Limit("With an infinite strength the estimate is zero", {"strength": 1e9}, zero),
     )
     belief = SquaresOfTopics(strength)
     return DenoiserSetting("NonNegativeRows", {"strength": strength}, belief, d, limits)
@@ -100,7 +92,7 @@ ASSIGNMENT = Assignment(
     3,
     "non_negative",
     "non-negative rows",
-    (Family(draw_params, setting, (2, 4)),),
+    (Family(log_uniform(strength=((-0.7, 1.0), (-3, 4), (-9, 9))), setting, (2, 4)),),
     Experiment(
         "NonNegativeRows",
         {"strength": 8.0},

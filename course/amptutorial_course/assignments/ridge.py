@@ -2,13 +2,11 @@
 
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from amptutorial.checks.beliefs import Penalty
 from amptutorial.laws import DiscreteBias, GaussianRows, RowLaw
 
-from ._core import NEAR, Assignment, DenoiserSetting, Experiment, Family
-from ._limits import Limit
+from ._core import Assignment, DenoiserSetting, Experiment, Family, log_uniform
+from ._limits import Limit, unpenalised, zero
 from ._points import MINIMISER
 
 
@@ -35,19 +33,11 @@ class SquaredNorm(Penalty):
         return U / (1 + steps * self.strength)
 
 
-STRENGTHS = (-0.7, 1.4), (-3, 4), (-9, 9)  # their logarithms
-
-
-def draw_params(rng, d, reach=NEAR):
-    """Return a strength."""
-    return {"strength": float(np.exp(rng.uniform(*STRENGTHS[reach])))}
-
-
 def setting(d, strength):
     """Return a setting in d dimensions."""
     limits = (
-        Limit("With hardly a penalty it is p F^-1", {"strength": 1e-7}, lambda P, r, F: np.linalg.solve(F, P.T).T),
-        Limit("With an infinite penalty the estimate is zero", {"strength": 1e9}, lambda P, r, F: 0 * P),
+        Limit("With hardly a penalty it is p F^-1", {"strength": 1e-7}, unpenalised),
+        Limit("With an infinite penalty the estimate is zero", {"strength": 1e9}, zero),
     )
     params = {"strength": strength}
     return DenoiserSetting("RidgeByHand", params, SquaredNorm(strength), d, limits)
@@ -57,7 +47,7 @@ ASSIGNMENT = Assignment(
     1,
     "ridge",
     "ridge by hand",
-    (Family(draw_params, setting),),
+    (Family(log_uniform(strength=((-0.7, 1.4), (-3, 4), (-9, 9))), setting),),
     Experiment("RidgeByHand", {"strength": 3.0}, GaussianRows(1.0), d=3, bias=DiscreteBias([0.3, 1.7])),
     points=MINIMISER,
 )

@@ -95,15 +95,22 @@ def _grade(options):
     folder = options.out.parent / f"{options.out.stem}_files"
     minutes = len(entries) * rules.task.seconds / options.jobs / 60
     warn(f"{len(entries)} submissions, {options.jobs} at a time: about {minutes:.1f} min, more where files hang")
-    graded = classroom.grade_class(entries, rules, folder / "results", options.jobs, isolate)
-    records = {student: Record("not graded yet", student=student) for student in entries}
+    graded, records = classroom.grade_class(entries, rules, folder / "results", options.jobs, isolate), {}
+
+    def keep(record):
+        records[record.student] = record
+        page = folder / "feedback" / f"{classroom.file_name(record.student)}.html"
+        write_atomically(page, pages.student_page(record, rules.task))
+
     try:
         with contextlib.closing(graded):  # which ends the judges that are still at work
-            for record in progress(graded, total=len(records), unit="submission"):
-                records[record.student] = record
-                _write_page(record, folder, rules.task)
+            for record in progress(graded, total=len(entries), unit="submission"):
+                keep(record)
     finally:
-        _write_results(records.values(), options.out, folder, rules.task)
+        for student in entries:
+            if student not in records:
+                keep(Record("not graded yet", student=student))
+        write_atomically(options.out, gradebook.class_table(records.values(), rules.task))
     print(f"{len(records)} submissions graded: {options.out}\na page for each student: {folder / 'feedback'}")
     late = [record.student for record in records.values() if record.timed_out]
     if late:
@@ -126,16 +133,3 @@ def _check_places(options):
         raise ValueError(f"--out {out} is no file: name a table, such as grades.csv")
     if out.resolve().is_relative_to(submissions.resolve()):
         raise ValueError(f"--out {out} lies among the submissions, {submissions}: choose another folder")
-
-
-def _write_results(records, out, folder, task):
-    """Write the table, and a page for each student."""
-    write_atomically(out, gradebook.class_table(records, task))
-    for record in records:
-        _write_page(record, folder, task)
-
-
-def _write_page(record, folder, task):
-    """Write the page of a student."""
-    path = folder / "feedback" / f"{classroom.file_name(record.student)}.html"
-    write_atomically(path, pages.student_page(record, task))

@@ -116,7 +116,7 @@ class Session:
         if self.over is not None:
             raise NotRun(self.over)
         if self.lost[question.get("method")] >= PATIENT:
-            raise NotRun(f"{question['method']} ended Python, or gave no answer in time, {PATIENT} times")
+            raise NotRun(f"{question['method']} gave no answer, {PATIENT} times")
         return self._exchange({"ask": ask, **question})
 
     def start(self):
