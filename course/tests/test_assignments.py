@@ -92,11 +92,19 @@ def test_the_reference_answers_all_problems_of_a_class(task):
     assert result.passed and int(asked[1]) > LONG
 
 
+def mistakes():
+    """Yield all of the bank; of those that one check names in an assignment, all but the first are slow."""
+    seen = set()
+    for task in ASSIGNMENTS.values():
+        for wrong in bank(task):
+            named = task.folder, wrong["check"]
+            yield pytest.param(task, wrong, marks=pytest.mark.slow if named in seen else ())
+            seen.add(named)
+
+
 @needs_solutions
 @pytest.mark.parametrize(
-    ("task", "wrong"),
-    [(task, wrong) for task in ASSIGNMENTS.values() for wrong in bank(task)],
-    ids=lambda value: value["mistake"] if isinstance(value, dict) else value.folder,
+    ("task", "wrong"), [*mistakes()], ids=lambda value: value["mistake"] if isinstance(value, dict) else value.folder
 )
 def test_each_mistake_fails_the_check_that_names_it(task, wrong, tmp_path):
     source = (SOLUTIONS / task.folder / "denoiser.py").read_text(encoding="utf-8")

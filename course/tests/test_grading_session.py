@@ -156,7 +156,12 @@ def test_a_method_that_gave_no_answer_twice_is_not_asked_again():
     [
         ("penalty", "os._exit(1)", {"penalty", "right_penalty"}),
         ("mean_jacobian", "return np.ones(3)", {"shapes", "jacobian", "right_jacobian"}),
-        ("estimate", "return vars(self).setdefault(str(P.shape), right(self, P, r, F))", {"right_answers"}),
+        pytest.param(
+            "estimate",
+            "return vars(self).setdefault(str(P.shape), right(self, P, r, F))",
+            {"right_answers"},
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_a_mistake_costs_the_checks_that_judge_it(rules, method, body, lost):
