@@ -10,15 +10,7 @@ import numpy as np
 
 from amptutorial._validation import check_integer, check_positive
 from amptutorial.amp import biased_low_rank_amp
-from amptutorial.checks import (
-    CHECKS,
-    Check,
-    CheckReport,
-    count_lines,
-    draw_problem,
-    require,
-    run_checks,
-)
+from amptutorial.checks import CHECKS, Check, CheckReport, count_lines, draw_problem, require, run_checks
 from amptutorial.checks.beliefs import Belief
 from amptutorial.checks.problems import SHORT
 from amptutorial.denoisers import check_is_denoiser
@@ -400,9 +392,8 @@ def _require_by_hand(cls, name):
     used = ready_made(cls) if used is None else used
     require(
         not used,
-        f"the file with {name} imports or inherits {', '.join(used)}: derive {name} "
-        "from Denoiser alone, and write it by hand. Compare with the package's "
-        "denoisers elsewhere",
+        f"the file with {name} imports or inherits {', '.join(used)}: derive {name} from Denoiser alone, and write it "
+        "by hand. Compare with the package's denoisers elsewhere",
     )
 
 
@@ -458,10 +449,7 @@ def require_check(report, name, gate=()):
     results = {result.name: result for result in report.results}
     # a check that was not run waits for the one that failed
     result = results[name] if name in results or report.passed else report.failures[0]
-    require(
-        result.passed,
-        f"{result.message}\nThe promise: {result.contract}\nRead: {result.read}",
-    )
+    require(result.passed, f"{result.message}\nThe promise: {result.contract}\nRead: {result.read}")
     opens = [key for key in gate if key in results]
     require(
         not opens or any(results[key].passed for key in opens),
