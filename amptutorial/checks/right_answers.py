@@ -107,9 +107,8 @@ def _named(trial, problem, note=""):
     try:
         yield
     except Exception as error:
-        # of few dimensions a row is told with its F
-        F = f", F = {_digits(problem.F)}" if len(problem.F) > 3 else ""
-        shown = f"{trial.title or name_of(trial.make())}, {count(len(problem.r))}{F}"
+        rows, F = count(len(problem.r)), _digits(problem.F)
+        shown = f"{trial.title or name_of(trial.make())}, {rows}, F = {F}"
         asked = None if note else getattr(error, "problem", problem)
         error.add_note(note or shown)
         vars(error).update(trial=trial, problem=asked)

@@ -216,6 +216,22 @@ def test_what_explains_a_wrong_answer_is_said_and_nothing_else(number, mistake, 
     assert not result.passed and said.startswith(hint) and bool(start) == bool(hint)
 
 
+@pytest.mark.parametrize(
+    ("number", "value", "says"),
+    [
+        (4, 0.418, ". It is that after one iteration"),
+        (8, 0.2, ". It is the error of A B^T"),
+        (4, 0.5, ""),
+        (2, 0.35, ""),
+    ],
+)
+def test_a_prediction_of_something_else_is_named_and_a_chance_is_not(number, value, says):
+    task = ASSIGNMENTS[number]
+    make = maker(load_submission(SOLUTIONS / task.folder / "denoiser.py"))
+    message = task.check_prediction(make, value).message
+    assert message.partition(" (to 0.0")[2][2:] == says
+
+
 def test_a_number_of_single_precision_is_suspected(tmp_path):
     einsum = 'np.einsum("ik,ikl->il", P'
     (tmp_path / "denoiser.py").write_text(RIGHT.replace(einsum, f'{einsum}.astype("f4").astype(float)'))

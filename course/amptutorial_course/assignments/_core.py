@@ -370,10 +370,17 @@ def prediction(attempt):
         require(False, f"PREDICTION is {whole}, {digits}, a pair of numbers: write {whole}.{digits}, with a point")
     value = check_positive(value, "PREDICTION", zero=True)
     denoiser = check_is_denoiser(attempt.make(experiment.class_name, **experiment.params), "the denoiser")
-    passed = abs(value - experiment._predict(denoiser)) <= experiment.tolerance
+
+    def is_predicted(experiment, share=1.0):
+        return abs(value - experiment._predict(denoiser)) <= share * experiment.tolerance
+
     told = f"state evolution gives with this denoiser (to {experiment.tolerance:g})"
-    require(passed, f"PREDICTION is {value:.4g}, not what {told}")
-    return f"PREDICTION is {value:.4g}, as {told}"
+    if is_predicted(experiment):
+        return f"PREDICTION is {value:.4g}, as {told}"
+    error = Experiment(**vars(experiment) | {"statistic": None})
+    others = {". It is that after one iteration": replace(experiment, n_iter=1), ". It is the error of A B^T": error}
+    like = next((text for text, other in others.items() if is_predicted(other, 0.1)), "")  # no chance
+    raise AssertionError(f"PREDICTION is {value:.4g}, not what {told}{like}")
 
 
 PREDICTION = Check(prediction, "09_state_evolution.html#se-algorithm")

@@ -15,10 +15,8 @@ MINIMISER = {
     **{"shapes": 4, "no_mutation": 5, "deterministic": 3, "row_independence": 5, "hard_inputs": 4, "speed": 8},
     # the estimate
     **{"optimality": 27, "frequency_scaling": 3, "limits": 4},
-    # the Jacobian
-    **{"jacobian": 8},
-    # the penalty
-    **{"penalty": 5},
+    # the Jacobian and the penalty
+    **{"jacobian": 8, "penalty": 5},
     # each of them, on problems of every kind
     **{"right_answers": 10, "right_jacobian": 4, "right_penalty": 2},
     # in AMP

@@ -260,8 +260,7 @@ def _require_learned_scale(trial, scale):
 def _learned(denoiser, lessons):
     """Return a denoiser after `LESSONS` calls of refit on the same rows."""
     for _ in range(LESSONS):
-        learned = denoiser.refit(*lessons.copies())
-        denoiser = check_is_denoiser(learned, "what refit returns")
+        denoiser = check_is_denoiser(denoiser.refit(*lessons.copies()), "what refit returns")
     return denoiser
 
 
@@ -350,10 +349,8 @@ ASSIGNMENT = OpenProject(
         **{"heldout": 30, "refit": 8},
         # the contract of every denoiser
         **{"shapes": 4, "no_mutation": 5, "deterministic": 4, "row_independence": 4, "hard_inputs": 7, "speed": 8},
-        # the estimate
-        **{"frequency_scaling": 4},
-        # the Jacobian
-        **{"jacobian": 5, "one_prior": 4},
+        # the estimate and the Jacobian
+        **{"frequency_scaling": 4, "jacobian": 5, "one_prior": 4},
         # both of them, on problems of every kind
         **{"right_answers": 6, "right_jacobian": 3},
         # in AMP
