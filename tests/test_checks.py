@@ -441,7 +441,9 @@ def test_a_row_is_wrong_where_nothing_is_allowed_and_other_rows_are_exact():
     zeros, found = np.zeros((3, 1)), np.array([[0.0], [0.0], [1e-9]])
     problem = Problem(np.ones((3, 1)), np.ones(3), np.eye(1))
     require_rows("estimate", zeros, problem, zeros, np.zeros(3))
-    with pytest.raises(AssertionError, match=r"row 2, p = \[1\], r = 1: estimate gives \[1e-09\], expected \[0\]"):
+    with pytest.raises(
+        AssertionError, match=r"row 2, p = \[1\], r = 1, F = \[\[1\]\]: estimate gives \[1e-09\], expected \[0\]"
+    ):
         require_rows("estimate", found, problem, zeros, np.zeros(3))
 
 

@@ -11,9 +11,7 @@ from functools import partial
 import numpy as np
 
 from .answers import JACOBIANS, METHODS, ask, require_array, require_number
-from .verdict import require, require_rows
-
-STATE = ": no randomness, no state between calls, no cache whose key is too weak"
+from .verdict import require, require_rows, row_of, short
 
 
 def _with_gaps(array):
@@ -23,8 +21,8 @@ def _with_gaps(array):
 # how the same is asked again, and how exact the answer is: what is kept of the same
 # numbers in another order may differ by round-off
 LAYOUTS = {
-    f"if it is asked for twice{STATE}": (np.copy, 0),
-    f"after other rows and another F{STATE}": (np.copy, 1e-9),
+    "if it is asked for twice": (np.copy, 0),
+    "after other rows and another F": (np.copy, 1e-9),
     "for arrays in the order of Fortran": (np.asfortranarray, 1e-6),
     "for arrays that are views with gaps": (_with_gaps, 1e-6),
 }
@@ -78,11 +76,13 @@ def deterministic(trial):
     problem, backwards = trial.problem, trial.problem.rows(slice(None, None, -1))
     answers = _answers(trial, problem)
     first = {name: answer.copy() for name, answer in answers.items()}
+    text = "differs when two new denoisers are asked: is anything random?"
+    _require_same(*(_answers(trial.anew(), problem) for _ in range(2)), text, 0)
     for text, (laid_out, tolerance) in LAYOUTS.items():
         again = _answers(trial, problem, laid_out)
-        _require_same(again, first, f"is another array {text}", tolerance)
+        _require_same(again, first, f"is another array {text}.", tolerance)
         _answers(trial, backwards.in_units(2.0))
-    text = "is overwritten by the next call: return a new array each time"
+    text = "is overwritten by the next call: return a new array each time."
     _require_same(answers, first, text, 0)
     X, _ = ask(trial.denoiser, "denoise", problem.copies()).values()
     advice = " as by estimate: AMP calls denoise"
@@ -94,7 +94,8 @@ def _require_same(answers, others, text, tolerance):
     for name, other in others.items():
         scale = 1 + np.abs(other).max(initial=0.0)
         agree = np.allclose(answers[name], other, tolerance, tolerance / 100 * scale)
-        require(agree, f"{name} {text}")
+        gap = np.abs(answers[name] - other).max(initial=0.0)
+        require(agree, f"{name} {text} It changes by up to {gap:.2g}")
 
 
 def row_independence(trial):
@@ -114,7 +115,9 @@ def hard_inputs(trial):
     """
     for text, problem in trial.problem.hard().items():
         for name, found in _answers(trial, problem).items():
-            told = f"{name} is not finite for {text}: got {np.ravel(found)[:4]}"
+            i = np.isfinite(found).all(axis=1).argmin()
+            row = "" if name in JACOBIANS else f" in row {i}, {row_of(problem, i)}"
+            told = f"{name} is not finite for {text}{row}: got {short(found[i])}"
             require(np.isfinite(found).all(), told)
 
 
@@ -133,8 +136,7 @@ def frequency_scaling(trial):
 
 
 # that may stand where another should
-POWERS = {"sqrt(r)": 0.5, "r": 1, "r^2": 2, "1 / r": -1, "r^(3/2)": 1.5}
-POWERS |= {"1 / sqrt(r)": -0.5}
+POWERS = {"sqrt(r)": 0.5, "r": 1, "r^2": 2, "1 / r": -1, "1 / sqrt(r)": -0.5}
 
 
 def _about_rates(trial, row, X, right, size):
@@ -147,16 +149,13 @@ def _about_rates(trial, row, X, right, size):
 
     if agree(new.estimate(row), np.sqrt(row.r) * new.estimate(row.at_one())):
         return told  # the report asks what is kept between calls
-    ask = "is r where sqrt(r) should be, or the other way round?"
     for text, k in POWERS.items():
         if agree(X / row.r[0] ** k, right):
-            return f"{told}, times {text}: {ask}"
+            return f"{told}, times {text}: it has that factor too much"
         if agree(trial.estimate(replace(row, r=row.r**k)), right):
-            return f"{told}. With {text} in place of r they agree: {ask}"
-    return (
-        f"{told}. Both ask for the same: the belief is about u = x / sqrt(r). Is r "
-        "used wherever it matters? If the method iterates, has it arrived?"
-    )
+            where = "sqrt(r) stood where r" if k == 2 else f"r stood where {text}"
+            return f"{told}. It is as if {where} should"
+    return f"{told}. Is r used wherever it matters? If it iterates, has it arrived?"
 
 
 def speed(trial):

@@ -55,13 +55,14 @@ def _minimum(belief, problem, X):
     """Return the `Answer` of a penalty (`eq:Gadef-row`).
 
     From a wrong estimate a step of Newton's method may lead elsewhere: there the answer
-    is found from zero.
+    is found from zero, for the first of such rows, and not known for the others.
     """
     found = _newton(belief, problem, X)
     far = np.linalg.norm(X - found.right, axis=1)
-    wrong = np.flatnonzero(~(far <= found.allowed))[:ALONE]
+    wrong, unknown = np.split(np.flatnonzero(~(far <= found.allowed)), [ALONE])
     found.right[wrong] = _settled(belief, problem.rows(wrong))
-    return found
+    known = np.setdiff1d(found.places, unknown)
+    return Answer(*(part[known] for part in found))
 
 
 def _newton(belief, problem, X):

@@ -16,6 +16,7 @@ ONE_PRIOR = 1e-5  # how far log partition functions may differ
 # so far from the minimiser, in its own length, an iteration may have ended, or is what
 # single precision leaves
 NEAR, SINGLE = 1e-2, 1e-6
+FACTORS = ". Has penalty() every factor of the penalty that estimate() minimises?"
 
 
 def advice(size):
@@ -26,12 +27,9 @@ def advice(size):
     >>> advice(0.00012)
     '. It is 0.00012 of its length away: has an iteration ended too early?'
     """
-    if size < NEAR:
-        single = " Is a number of single precision?" if size < SINGLE else ""
-        ended = "has an iteration ended too early?"
-        return f". It is {size:.2g} of its length away: {ended}{single}"
-    factors = "Is every factor of the penalty right, and does penalty() agree with "
-    return f". {factors}estimate()?"
+    single = " Is a number of single precision?" if size < SINGLE else ""
+    near = f". It is {size:.2g} of its length away: has an iteration ended too early?"
+    return near + single if size < NEAR else ""
 
 
 def require_minima(belief, problem, X, where):
@@ -55,8 +53,8 @@ def require_minima(belief, problem, X, where):
             size = np.linalg.norm(best - X[i]) / (np.linalg.norm(best) + 1e-200)
             found = f"the objective is {here[i]:.8g} at the estimate {estimate}, but "
             where = f"{where}row {i}, {row_of(problem, i)}"
-            text = f"{where}: {found}{lowest:.8g} at {better}{advice(size)}"
-            raise WrongRow(text, size, i, one)
+            text = f"{where}: {found}{lowest:.8g} at {better}"
+            raise WrongRow(text + (advice(size) or FACTORS), size, i, one)
 
 
 def _lowest(belief, problem, starts):
@@ -140,9 +138,8 @@ def one_prior(trial):
         require(
             abs(ways[0] - ways[1]) <= ONE_PRIOR * (1 + abs(ways[0])),
             f"the log partition function, integrated from the answers for {len(s)} "
-            f"rows, is {ways[0]:.7g} if p grows as F does, and if it grows as the "
-            f"square of that, {ways[1]:.7g}; p = {short(p[0])} and r = {s[0]:.3g} in "
-            "the first row. It is the same on every way for the posterior mean of one "
-            "prior, with its covariance as Jacobian. Does F enter the evidence of each "
-            "part of the prior as it should?",
+            f"rows, is {ways[0]:.7g} if p grows as F does, and {ways[1]:.7g} if as the "
+            f"square; p = {short(p[0])}, r = {s[0]:.3g} in the first row. Both are one "
+            "for the posterior mean of one prior. Has the evidence of each part half a "
+            "log determinant, and m F m^T / 2 of a mean m? Are no shares rounded?",
         )

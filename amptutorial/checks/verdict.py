@@ -127,8 +127,9 @@ def count(N):
 
 
 def row_of(problem, i):
-    """Return a row as a text."""
-    return f"p = {short(problem.P[i])}, r = {problem.r[i]:.4g}"
+    """Return a row as a text, with the F of few dimensions."""
+    F = f", F = {' '.join(short(problem.F).split())}" if len(problem.F) <= 3 else ""
+    return f"p = {short(problem.P[i])}, r = {problem.r[i]:.4g}{F}"
 
 
 def short(row, digits=4):

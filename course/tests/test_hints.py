@@ -9,10 +9,11 @@ from sample_class import mistakes
 
 from amptutorial import Denoiser, check_denoiser
 from amptutorial.checks import CHECKS
+from amptutorial.checks.oracle import answer
 from amptutorial.checks.report import run_checks
 from amptutorial_course.assignments import ASSIGNMENTS, check_assignment, load_submission, maker
 
-ROOT = "is r where sqrt(r) should be, or the other way round?"
+FACTOR = ": it has that factor too much"
 EARLY = "has an iteration ended too early?"
 
 
@@ -65,14 +66,15 @@ class Steps(Shrinks):
 @pytest.mark.parametrize(
     ("denoiser", "asks", "asks_not"),
     [
-        (Shrinks(times=0.5), f"times sqrt(r): {ROOT}", "iterates"),
-        (Shrinks(times=-1), f"times 1 / r: {ROOT}", "iterates"),
-        (Shrinks(power=2), f"With sqrt(r) in place of r they agree: {ROOT}", "iterates"),
-        (Shrinks(power=0.5), f"With r^2 in place of r they agree: {ROOT}", "iterates"),
-        (Remembers(), "New denoisers, each asked once, pass: what is kept between calls?", ROOT),
-        (Steps(30), "If the method iterates, has it arrived?", ROOT),
+        (Shrinks(times=0.5), f"times sqrt(r){FACTOR}", "iterates"),
+        (Shrinks(times=-1), f"times 1 / r{FACTOR}", "iterates"),
+        (Shrinks(power=2), "It is as if r stood where sqrt(r) should", "iterates"),
+        (Shrinks(power=0.5), "It is as if sqrt(r) stood where r should", "iterates"),
+        (Shrinks(power=-1), "It is as if r stood where 1 / r should", "iterates"),
+        (Remembers(), "New denoisers, each asked once, pass: what is kept between calls?", "as if"),
+        (Steps(30), "If it iterates, has it arrived?", "as if"),
     ],
-    ids=["root", "inverse", "square", "root inside", "remembers", "steps"],
+    ids=["root", "inverse", "square", "root inside", "inverse inside", "remembers", "steps"],
 )
 def test_a_rate_is_suspected_where_a_power_of_it_explains_the_answer(denoiser, asks, asks_not):
     trial_makes_new = type(denoiser)
@@ -114,7 +116,29 @@ def test_who_has_no_iteration_is_not_asked_for_one(tmp_path):
     text = (SOLUTIONS / "02_elastic_net/denoiser.py").read_text(encoding="utf-8")
     (tmp_path / "denoiser.py").write_text(text + SOFT)
     message = told(check_assignment(2, tmp_path / "denoiser.py"), "optimality")
-    assert EARLY not in message and "Is every factor of the penalty right" in message
+    assert EARLY not in message and "p F^-1, but of a p that is cut or shortened before" in message
+
+
+@pytest.mark.parametrize(("start", "is_random"), [("np.random.randn()", True), ("getattr(self, 'asked', 0.0)", False)])
+def test_chance_and_memory_are_told_apart(start, is_random, tmp_path):
+    attack = f"\nclass RidgeByHand(RidgeByHand):\n    def estimate(self, P, r, F):\n        start = {start}\n"
+    attack += "        self.asked = start + 1.0\n        return super().estimate(P, r, F) + 1e-3 * start\n"
+    (tmp_path / "denoiser.py").write_text(RIGHT + attack)
+    message = told(check_assignment(1, tmp_path / "denoiser.py"), "deterministic")
+    assert ("is anything random?" in message) == is_random
+    assert ("what is kept between calls?" in message) != is_random
+
+
+@pytest.mark.parametrize(("number", "k"), [(2, 15), (3, 1), (4, 10), (4, 11)])
+def test_what_a_wrong_estimate_is_compared_with_is_right(number, k, tmp_path):
+    """Of forty rows that are all wrong too: the reference solution answers the same where an answer is known."""
+    task, right = ASSIGNMENTS[number], SOLUTIONS / ASSIGNMENTS[number].folder / "denoiser.py"
+    (tmp_path / "denoiser.py").write_text(list(mistakes(number).values())[k])
+    trials = [task.trials(maker(load_submission(path)), seed=11)[1] for path in (right, tmp_path / "denoiser.py")]
+    X, wrong = (trial.estimate() for trial in trials)
+    known = answer(trials[1], trials[1].problem, wrong)
+    assert not np.allclose(wrong, X, rtol=1e-2) and len(known.places) > 25
+    np.testing.assert_allclose(known.right, X[known.places], rtol=1e-5, atol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +172,38 @@ def test_who_has_no_iteration_is_not_asked_for_one(tmp_path):
         ),
         (6, "the term -x F x / 2 is forgotten", "tweedie", "right with no F at all"),
         (6, "the posterior second moment instead of the covariance", "jacobian", "a second moment"),
-        (7, "the iteration for mu is stopped too early", "optimality", ""),
+        (2, "the Jacobian is that of the lasso, without l2", "jacobian", "the inverse of F on the entries"),
+        (2, "the Jacobian takes the support that estimate left behind", "jacobian", "right after a call of estimate"),
+        (
+            2,
+            "the Jacobian takes the support that the thresholded P would have",
+            "jacobian",
+            "that of the entries where",
+        ),
+        (3, "the constraint is forgotten", "optimality", "the minimiser without threshold or constraint"),
+        (3, "p is clipped, and the ridge solved afterwards", "optimality", "p F^-1, but of a p that is cut"),
+        (
+            3,
+            "the support of the ridge solution is taken for that of the minimiser",
+            "optimality",
+            "that of the entries",
+        ),
+        (3, "ridge, clipped at zero", "optimality", "the minimiser without a constraint, which is cut afterwards"),
+        (4, "p is shortened first and F inverted afterwards", "optimality", "p F^-1, but of a p that is cut or short"),
+        (4, "rows that are not zero are not shrunk", "optimality", "zero in the right places"),
+        (
+            4,
+            "the answer is left in the coordinates of the eigenvectors",
+            "optimality",
+            "right in length, not in direct",
+        ),
+        (4, "the length is that for an F that is a multiple of the identity", "optimality", "right where F is a mult"),
+        (4, "the search for the lengths ends when the first row has its own", "optimality", "right where each row is"),
+        (4, "rows that should be zero are only nearly zero", "jacobian", "that of estimates of which none is exactly"),
+        (7, "the most likely phase instead of the mean", "row_independence", "of one length, but for sqrt(r)"),
+        (7, "the covariance of the unit vector, not of x", "jacobian", "a multiple of that of u"),
+        (7, "the phases 0 and 2 pi are both counted", "row_independence", ""),
+        (7, "the iteration for mu is stopped too early", "optimality", "right where F is a multiple of the identity"),
         (7, "the penalty is zero everywhere", "penalty", ""),
     ],
 )
@@ -159,6 +214,22 @@ def test_what_explains_a_wrong_answer_is_said_and_nothing_else(number, mistake, 
     (result,) = run_checks("", trials, [one for one in task._checks() if one.name == check]).results
     _, start, said = result.message.partition("For the rows of this setting it is ")
     assert not result.passed and said.startswith(hint) and bool(start) == bool(hint)
+
+
+@pytest.mark.parametrize(
+    ("number", "value", "says"),
+    [
+        (4, 0.418, ". It is that after one iteration"),
+        (8, 0.2, ". It is the error of A B^T"),
+        (4, 0.5, ""),
+        (2, 0.35, ""),
+    ],
+)
+def test_a_prediction_of_something_else_is_named_and_a_chance_is_not(number, value, says):
+    task = ASSIGNMENTS[number]
+    make = maker(load_submission(SOLUTIONS / task.folder / "denoiser.py"))
+    message = task.check_prediction(make, value).message
+    assert message.partition(" (to 0.0")[2][2:] == says
 
 
 def test_a_number_of_single_precision_is_suspected(tmp_path):

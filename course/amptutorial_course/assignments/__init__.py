@@ -14,18 +14,8 @@ from amptutorial._validation import check_integer
 from . import ball, clusters, elastic_net, gauss_bernoulli, group_lasso, non_negative, reviews, ridge
 from ._core import Assignment, DenoiserSetting, Experiment, load_submission, maker, require_check
 
-__all__ = [
-    "ASSIGNMENTS",
-    "Assignment",
-    "DenoiserSetting",
-    "Experiment",
-    "assignment",
-    "check_assignment",
-    "load_submission",
-    "maker",
-    "require_check",
-    "run_experiment",
-]
+__all__ = ["ASSIGNMENTS", "Assignment", "DenoiserSetting", "Experiment", "assignment", "check_assignment"]
+__all__ += ["load_submission", "maker", "require_check", "run_experiment"]
 
 _MODULES = (ridge, elastic_net, non_negative, group_lasso, gauss_bernoulli, clusters, ball, reviews)
 ASSIGNMENTS = {number: each.ASSIGNMENT for number, each in enumerate(_MODULES, start=1)}

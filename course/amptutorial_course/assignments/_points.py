@@ -15,25 +15,14 @@ MINIMISER = {
     **{"shapes": 4, "no_mutation": 5, "deterministic": 3, "row_independence": 5, "hard_inputs": 4, "speed": 8},
     # the estimate
     **{"optimality": 27, "frequency_scaling": 3, "limits": 4},
-    # the Jacobian
-    **{"jacobian": 8},
-    # the penalty
-    **{"penalty": 5},
+    # the Jacobian and the penalty
+    **{"jacobian": 8, "penalty": 5},
     # each of them, on problems of every kind
     **{"right_answers": 10, "right_jacobian": 4, "right_penalty": 2},
     # in AMP
     **{"state_evolution": 2, "prediction": 6},
 }
 
-POSTERIOR_MEAN = {
-    # the contract of every denoiser
-    **{"shapes": 4, "no_mutation": 5, "deterministic": 3, "row_independence": 5, "hard_inputs": 6, "speed": 8},
-    # the estimate
-    **{"tweedie": 30, "frequency_scaling": 3, "limits": 6},
-    # the Jacobian
-    **{"jacobian": 8},
-    # both, on problems of every kind
-    **{"right_answers": 10, "right_jacobian": 4},
-    # in AMP
-    **{"state_evolution": 2, "prediction": 6},
-}
+# it has no penalty
+_OTHERS = {name: points for name, points in MINIMISER.items() if name not in ("optimality", "penalty", "right_penalty")}
+POSTERIOR_MEAN = _OTHERS | {"hard_inputs": 6, "tweedie": 30, "limits": 6}

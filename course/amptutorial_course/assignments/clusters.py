@@ -140,8 +140,7 @@ def setting(d, centroids, probabilities):
         ),
     )
     params = {"centroids": centroids, "probabilities": probabilities}
-    belief = OneOfTheCentroids(CentroidRows(**params))
-    return DenoiserSetting("Clusters", params, belief, d, limits)
+    return DenoiserSetting("Clusters", params, OneOfTheCentroids(CentroidRows(**params)), d, limits)
 
 
 TRIANGLE: dict[str, list] = {

@@ -84,8 +84,7 @@ def setting(d, density, variance):
     if d == 1:
         limits.append(Limit("If all entries are zero, the estimate is zero", {"density": 1e-300}, zero))
     params = {"density": density, "variance": variance}
-    belief = SparsePrior(SparseEntries(**params))
-    return DenoiserSetting("GaussBernoulli", params, belief, d, tuple(limits))
+    return DenoiserSetting("GaussBernoulli", params, SparsePrior(SparseEntries(**params)), d, tuple(limits))
 
 
 @dataclass(frozen=True)
