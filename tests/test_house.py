@@ -291,8 +291,9 @@ def test_the_examples_in_the_readme_run_without_any_extra():
 
 
 def test_what_the_readme_says_of_real_texts_is_stored():
-    stored = [each for each in load_results("text")["instances"] if each["split"] == 0]
-    gains = {(each["corpus"], each["method"], each["d"]): each["gain"] for each in stored}
+    stored = load_results("text")["instances"]
+    rows = zip(*(stored[name] for name in ("corpus", "method", "d", "split", "gain")), strict=True)
+    gains = {tuple(key): gain for *key, split, gain in rows if split == 0}
     svd, amp = (gains["docstrings", method, 0] for method in ("svd_of_ratios", "amp"))
     assert f"({svd:.2f} nats, AMP {amp:.2f} with thirty)" in (ROOT / "README.md").read_text()
     for corpus in ("reviews", "speeches"):
