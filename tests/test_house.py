@@ -25,6 +25,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 import amptutorial
+from amptutorial.paper.reproduce import load_results
 
 ROOT = Path(__file__).parents[1]
 VERSION = amptutorial.__version__
@@ -287,6 +288,16 @@ def test_the_examples_in_the_readme_run_without_any_extra():
     printed = run(ALONE + first + texts + second)
     assert "nats better than by frequency alone" in printed and "error -> " in printed
     assert all(sum(bool(line.strip()) for line in each.splitlines()) <= 10 for each in (first, second))
+
+
+def test_what_the_readme_says_of_real_texts_is_stored():
+    stored = load_results("text")["instances"]
+    rows = zip(*(stored[name] for name in ("corpus", "method", "d", "split", "gain")), strict=True)
+    gains = {tuple(key): gain for *key, split, gain in rows if split == 0}
+    svd, amp = (gains["docstrings", method, 0] for method in ("svd_of_ratios", "amp"))
+    assert f"({svd:.2f} nats, AMP {amp:.2f} with thirty)" in (ROOT / "README.md").read_text()
+    for corpus in ("reviews", "speeches"):
+        assert max(gains[corpus, "svd_of_ratios", d] for d in (0, 10)) < gains[corpus, "amp", 10]
 
 
 NEEDS = {

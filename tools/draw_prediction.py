@@ -47,7 +47,7 @@ BETA = M / N
 SIGNS = GaussianMixture([0.5, 0.5], [-1, 1], [0, 0])
 GAUSSIAN = GaussianMixture([1], [0], [1])
 ESTIMATES = (
-    "plain SVD", "shrunken SVD", "weighted, shrunken SVD", "AMP less its Onsager term", "the same, best factor",
+    "plain SVD", "shrunken SVD", "weighted, shrunken SVD", "AMP without its Onsager term", "the same, best factor",
     "AMP, Gaussian prior", "AMP, right prior",
 )  # fmt: skip
 LEGEND = (
@@ -59,7 +59,7 @@ LEGEND = (
 
 PLUS_MINUS = "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}"
 BRIEF_LEGEND = (
-    f"Means of {INSTANCES} tables of {M} × {N} counts, ± their standard errors. The difference is taken table by "
+    f"Means of {INSTANCES} tables of {M} × {N} counts, ± standard errors where given. The difference is taken table by "
     "table. *Theory* saw no data."
 )
 
