@@ -202,6 +202,7 @@ def test_what_a_wrong_estimate_is_compared_with_is_right(number, k, tmp_path):
         (4, "rows that should be zero are only nearly zero", "jacobian", "that of estimates of which none is exactly"),
         (7, "the most likely phase instead of the mean", "row_independence", "of one length, but for sqrt(r)"),
         (7, "the covariance of the unit vector, not of x", "jacobian", "a multiple of that of u"),
+        (3, "negative entries are removed until none is left, and never come back", "optimality", "right where F is"),
         (7, "the phases 0 and 2 pi are both counted", "row_independence", ""),
         (7, "the iteration for mu is stopped too early", "optimality", "right where F is a multiple of the identity"),
         (7, "the penalty is zero everywhere", "penalty", ""),
