@@ -74,7 +74,7 @@ def about_estimates(trial):
         yield "the minimiser without a constraint, which is cut afterwards", _same(X, near)
         yield "zero in the right places, and otherwise not shrunk", _same(X, free * (right != 0))
         yield "p F^-1, but of a p that is cut or shortened before", _same(X, (cut[:, None] @ np.linalg.inv(G))[:, 0])
-        yield "that of the entries left by the constraint", _same(X, (P @ np.linalg.pinv(_on(near != 0, G)))[:, 0])
+        yield "on the support of the unconstrained minimiser", _same(X, (P @ np.linalg.pinv(_on(near != 0, G)))[:, 0])
     lengths, right_lengths = (np.linalg.norm(rows, axis=1) for rows in (X, right))
     of_u = lengths / np.sqrt(some.r)
     yield "of one length, but for sqrt(r): a mode, and not a mean", trial.has_prior and _same(of_u, of_u[:1])
