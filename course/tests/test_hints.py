@@ -186,7 +186,7 @@ def test_what_a_wrong_estimate_is_compared_with_is_right(number, k, tmp_path):
             3,
             "the support of the ridge solution is taken for that of the minimiser",
             "optimality",
-            "that of the entries",
+            "on the support of the unconstrained",
         ),
         (3, "ridge, clipped at zero", "optimality", "the minimiser without a constraint, which is cut afterwards"),
         (4, "p is shortened first and F inverted afterwards", "optimality", "p F^-1, but of a p that is cut or short"),
