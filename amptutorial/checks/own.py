@@ -141,5 +141,5 @@ def one_prior(trial):
             f"rows, is {ways[0]:.7g} if p grows as F does, and {ways[1]:.7g} if as the "
             f"square; p = {short(p[0])}, r = {s[0]:.3g} in the first row. Both are one "
             "for the posterior mean of one prior. Has the evidence of each part half a "
-            "log determinant, and m F m^T / 2 of a mean m? Are no shares rounded?",
+            "log determinant, and m F m^T / 2 of a mean m? Is a share 0 or 1?",
         )

@@ -43,8 +43,8 @@ def _is_answer(X, trial, problem):
     return X.any() and (far <= np.minimum(allowed, 1e-3 * size) + 1e-6 * size).all()
 
 
-def _same(found, other):
-    return found.any() and np.allclose(found, other, rtol=1e-3, atol=0)
+def _same(found, other, rtol=1e-3):
+    return found.any() and np.allclose(found, other, rtol, atol=0)
 
 
 def _on(entries, matrices):
@@ -74,11 +74,11 @@ def about_estimates(trial):
         yield "the minimiser without a constraint, which is cut afterwards", _same(X, near)
         yield "zero in the right places, and otherwise not shrunk", _same(X, free * (right != 0))
         yield "p F^-1, but of a p that is cut or shortened before", _same(X, (cut[:, None] @ np.linalg.inv(G))[:, 0])
-        yield "that of the entries left by the constraint", _same(X, (P @ np.linalg.pinv(_on(near != 0, G)))[:, 0])
+        yield "on the support of the unconstrained minimiser", _same(X, (P @ np.linalg.pinv(_on(near != 0, G)))[:, 0])
     lengths, right_lengths = (np.linalg.norm(rows, axis=1) for rows in (X, right))
     of_u = lengths / np.sqrt(some.r)
     yield "of one length, but for sqrt(r): a mode, and not a mean", trial.has_prior and _same(of_u, of_u[:1])
-    yield "right in length, not in direction", trial.d > 1 and _same(lengths, right_lengths) and not _same(X, right)
+    yield "right in length, not in direction", _same(lengths, right_lengths, 1e-6) and not _same(X, right)
     alone = np.vstack([trial.estimate(problem.rows([i])) for i in range(len(problem.r))])
     yield "right where each row is asked alone", _is_answer(alone, trial, problem)
     even = replace(problem, F=np.trace(problem.F) / trial.d * np.eye(trial.d))
