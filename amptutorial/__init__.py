@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     )
     from .estimator import AMPEmbedding
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 __all__ = [
     "AMPEmbedding", "AMPWarning", "ConstantBias", "Denoiser", "DiscreteBias",
