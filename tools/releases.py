@@ -27,8 +27,8 @@ def lay(archive, target):
     >>> (folder / "_build/html/index.html").touch()
     >>> with tarfile.open(folder / "site.tar.gz", "w:gz") as file:
     ...     file.add(folder / "_build/html", "_build/html")
-    >>> lay(folder / "site.tar.gz", folder / "site/v1.0.0")
-    >>> [path.name for path in (folder / "site/v1.0.0").iterdir()]
+    >>> lay(folder / "site.tar.gz", folder / "site/v3.2.1")
+    >>> [path.name for path in (folder / "site/v3.2.1").iterdir()]
     ['index.html']
     """
     with tempfile.TemporaryDirectory() as name, tarfile.open(archive) as file:
