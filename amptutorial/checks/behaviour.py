@@ -102,7 +102,10 @@ def row_independence(trial):
     """Each row of the estimate depends on its own row of P and on its own r only."""
     together, N = trial.estimate(), len(trial.problem.r)
     for rows in ([0], [N - 1], np.arange(N)[::-1]):
-        some, advice = trial.problem.rows(rows), f" as among all {N} rows"
+        some, advice = (
+            trial.problem.rows(rows),
+            f" as among all {N} rows: both should be equal",
+        )
         name = f"estimate, rows {'alone' if len(rows) == 1 else 'reversed'},"
         require_rows(name, trial.estimate(some), some, together[rows], advice=advice)
 
@@ -141,7 +144,7 @@ POWERS = {"sqrt(r)": 0.5, "r": 1, "r^2": 2, "1 / r": -1, "1 / sqrt(r)": -0.5}
 
 def _about_rates(trial, row, X, right, size):
     """Return what to look for where the answer to a row does not scale with its r."""
-    told = ", which is sqrt(r) estimate(sqrt(r) p, 1, r F)"
+    told = ", which is sqrt(r) estimate(sqrt(r) p, 1, r F): both should be equal"
     new = trial.anew()
 
     def agree(answer, other):

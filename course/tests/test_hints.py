@@ -144,18 +144,18 @@ def test_what_a_wrong_estimate_is_compared_with_is_right(number, k, tmp_path):
 @pytest.mark.parametrize(
     ("number", "mistake", "check", "hint"),
     [
-        (1, "the sign of p", "optimality", "right with -p in place of p"),
-        (1, "a formula for one dimension", "optimality", "right with the diagonal of F in place of F"),
+        (1, "the sign of p", "optimality", "what -p in place of p gives"),
+        (1, "a formula for one dimension", "optimality", "what the diagonal of F in place of F gives"),
         (
             1,
             "the factor 1/2 is forgotten when the penalty is differentiated",
             "optimality",
-            "right with twice strength",
+            "what twice strength gives",
         ),
         (1, "the penalty acts on x instead of u", "penalty", "the sum of g(x), and not of g(u)"),
         (1, "the penalty lacks its factor 1/2", "penalty", "twice the sum"),
         (1, "the Jacobian is that of the estimate without a penalty", "jacobian", "the inverse of F"),
-        (2, "half of the threshold", "optimality", "right with half of l1"),
+        (2, "half of the threshold", "optimality", "what half of l1 gives"),
         (3, "the Jacobian is that of ridge, without regard to the support", "jacobian", "that of rows in which no"),
         (
             4,
@@ -170,7 +170,7 @@ def test_what_a_wrong_estimate_is_compared_with_is_right(number, k, tmp_path):
             "jacobian",
             "without the entries off",
         ),
-        (6, "the term -x F x / 2 is forgotten", "tweedie", "right with no F at all"),
+        (6, "the term -x F x / 2 is forgotten", "tweedie", "what no F at all gives"),
         (6, "the posterior second moment instead of the covariance", "jacobian", "a second moment"),
         (2, "the Jacobian is that of the lasso, without l2", "jacobian", "the inverse of F on the entries"),
         (2, "the Jacobian takes the support that estimate left behind", "jacobian", "right after a call of estimate"),

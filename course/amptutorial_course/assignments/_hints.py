@@ -16,12 +16,12 @@ RIGHT = "right"
 # what may have been put in the place of p, r and F
 OTHERS = {
     RIGHT: lambda P, r, F: (P, r, F),
-    "right with -p in place of p": lambda P, r, F: (-P, r, F),
-    "right with the diagonal of F in place of F": lambda P, r, F: (P, r, np.diag(np.diag(F))),
-    "right with the identity in place of F": lambda P, r, F: (P, r, np.eye(len(F))),
-    "right with 2 F in place of F": lambda P, r, F: (P, r, 2 * F),
-    "right with F / 2 in place of F": lambda P, r, F: (P, r, F / 2),
-    "right with no F at all": lambda P, r, F: (P, r, 1e-12 * F),
+    "what -p in place of p gives": lambda P, r, F: (-P, r, F),
+    "what the diagonal of F in place of F gives": lambda P, r, F: (P, r, np.diag(np.diag(F))),
+    "what the identity in place of F gives": lambda P, r, F: (P, r, np.eye(len(F))),
+    "what 2 F in place of F gives": lambda P, r, F: (P, r, 2 * F),
+    "what F / 2 in place of F gives": lambda P, r, F: (P, r, F / 2),
+    "what no F at all gives": lambda P, r, F: (P, r, 1e-12 * F),
 }
 FACTORS = {"half of": 0.5, "twice": 2}
 
@@ -33,7 +33,7 @@ def _questions(trial):
         yield text, trial, Problem(*change(*problem.copies()))
     for (name, value), (text, k) in product(vars(belief).items(), FACTORS.items()):
         if isinstance(value, float):
-            yield f"right with {text} {name}", replace(trial, stated=replace(belief, **{name: k * value})), problem
+            yield f"what {text} {name} gives", replace(trial, stated=replace(belief, **{name: k * value})), problem
 
 
 def _is_answer(X, trial, problem):
