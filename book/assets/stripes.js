@@ -127,7 +127,7 @@ function begin(figure) {
     said.setAttribute("aria-live", playing ? "off" : "polite"); // nobody wants each iteration read aloud
     said.textContent = `Dots: which of ${m} words occur in which of ${m} documents. Stripes: how they are associated, in truth and as ` +
       `AMP finds it, which is told the strength (below 1 it finds nothing). After ${whole} iteration${whole === 1 ? "" : "s"} the ` +
-      `error is ${error}; 1 is that of knowing nothing.`;
+      `error is ${error}. That of knowing nothing is 1, that of a random guess is higher.`;
     if (playing) return;
     paint(panels[0].canvas, table.counts, dots);
     paint(panels[1].canvas, table.truth, stripes(scale));
