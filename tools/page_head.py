@@ -27,7 +27,7 @@ DESCRIPTIONS = yaml.safe_load((ROOT / "book/descriptions.yml").read_text(encodin
 DESCRIPTIONS |= {each["name"]: each["description"] for each in chapters()}
 # The first page is shared by its stripes, the others by the forecast.
 PICTURES = {
-    "book/intro": ("stripes.png", "Dots for counts; true associations, as stripes; those found in the counts alone."),
+    "book/intro": ("stripes.png", "Dots for counts; true associations, as stripes; those found by AMP."),
 }
 FORECAST = "social.png", "Predicted and measured errors against the strength of the signal."
 # The theme asks for the storage of browsers, which some readers forbid: then a map stands in for it.

@@ -107,7 +107,8 @@ function start(hero) {
     svg.innerHTML = picture(predicted, measured);
     said.textContent = `Line: predicted before any table is drawn. Points: mean of ${TABLES} tables of ${A.length} documents and ` +
       `${b.length} words that your browser has just drawn; at the end ${mean.toFixed(2)} ± ${bar.toFixed(2)} (two standard ` +
-      `errors, the band), predicted ${predicted.at(-1).toFixed(2)}.`;
+      `errors, the band), predicted ${predicted.at(-1).toFixed(2)}. With a share of ${settings().known} known, the line begins at ` +
+      `${predicted[0].toFixed(2)}.`;
   }
   for (const slider of sliders) {
     const shown = slider.parentElement.querySelector("output");

@@ -112,10 +112,10 @@ function begin(figure) {
   const said = make("figcaption", {});
   const button = make("button", { type: "button" }), other = make("button", { type: "button", textContent: "Other table" });
   const iteration = slider("iteration", { min: 0, max: ITERATIONS, step: 1, value: ITERATIONS }, () => stop(true));
-  const strength = slider("association", { min: 0.4, max: 5, step: 0.1, value: 4 }, anew);
-  const rows = slider("documents", { min: 60, max: 200, step: 20, value: 160 }, anew);
+  const strength = slider("strength of association", { min: 0.4, max: 6, step: 0.1, value: 5 }, anew);
+  const rows = slider("documents and words", { min: 60, max: 200, step: 20, value: 200 }, anew);
   const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
-  let seed = 1, table, fits, position = ITERATIONS, playing = 0;
+  let seed = 6, table, fits, position = ITERATIONS, playing = 0;
 
   function show() {
     const before = fits[Math.floor(position)], after = fits[Math.ceil(position)], part = position % 1;
@@ -125,8 +125,9 @@ function begin(figure) {
     iteration.shown.value = iteration.input.value = Math.floor(position);
     const m = rows.input.value, whole = Math.floor(position), error = wrong(fits[whole], table.truth).toFixed(2);
     said.setAttribute("aria-live", playing ? "off" : "polite"); // nobody wants each iteration read aloud
-    said.textContent = `Dots: which of ${m} words occur in which of ${m} documents; stripes: how they are associated, in truth ` +
-      `and as AMP finds it from the dots alone. After ${whole} iterations the error is ${error}; that of knowing nothing is 1.`;
+    said.textContent = `Dots: which of ${m} words occur in which of ${m} documents. Stripes: how they are associated, in truth and as ` +
+      `AMP finds it, which is told the strength (below 1 it finds nothing). After ${whole} iteration${whole === 1 ? "" : "s"} the ` +
+      `error is ${error}. That of knowing nothing is 1, that of a random guess is higher.`;
     if (playing) return;
     paint(panels[0].canvas, table.counts, dots);
     paint(panels[1].canvas, table.truth, stripes(scale));
