@@ -1,5 +1,6 @@
 """How a denoiser is asked, and what it may return."""
 
+import copy
 import itertools
 import sys
 import sysconfig
@@ -28,6 +29,23 @@ def is_own(denoiser, method):
     """
     bound = getattr(denoiser, method)
     return getattr(bound, "__func__", bound) is not getattr(Denoiser, method)
+
+
+def copied(denoiser):
+    """Return a copy of a denoiser, or itself if it holds what cannot be copied.
+
+    Examples
+    --------
+    >>> from amptutorial.denoisers import Ridge
+    >>> one = Ridge(1.0)
+    >>> copied(one) is one, copied(one).strength
+    (False, 1.0)
+    """
+    try:
+        return copy.deepcopy(denoiser)
+    # such as a module or an open file, and whatever else a student keeps on it
+    except Exception:  # noqa: BLE001
+        return denoiser
 
 
 def ask(denoiser, method, arrays):

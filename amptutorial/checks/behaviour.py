@@ -101,11 +101,9 @@ def _require_same(answers, others, text, tolerance):
 def row_independence(trial):
     """Each row of the estimate depends on its own row of P and on its own r only."""
     together, N = trial.estimate(), len(trial.problem.r)
+    advice = f" as among all {N} rows: both should be equal"
     for rows in ([0], [N - 1], np.arange(N)[::-1]):
-        some, advice = (
-            trial.problem.rows(rows),
-            f" as among all {N} rows: both should be equal",
-        )
+        some = trial.problem.rows(rows)
         name = f"estimate, rows {'alone' if len(rows) == 1 else 'reversed'},"
         require_rows(name, trial.estimate(some), some, together[rows], advice=advice)
 

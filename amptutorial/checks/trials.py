@@ -1,6 +1,5 @@
 """What a check is given: a denoiser, rows to try it on, and its belief."""
 
-import copy
 import inspect
 import re
 from collections.abc import Callable
@@ -11,7 +10,7 @@ import numpy as np
 
 from .._validation import check_rng
 from ..denoisers import check_is_denoiser
-from .answers import METHODS, count_lines, is_own
+from .answers import METHODS, copied, count_lines, is_own
 from .beliefs import Belief, OwnPenalty, Penalty, Prior, Unstated
 from .problems import SHORT, Problem, draw_problem
 
@@ -134,17 +133,11 @@ def trial_of(denoiser, *, belief=None, d=3, n_rows=40, rng=None):
     A new denoiser is a copy of this one, which nobody asks: so no copy has what another
     one keeps. What cannot be copied, such as an open file, is asked itself.
     """
-
-    def make():
-        try:
-            return copy.deepcopy(denoiser)
-        except Exception:  # noqa: BLE001  of whatever cannot be copied
-            return denoiser
-
     check_is_denoiser(denoiser, "denoiser")
     rng = np.random.default_rng(0) if rng is None else check_rng(rng)
     problem = draw_problem(n_rows, d, rng=rng, rows=belief and belief.rows)
-    return Trial(make, problem, belief, seed=int(rng.integers(2**31)))
+    make, seed = partial(copied, denoiser), int(rng.integers(2**31))
+    return Trial(make, problem, belief, seed=seed)
 
 
 def name_of(denoiser):

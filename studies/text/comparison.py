@@ -20,6 +20,7 @@ from amptutorial.smoothing import cosines_of_rows
 
 from .corpora import CORPORA, NULLS, TEXTS
 from .methods import ABLATIONS, METHODS, SMOOTHERS, at_best_size
+from .rates import judged
 
 HELD_OUT = 0.2  # the fraction that judges the methods
 COSINES = (0.0, 0.3, 0.4, 0.5, 0.6, 1.0)  # of a row with the row nearest to it
@@ -70,11 +71,7 @@ def _compare_methods(corpus, *, rng, methods=METHODS, dimensions=(10,), split=sp
             records.append(
                 {
                     **{"method": name, "d": d, "seconds": seconds},
-                    "gain": pairs.mean(log_ratios),
-                    "error": pairs.standard_error(log_ratios),
-                    "lead": pairs.mean(first - log_ratios),
-                    "lead_error": pairs.standard_error(first - log_ratios),
-                    "chosen": ", ".join(f"{k} {v}" for k, v in rates.chosen.items()),
+                    **judged(pairs, log_ratios, first, rates.chosen),
                     "by_cosine": np.bincount(places, pairs.z * log_ratios, len(shares)) / np.maximum(shares, 1),
                     "shares": shares / shares.sum(),
                 }

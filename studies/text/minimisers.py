@@ -52,8 +52,7 @@ def minimise_poisson_loss(kept, d, rng, *, weights=WEIGHTS, tables=TABLES):
     seed = int(rng.integers(2**31))
 
     def fit(counts, table, n_sweeps):
-        @cache
-        def path(deviation, weight, start):
+        def descent(deviation, weight, start):
             own_rng = np.random.default_rng(seed)
             if start == "spectral":
                 sides, _ = embedding_start(table, d, own_rng)
@@ -63,18 +62,7 @@ def minimise_poisson_loss(kept, d, rng, *, weights=WEIGHTS, tables=TABLES):
             ridge = _by_frequency(table, np.sqrt(d) / deviation, np.sqrt(d) * weight, d)
             return _lbfgs_path(table, X, Y, *ridge)
 
-        @cache
-        def iterate(deviation, weight, start, steps):
-            for before in [k for k in LBFGS_STEPS if k < steps][-1:]:
-                iterate(deviation, weight, start, before)
-            return next(path(deviation, weight, start))
-
-        def rates(deviation, weight, start, steps):
-            X, Y = iterate(deviation, weight, start, steps)
-            root = counts.shape[0] ** 0.25
-            return fit_exponential(counts, root * X, root * Y, n_sweeps)
-
-        return rates
+        return _rates_along(descent, counts, n_sweeps)
 
     # the ridge first: few steps would make up for one that is too weak
     settings = {"deviation": DEVIATIONS, "weight": weights}
@@ -91,25 +79,13 @@ def minimise_burst_loss(kept, d, rng):
     seed = int(rng.integers(2**31))
 
     def fit(counts, table, n_sweeps):
-        @cache
-        def path(deviation, weight, shape):
+        def descent(deviation, weight, shape):
             sides, _ = embedding_start(table, d, np.random.default_rng(seed))
             X, Y = (X / table.shape[0] ** 0.25 for X in sides)
             ridge = _by_frequency(table, np.sqrt(d) / deviation, np.sqrt(d) * weight, d)
             return _lbfgs_path(table, X, Y, *ridge, shape)
 
-        @cache
-        def iterate(deviation, weight, shape, steps):
-            for before in [k for k in LBFGS_STEPS if k < steps][-1:]:
-                iterate(deviation, weight, shape, before)
-            return next(path(deviation, weight, shape))
-
-        def rates(deviation, weight, shape, steps):
-            X, Y = iterate(deviation, weight, shape, steps)
-            root = counts.shape[0] ** 0.25
-            return fit_exponential(counts, root * X, root * Y, n_sweeps)
-
-        return rates
+        return _rates_along(descent, counts, n_sweeps)
 
     settings = {"deviation": DEVIATIONS, "weight": WEIGHTS, "shape": BURST_SHAPES}
     counts = {"counts": TABLES["counts"]}
@@ -162,6 +138,28 @@ def _by_frequency(table, strength, weight, d):
     """
     sums, unit = margins(without_gaps(table)[0]), np.eye(d)
     return [_Ridge(strength * unit, weight * unit, f / f.mean()) for f in sums]
+
+
+def _rates_along(descent, counts, n_sweeps):
+    """Return a function of settings and of a number of steps to `Rates`.
+
+    ``descent(**settings)`` yields X, Y after each number of `LBFGS_STEPS`. It goes on
+    where it stopped: no step is taken twice.
+    """
+    descent = cache(descent)
+
+    @cache
+    def iterate(steps, **settings):
+        for before in [k for k in LBFGS_STEPS if k < steps][-1:]:
+            iterate(before, **settings)
+        return next(descent(**settings))
+
+    def rates(steps, **settings):
+        X, Y = iterate(steps, **settings)
+        root = counts.shape[0] ** 0.25
+        return fit_exponential(counts, root * X, root * Y, n_sweeps)
+
+    return rates
 
 
 def _lbfgs_path(table, X, Y, ridge_X, ridge_Y, shape=None):

@@ -27,7 +27,7 @@ from amptutorial.table import Table
 
 from .corpora import CORPORA
 from .minimisers import minimise_poisson_loss
-from .rates import EITHER, FILLED, TABLES, TUNING_SHARE, Ratios, climb, gain_of, starred
+from .rates import EITHER, FILLED, TABLES, TUNING_SHARE, Ratios, climb, gain_of, judged, starred
 from .rivals import amp, correspondence_analysis, lsa, svd_pmi
 from .smoothers import LEAST_SHARE, amp_and_neighbours, row_neighbours
 from .topic_models import SHARES, gamma_poisson, lda, nmf
@@ -314,11 +314,7 @@ def _compare(counts, rng, methods, d=DIMENSION):
             {
                 **{"method": name, "seconds": time.process_time() - begin},
                 **{"documents": shown.shape[0], "counts": pairs.z.sum()},
-                "gain": pairs.mean(log_ratios),
-                "error": pairs.standard_error(log_ratios),
-                "lead": pairs.mean(first - log_ratios),
-                "lead_error": pairs.standard_error(first - log_ratios),
-                "chosen": ", ".join(f"{k} {v}" for k, v in chosen.items()),
+                **judged(pairs, log_ratios, first, chosen),
             }
         )
     return records

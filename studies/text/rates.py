@@ -139,6 +139,32 @@ def mixed(counts, *parts, **vectors):
     return Ratios(balanced(total, *margins(counts)), **vectors)
 
 
+def judged(pairs, log_ratios, first, chosen):
+    """Return what a comparison records of a method.
+
+    Parameters
+    ----------
+    pairs : HeldOut
+    log_ratios, first : array (n_pairs,)
+        Of the method, and of the one that the others are compared with.
+    chosen : dict
+        The settings.
+
+    Returns
+    -------
+    dict
+        ``gain`` in nats per count and its two-way standard ``error``; ``lead``, by how
+        much the first method gains more, and ``lead_error``, both of the differences
+        pair by pair; ``chosen``, as a text.
+    """
+    behind = first - log_ratios
+    return {
+        **{"gain": pairs.mean(log_ratios), "error": pairs.standard_error(log_ratios)},
+        **{"lead": pairs.mean(behind), "lead_error": pairs.standard_error(behind)},
+        "chosen": ", ".join(f"{k} {v}" for k, v in chosen.items()),
+    }
+
+
 def choose(fit, settings, kept, rng, tables=TABLES):
     """Return the rates whose settings best predict counts of pairs set aside.
 

@@ -10,11 +10,10 @@ from functools import cached_property
 import numpy as np
 
 from amptutorial.checks import CHECKS, Check, Trial
-from amptutorial.checks.answers import is_own
+from amptutorial.checks.answers import copied, is_own
 from amptutorial.checks.oracle import states_minimum
 from amptutorial.denoisers import Denoiser
 
-from ..grading.worker.copies import copied
 from ._hints import HINTS, with_hint
 
 WHOLE = CHECKS["right_answers"]

@@ -25,12 +25,11 @@ from typing import Any
 import numpy as np
 
 from amptutorial.checks import count_lines
-from amptutorial.checks.answers import is_own
+from amptutorial.checks.answers import copied, is_own
 from amptutorial.denoisers import Denoiser
 
 from . import confine, limits, protocol
 from .by_hand import ready_made
-from .copies import copied
 
 FILE = "denoiser.py"
 METHODS = ("mean_jacobian", "denoise", "penalty", "convexity", "refit", "frozen")
