@@ -81,7 +81,7 @@ def test_it_beats_independence_on_new_counts_and_knows_by_how_much(model, counts
     scale = counts.sum() / rates.sum()
     true = heldout_gain(counts, fresh, model.U, model.V, scale * model.r_u, 3 * model.r_v / model.rates().mean())
     assert 0.9 * true < gain
-    forecasts = [AMPEmbedding(2, random_state=seed).fit(counts).heldout_gain_ for seed in range(4)]
+    forecasts = [AMPEmbedding(2, random_state=seed).fit(counts).heldout_gain_ for seed in range(8)]
     assert abs(np.mean(forecasts) - gain) < 0.1 * gain
 
 
@@ -304,7 +304,7 @@ def test_where_the_theory_holds_it_is_as_good_as_bayes_optimal_amp(variance, shi
 def test_below_the_threshold_it_claims_nothing():
     """Rates so low that nothing can be learned: the error stays near that of the zero embedding, 1."""
     rows, bias, errors = GaussianRows(1.0), ShiftedExponential(0.25, -1.0), []
-    for seed in range(3):
+    for seed in range(6):
         rng = np.random.default_rng(seed)
         truth = draw_embedding(500, 400, 3, rows_u=rows, rows_v=rows, bias_u=bias, bias_v=bias, rng=rng)
         with warnings.catch_warnings():

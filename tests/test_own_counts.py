@@ -141,7 +141,7 @@ def test_independent_tables_are_said_to_be_within_the_error_of_none(shape):
     ids=["diagonal", "hair and eyes", "3 x 2"],
 )
 def test_a_small_table_with_an_association_is_embedded_whatever_the_seed(table):
-    for seed in range(5):
+    for seed in range(8):
         assert AMPEmbedding(1, random_state=seed).fit(table).heldout_gain_ > 0
 
 
@@ -210,8 +210,8 @@ def test_the_number_of_components_is_found(d):
 
 
 def test_where_there_is_nothing_no_number_of_components_passes():
-    """Whichever is chosen of noise, pairs that did not choose it say so: in four tables."""
-    for seed in range(4):
+    """Whichever is chosen of noise, pairs that did not choose it say so: in ten tables."""
+    for seed in range(10):
         Z = np.random.default_rng(seed).poisson(1.0, (100, 80))
         with pytest.warns(AMPWarning, match="independent"):
             AMPEmbedding("auto", random_state=0).fit(Z)
