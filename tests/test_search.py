@@ -121,7 +121,7 @@ def test_excerpts_are_sentences_that_have_a_word_or_what_the_page_says_of_itself
     for asked, page, said in (
         ("onsager", "13_the_proofs", "Onsager"),
         ("svd", "06_why_the_onsager_term", "SVD"),
-        ("syllabus", "lecturers", "syllabus"),
+        ("syllabus", "lecturers", "a syllabus whose dates you fill in"),
         ("fisher information", "03_the_fisher_score", "information"),
     ):
         results = opened(f"search.html?q={asked}").locator("#search-results li")
