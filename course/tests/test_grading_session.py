@@ -145,7 +145,7 @@ def test_a_method_that_gave_no_answer_twice_is_not_asked_again():
         for error in (remote.TimeLimit, remote.TimeLimit, remote.NotRun):
             with pytest.raises(error) as raised:
                 samples.ask_probe(probe, 7)
-        assert "estimate gave no answer, 2 times" in describe_error(raised.value)
+        assert "(2 times: it was not asked again)" in describe_error(raised.value)
         assert "session.py" not in describe_error(raised.value)
         assert session.over is None
 

@@ -21,9 +21,9 @@ JACOBIAN, PENALTY = ("mean_jacobian", "denoise"), ("penalty", "convexity")
 METHODS = (*JACOBIAN, *PENALTY, "refit", "frozen")
 # the methods that each part asks beside the estimate, and who says that they are wrong
 PARTS = {"right_answers": (), "right_jacobian": JACOBIAN, "right_penalty": PENALTY}
-JUDGES = {JACOBIAN: CHECKS["jacobian"], PENALTY: CHECKS["penalty"]}
+JUDGES = {"jacobian": JACOBIAN, "penalty": PENALTY}
 # what a wrong method costs, and what asks the same denoiser more than once
-COSTS = {"shapes", "jacobian", "penalty", *PARTS}
+COSTS = {"shapes", *JUDGES, *PARTS}
 AGAIN = {"no_mutation", "deterministic", "refit", *PARTS}
 
 
@@ -71,21 +71,24 @@ class TrialInParts(Trial):
     @cached_property
     def answers(self):
         """What is said of each part: a note, or the error of one that is wrong."""
-        try:
-            return dict.fromkeys(PARTS, WHOLE.measure(self))
-        # whatever a student's code raises
-        except Exception as error:  # noqa: BLE001
-            whole = error
+        whole = _said(WHOLE, self)
+        if not isinstance(whole, Exception):
+            return dict.fromkeys(PARTS, whole)
         asked = {name: self.part(methods, as_it_is if name == WHOLE.name else anew) for name, methods in PARTS.items()}
         said = {name: _error(WHOLE, part) for name, part in asked.items()}
         # what is wrong when all are asked in turn, and none is alone
         return said if any(said.values()) else said | {WHOLE.name: whole}
 
     @cached_property
+    def judgements(self):
+        """What each of the judges says: a note, or an error, kept since a method that ends Python is asked twice."""
+        return {name: _said(CHECKS[name], self.fresh) for name in JUDGES if CHECKS[name].applies(self)}
+
+    @cached_property
     def wrong(self):
         """The methods that those who judge them find wrong."""
-        judges = {methods: judge for methods, judge in JUDGES.items() if judge.applies(self)}
-        return {name for methods, judge in judges.items() if _error(judge, self.fresh) for name in methods}
+        wrong = (JUDGES[name] for name, said in self.judgements.items() if isinstance(said, Exception))
+        return set().union(*wrong)
 
     @cached_property
     def fresh(self):
@@ -112,6 +115,8 @@ def judged(check):
     @functools.wraps(check.run)
     def run(trial):
         try:
+            if check.name in JUDGES:
+                return _say(trial.judgements[check.name])
             return check.run(trial if check.name in AGAIN else trial.fresh)
         # whatever a student's code raises
         except Exception as error:
@@ -124,19 +129,25 @@ def judged(check):
     return replace(check, run=run)
 
 
-def _error(check, trial):
-    """Return the error of a check, or None."""
+def _said(check, trial):
+    """Return what a check says: a note, or the error that it raises."""
     try:
-        check.measure(trial)
+        return check.measure(trial)
     # whatever a student's code raises
     except Exception as error:  # noqa: BLE001
         return error
 
 
-def _say(trial, name):
-    if isinstance(trial.answers[name], Exception):
-        raise trial.answers[name]
-    return trial.answers[name]
+def _error(check, trial):
+    """Return the error of a check, or None."""
+    said = _said(check, trial)
+    return said if isinstance(said, Exception) else None
+
+
+def _say(said):
+    if isinstance(said, Exception):
+        raise said
+    return said
 
 
 def right_answers(trial):
@@ -145,17 +156,17 @@ def right_answers(trial):
     Dimension, number of rows, rates, F, parameters and the order are drawn together. Where no belief says what is
     right, each row gets the answer that it gets alone.
     """
-    return _say(trial, "right_answers")
+    return _say(trial.answers["right_answers"])
 
 
 def right_jacobian(trial):
     """Jacobians are those of the right estimates, whatever is asked."""
-    return _say(trial, "right_jacobian")
+    return _say(trial.answers["right_jacobian"])
 
 
 def right_penalty(trial):
     """Penalty and convexity are those of the belief, whatever is asked, and at right estimates."""
-    return _say(trial, "right_penalty")
+    return _say(trial.answers["right_penalty"])
 
 
 BY_PART = (

@@ -6,7 +6,7 @@ import signal
 import socket
 import tempfile
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
 
@@ -92,7 +92,7 @@ class Session:
         # used of the processor, that of the last worker among it, and when the wall's clock has the last word
         self.generation, self.seconds, self.clock = 0, 0.0, 0.0
         self.ends = time.monotonic() + seconds_on_the_wall(limits)
-        self.lost, self.printed = Counter(), tempfile.TemporaryFile()
+        self.lost, self.printed = defaultdict(list), tempfile.TemporaryFile()
 
     def __enter__(self):
         return self
@@ -115,8 +115,9 @@ class Session:
             self.start()
         if self.over is not None:
             raise NotRun(self.over)
-        if self.lost[question.get("method")] >= PATIENT:
-            raise NotRun(f"{question['method']} gave no answer, {PATIENT} times")
+        lost = self.lost[question.get("method")]
+        if len(lost) >= PATIENT:
+            raise NotRun(f"{lost[-1]} ({PATIENT} times: it was not asked again)")
         return self._exchange({"ask": ask, **question})
 
     def start(self):
@@ -183,8 +184,12 @@ class Session:
         if self.generation > RESTARTS:
             self.over = f"the submission was restarted {RESTARTS} times and failed again"
         name = question.get("method", {"new": "making the denoiser"}.get(question["ask"], "the import"))
+        why = self._why(name, question, error, seconds)
+        self.lost[name].append(why)
+        return why
+
+    def _why(self, name, question, error, seconds):
         used_up = isinstance(error, EOFError) and -self.status in (signal.SIGPROF, signal.SIGXCPU)
-        self.lost[name] += 1
         if used_up or isinstance(error, TimeoutError):
             self.timed_out, shapes = True, [np.shape(each) for each in question.get("arguments", ())]
             asked = f" for {count(shapes[0][0])}, d = {shapes[0][1]}" if shapes and len(shapes[0]) == 2 else ""
