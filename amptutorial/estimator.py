@@ -523,7 +523,7 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         shape = len(self.embedding_), self.n_features_in_
         gaps, given = self._gaps, (self._row_index, self._column_index)
         C_u = self._spread(self._rows, self._columns, gaps, given[0], shape[0])
-        gaps = None if gaps is None else gaps.T
+        gaps = None if gaps is None else gaps.T.tocsr()  # read row by row
         return C_u, self._spread(self._columns, self._rows, gaps, given[1], shape[1])
 
     def _spread(self, this, other, gaps, index, size):
