@@ -67,6 +67,9 @@ def test_gains_by_the_nearest_row_add_up_to_the_gain(rng):
     for record in _compare_methods(corpus, rng=rng, methods=methods, dimensions=(2,)):
         assert record["shares"].sum() == pytest.approx(1)
         assert record["shares"] @ record["by_cosine"] == pytest.approx(record["gain"])
+    near = {"neighbours": METHODS["neighbours"]}
+    ten, own = _compare_methods(corpus, rng=rng, methods=near, dimensions=(10, 0))
+    assert own == ten | {"d": 0, "seconds": own["seconds"], "by_cosine": own["by_cosine"], "shares": own["shares"]}
 
 
 def test_the_names_of_a_function_are_its_words(tmp_path):
