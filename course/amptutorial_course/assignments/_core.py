@@ -82,24 +82,32 @@ class Family:
 
     Attributes
     ----------
+    class_name : str
     draw_params : callable (rng, d, reach=NEAR) -> dict
         From a range in which AMP finds the rows, from a wide one, or from one that
         reaches to where the parameter makes no difference.
-    setting : callable (d, **params) -> DenoiserSetting
+    belief : callable (**params) -> Belief
+    limits : callable (d, **params) -> iterable of Limit
     dimensions : tuple of int
         Those in which named checks ask, and students see the settings.
     asked : tuple of int
         Those in which `right_answers` asks too.
     """
 
+    class_name: str
     draw_params: Callable
-    setting: Callable
+    belief: Callable
+    limits: Callable
     dimensions: tuple[int, ...] = (1, 3)
     asked: tuple[int, ...] = (1, 2, 3, 4, 5, 6)
 
+    def setting(self, d, params):
+        """Return a setting in d dimensions."""
+        return DenoiserSetting(self.class_name, params, self.belief(**params), d, tuple(self.limits(d, **params)))
+
     def draw(self, rng):
         """Return a setting in each of the `dimensions`."""
-        return [self.setting(d, **self.draw_params(rng, d)) for d in self.dimensions]
+        return [self.setting(d, self.draw_params(rng, d)) for d in self.dimensions]
 
     def draw_others(self, rng):
         """Return settings for `right_answers`: pairs that share all parameters but one, and others that reach far."""
@@ -107,9 +115,8 @@ class Family:
         for d in self.asked * 3:
             one, other = (self.draw_params(rng, d, WIDE) for _ in range(2))
             changed = str(rng.choice(list(one)))
-            pair = one, one | {changed: other[changed]}
-            settings += [self.setting(d, **params) for params in pair]
-        return [*settings, *(self.setting(d, **self.draw_params(rng, d, FAR)) for d in self.asked * 3)]
+            settings += [self.setting(d, one), self.setting(d, one | {changed: other[changed]})]
+        return [*settings, *(self.setting(d, self.draw_params(rng, d, FAR)) for d in self.asked * 3)]
 
 
 @dataclass(frozen=True, repr=False)
@@ -290,8 +297,8 @@ class Assignment:
         e, complete, first = self.experiment, [], 0
         for family in self.families:
             others = family.draw_others(rng)
-            if others[0].class_name == e.class_name:
-                others.append(family.setting(e.d, **e.params))
+            if family.class_name == e.class_name:
+                others.append(family.setting(e.d, e.params))
             drawn = (self._trial(setting, make, count_lines, rng) for setting in others)
             complete += as_family(trials[first : first + len(family.dimensions)], drawn)
             first += len(family.dimensions)

@@ -8,7 +8,7 @@ from scipy.optimize import nnls
 from amptutorial.checks.beliefs import Penalty
 from amptutorial.laws import DiscreteBias, RowLaw
 
-from ._core import Assignment, DenoiserSetting, Experiment, Family, log_uniform
+from ._core import Assignment, Experiment, Family, log_uniform
 from ._limits import Limit, zero
 from ._points import MINIMISER
 from .elastic_net import ZerosFound
@@ -78,21 +78,20 @@ def least_squares(P, r, F):
     return np.array([nnls(root, q)[0] for q in np.linalg.solve(root.T, P.T).T])
 
 
-def setting(d, strength):
-    """Return a setting in d dimensions."""
-    limits = (
-        Limit("Without strength the estimate is that of non-negative least squares", {"strength": 1e-7}, least_squares),
-        Limit("With an infinite strength the estimate is zero", {"strength": 1e9}, zero),
-    )
-    belief = SquaresOfTopics(strength)
-    return DenoiserSetting("NonNegativeRows", {"strength": strength}, belief, d, limits)
+def limits(d, strength):
+    """Yield what becomes of the estimate with hardly a penalty, and with nothing else."""
+    text = "Without strength the estimate is that of non-negative least squares"
+    yield Limit(text, {"strength": 1e-7}, least_squares)
+    yield Limit("With an infinite strength the estimate is zero", {"strength": 1e9}, zero)
 
+
+STRENGTHS = (-0.7, 1.0), (-3, 4), (-9, 9)  # their logarithms
 
 ASSIGNMENT = Assignment(
     3,
     "non_negative",
     "non-negative rows",
-    (Family(log_uniform(strength=((-0.7, 1.0), (-3, 4), (-9, 9))), setting, (2, 4)),),
+    (Family("NonNegativeRows", log_uniform(strength=STRENGTHS), SquaresOfTopics, limits, (2, 4)),),
     Experiment(
         "NonNegativeRows",
         {"strength": 8.0},
