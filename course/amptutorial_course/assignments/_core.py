@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -37,7 +38,7 @@ class DenoiserSetting:
     class_name : str
     params : dict
         Keywords of its constructor.
-    belief : Belief or None
+    belief : Belief
         What it should believe with these parameters.
     d : int
     limits : tuple of Limit
@@ -45,7 +46,7 @@ class DenoiserSetting:
 
     class_name: str
     params: dict
-    belief: Belief | None
+    belief: Belief
     d: int
     limits: tuple[Limit, ...] = ()
 
@@ -288,23 +289,21 @@ class Assignment:
             See `Trial`.
         """
         rng = self._rng(seed)
-        trials = [self._trial(setting, make, count_lines, rng) for setting in self._settings(rng)]
-        complete = self._with_relatives(trials, make, count_lines, rng)
-        return [replace(trial, n_problems=n_problems) for trial in complete]
+        trial = partial(self._trial, rng, make, count_lines, n_problems)
+        return self._with_relatives([*map(trial, self._settings(rng))], trial, rng)
 
-    def _with_relatives(self, trials, make, count_lines, rng):
+    def _with_relatives(self, trials, trial, rng):
         """Return the trials, of which the first of each family asks for right answers, of all of them and more."""
         e, complete, first = self.experiment, [], 0
         for family in self.families:
             others = family.draw_others(rng)
             if family.class_name == e.class_name:
                 others.append(family.setting(e.d, e.params))
-            drawn = (self._trial(setting, make, count_lines, rng) for setting in others)
-            complete += as_family(trials[first : first + len(family.dimensions)], drawn)
+            complete += as_family(trials[first : first + len(family.dimensions)], map(trial, others))
             first += len(family.dimensions)
         return complete or trials
 
-    def _trial(self, setting, make, count_lines, rng):
+    def _trial(self, rng, make, count_lines, n_problems, setting):
         def make_denoiser(**changes):
             name = setting.class_name
             denoiser = check_is_denoiser(make(name, **setting.params | changes), name)
@@ -312,16 +311,16 @@ class Assignment:
                 _require_by_hand(type(denoiser), name)
             return denoiser
 
-        law = None if setting.belief is None else setting.belief.rows
         return SettingTrial(
             make_denoiser,
-            draw_problem(N_ROWS, setting.d, rng=rng, rows=law),
+            draw_problem(N_ROWS, setting.d, rng=rng, rows=setting.belief.rows),
             setting.belief,
             setting.title,
             count_lines,
             seed=int(rng.integers(2**31)),
+            n_problems=n_problems,
             limits=setting.limits,
-            code=setting.code,
+            call=setting.code,
         )
 
     def check_names(self):

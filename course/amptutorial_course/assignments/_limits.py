@@ -40,12 +40,7 @@ class SettingTrial(TrialInParts):
     """A `Trial` in a setting of an assignment, which knows limits, and the code of its denoiser."""
 
     limits: tuple[Limit, ...] = ()
-    code: str = ""
-
-    @property
-    def call(self):
-        """The code that makes the denoiser."""
-        return self.code
+    call: str = ""
 
 
 def limits(trial: SettingTrial) -> None:

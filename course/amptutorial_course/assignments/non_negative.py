@@ -12,6 +12,8 @@ from ._core import Assignment, Experiment, Family, log_uniform
 from ._limits import Limit, zero
 from ._points import MINIMISER
 from .elastic_net import ZerosFound
+from .gauss_bernoulli import SparseEntries
+from .ridge import SquaredNorm
 
 
 @dataclass(frozen=True)
@@ -33,30 +35,24 @@ class TopicRows:
 
     def draw(self, size, rng):
         """Return rows of shape `size` = (N, d)."""
-        entries = np.sqrt(self.variance) * np.abs(rng.standard_normal(size))
-        return entries * (rng.random(size) < self.density)
+        return np.abs(SparseEntries(self.density, self.variance).draw(size, rng))
 
 
 @dataclass(frozen=True)
-class SquaresOfTopics(Penalty):
+class SquaresOfTopics(SquaredNorm):
     """g(u) = strength |u|^2 / 2 where no entry of u is negative, infinite elsewhere."""
 
-    strength: float
     rows: RowLaw = field(default=TopicRows(4.0, density=0.5))
 
-    @property
-    def convexity(self):
-        """The curvature of the square."""
-        return self.strength
+    tolerance = Penalty.tolerance  # it is not linear in p
 
     def value(self, U):
         """Return g of each row."""
-        squares = self.strength / 2 * (U**2).sum(axis=1)
-        return np.where((U >= 0).all(axis=1), squares, np.inf)
+        return np.where((U >= 0).all(axis=1), super().value(U), np.inf)
 
     def prox(self, U, steps):
         """Return what is left of the positive entries of `U`."""
-        return np.maximum(U, 0) / (1 + steps * self.strength)
+        return super().prox(self.project(U), steps)
 
     def project(self, U):
         """Return the nearest rows without negative entries."""
