@@ -20,7 +20,7 @@ from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import PurePosixPath
 
-from .notebooks import notebook_modules, notebook_source
+from .notebooks import read_notebook
 
 # of one submission, counted while it is read: entries, folders in folders, bytes
 MOST_FILES = 200
@@ -250,7 +250,8 @@ def pick_denoiser(files, classes, kilobytes, starter=""):
     ({'help.py': b'k = 1'}, 'denoiser.py is a/mine.py')
     """
     pattern = re.compile(rf"^(?:\xef\xbb\xbf)?[ \t]*class[ \t]+({'|'.join(classes)})\b".encode(), re.M)
-    sources = {name: _source(name, data, classes) for name, data in sorted(files.items())}
+    read = {name: _read(name, data, classes) for name, data in sorted(files.items())}
+    sources = {name: source for name, (source, _) in read.items()}
     has_class = {name for name, source in sources.items() if isinstance(source, bytes) and pattern.search(source)}
     named = [n for n in sources if n in has_class or PurePosixPath(n).name.lower() == "denoiser.py"] or list(sources)
     found = [n for n in named if not _is_same(sources[n], starter)] or named
@@ -269,8 +270,7 @@ def pick_denoiser(files, classes, kilobytes, starter=""):
         for each, data in files.items()
         if each != name and PurePosixPath(each).is_relative_to(folder) and each.lower().endswith(".py")
     }
-    if _is_notebook(name, files[name]):
-        helpers |= notebook_modules(files[name])
+    helpers |= read[name][1]
     if max(len(sources[name]), sum(map(len, helpers.values()))) > kilobytes * 1024:
         raise Refused(f"{name}, or what lies beside it, is larger than {kilobytes:g} kB")
     try:
@@ -293,13 +293,13 @@ def _is_notebook(name, data):
     return name.lower().endswith(".ipynb") or (data.lstrip()[:1] == b"{" and b'"cell_type"' in data)
 
 
-def _source(name, data, classes):
-    """Return the bytes of a file of Python, and of a notebook those of its denoiser.
+def _read(name, data, classes):
+    """Return the bytes of a file of Python, and of a notebook those of its denoiser; and the modules in a notebook.
 
     A notebook that names no class of the assignment is not looked into.
     """
     if not _is_notebook(name, data):
-        return data
+        return data, {}
     text = data.decode(json.detect_encoding(data), "replace")
     is_wanted = any(each in text for each in classes)
-    return notebook_source(data, classes) if is_wanted else f"the notebook has no class {' or '.join(classes)}"
+    return read_notebook(data, classes) if is_wanted else (f"the notebook has no class {' or '.join(classes)}", {})
