@@ -254,14 +254,14 @@ def pick_denoiser(files, classes, kilobytes, starter=""):
     sources = {name: source for name, (source, _) in read.items()}
     has_class = {name for name, source in sources.items() if isinstance(source, bytes) and pattern.search(source)}
     named = [n for n in sources if n in has_class or PurePosixPath(n).name.lower() == "denoiser.py"] or list(sources)
-    found = [n for n in named if not _is_same(sources[n], starter)] or named
+    untouched = {n for n in named if _is_same(sources[n], starter)}
+    found = [n for n in named if n not in untouched] or named
     depth = min(n.count("/") for n in found)
     top = [n for n in found if n.count("/") == depth and n.split("/")[-1] == "denoiser.py" and n in has_class]
     found = top if len(top) == 1 else found
     if len(found) > 1:
         raise Refused(f"which file is denoiser.py: {', '.join(found[:5])}? Hand in one of them")
     (name,) = found
-    untouched = [n for n in named if n != name]
     if isinstance(sources[name], str):
         raise Refused(f"{name}: {sources[name]}")
     folder = PurePosixPath(name).parent
@@ -278,8 +278,7 @@ def pick_denoiser(files, classes, kilobytes, starter=""):
     except UnicodeDecodeError:
         raise Refused(f"{name} is not encoded in UTF-8: save it with that encoding") from None
     notes = [f"denoiser.py is {name}"] if name != "denoiser.py" and len(files) > 1 else []
-    same = {True: " is as it was handed out, and", False: ""}
-    notes += [f"{n}{same[_is_same(sources[n], starter)]} was left aside" for n in untouched]
+    notes += [f"{n}{' is as it was handed out, and' * (n in untouched)} was left aside" for n in named if n != name]
     return sources[name], helpers, "; ".join(notes)
 
 
