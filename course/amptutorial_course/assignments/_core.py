@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -289,18 +290,17 @@ class Assignment:
             See `Trial`.
         """
         rng = self._rng(seed)
-        trial = partial(self._trial, rng, make, count_lines, n_problems)
-        return self._with_relatives([*map(trial, self._settings(rng))], trial, rng)
+        as_trial = partial(self._trial, rng, make, count_lines, n_problems)
+        return self._with_relatives([*map(as_trial, self._settings(rng))], as_trial, rng)
 
-    def _with_relatives(self, trials, trial, rng):
+    def _with_relatives(self, trials, as_trial, rng):
         """Return the trials, of which the first of each family asks for right answers, of all of them and more."""
-        e, complete, first = self.experiment, [], 0
+        e, complete, waiting = self.experiment, [], iter(trials)
         for family in self.families:
             others = family.draw_others(rng)
             if family.class_name == e.class_name:
                 others.append(family.setting(e.d, e.params))
-            complete += as_family(trials[first : first + len(family.dimensions)], map(trial, others))
-            first += len(family.dimensions)
+            complete += as_family(islice(waiting, len(family.dimensions)), map(as_trial, others))
         return complete or trials
 
     def _trial(self, rng, make, count_lines, n_problems, setting):
@@ -325,7 +325,7 @@ class Assignment:
 
     def check_names(self):
         """Return the names of the checks that are graded, the prediction last."""
-        trials = self.trials(_nothing)
+        trials = self.trials(make=None)  # which checks apply is known before any denoiser is made
         applying = [c.name for c in self._checks() if any(map(c.applies, trials))]
         return [*applying, "prediction"]
 
@@ -408,10 +408,6 @@ def _require_by_hand(cls, name):
         f"the file with {name} imports or inherits {', '.join(used)}: derive {name} from Denoiser alone, and write it "
         "by hand. Compare with the package's denoisers elsewhere",
     )
-
-
-def _nothing(class_name, **params):
-    raise NotImplementedError(class_name)
 
 
 def load_submission(path):
