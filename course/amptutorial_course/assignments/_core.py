@@ -160,7 +160,8 @@ class Experiment:
     tolerance: float = 0.02
 
     def __repr__(self):
-        return "\n".join(f"{name:<10} = {value}" for name, value in vars(self).items())
+        shown = {name: getattr(value, "__name__", value) for name, value in vars(self).items()}
+        return "\n".join(f"{name:<10} = {value}" for name, value in shown.items())
 
     def arguments(self, n_samples=20_000):
         """Return, as a dict, what `state_evolution` is called with beside the denoiser."""

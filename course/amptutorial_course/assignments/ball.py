@@ -115,9 +115,8 @@ def circle_limits(d, radius):
     )
 
 
-@dataclass(frozen=True)
-class MeanCosine:
-    """The mean cosine of the angle between a row of X and its estimate.
+def mean_cosine(X, X_hat):
+    """Return the mean cosine of the angle between a row of X and its estimate.
 
     It is 1 if all phases are right.
 
@@ -125,13 +124,10 @@ class MeanCosine:
     --------
     >>> X = np.array([[1.0, 0.0], [0.0, 2.0]])
     >>> X_hat = np.array([[3.0, 0.0], [1.0, 0.0]])
-    >>> float(MeanCosine()(X, X_hat))
+    >>> float(mean_cosine(X, X_hat))
     0.5
     """
-
-    def __call__(self, X, X_hat):
-        """Return the mean cosine."""
-        return (_directions(X) * _directions(X_hat)).sum(axis=1).mean()
+    return (_directions(X) * _directions(X_hat)).sum(axis=1).mean()
 
 
 BALLS = log_uniform(radius=((1.1, 1.5), (-1, 3), (-6, 8)))
@@ -152,7 +148,7 @@ ASSIGNMENT = Assignment(
         d=2,
         n_iter=6,
         start_noise=2.0,
-        statistic=MeanCosine(),
+        statistic=mean_cosine,
         tolerance=0.015,
     ),
     # the estimates of both classes

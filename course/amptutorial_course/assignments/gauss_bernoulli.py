@@ -82,13 +82,12 @@ def limits(d, density, variance):
         yield Limit("If all entries are zero, the estimate is zero", {"density": 1e-300}, zero)
 
 
-@dataclass(frozen=True)
-class ShareOnZeros:
-    """The share of the squared length of the estimates where the truth is zero."""
+def share_on_zeros(X, X_hat):
+    """Return the share of the squared length of the estimates where the truth is zero.
 
-    def __call__(self, X, X_hat):
-        """Return the share for rows `X` and their estimates `X_hat`, both (N, d)."""
-        return (X_hat[X == 0] ** 2).sum() / (X_hat**2).sum()
+    Rows `X` and their estimates `X_hat` are both (N, d).
+    """
+    return (X_hat[X == 0] ** 2).sum() / (X_hat**2).sum()
 
 
 ASSIGNMENT = Assignment(
@@ -103,7 +102,7 @@ ASSIGNMENT = Assignment(
         d=3,
         n_iter=6,
         bias=DiscreteBias([1.0, 2.0]),
-        statistic=ShareOnZeros(),
+        statistic=share_on_zeros,
     ),
     points=POSTERIOR_MEAN,
 )

@@ -11,7 +11,7 @@ from amptutorial.laws import DiscreteBias, RowLaw
 from ._core import Assignment, Experiment, Family, log_uniform
 from ._limits import Limit, zero
 from ._points import MINIMISER
-from .elastic_net import ZerosFound
+from .elastic_net import zeros_found
 from .gauss_bernoulli import SparseEntries
 from .ridge import SquaredNorm
 
@@ -94,7 +94,7 @@ ASSIGNMENT = Assignment(
         TopicRows(1.0, density=0.5),
         d=3,
         bias=DiscreteBias([1.0, 2.0]),
-        statistic=ZerosFound(),
+        statistic=zeros_found,
         tolerance=0.03,
     ),
     points=MINIMISER,
