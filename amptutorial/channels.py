@@ -18,7 +18,6 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.stats
 from scipy.optimize import brentq
 from scipy.special import digamma, exprel
 
@@ -34,7 +33,8 @@ class Channel(ABC):
 
     # whether E[N | Z] depends on the rate, and must be formed anew as the rate changes
     follows_rate = True
-    # whether E[Z] falls behind the rate, so that rates are those of bursts
+    # whether E[Z] falls behind the rate, so that rates are those of bursts, and an
+    # `information` that falls behind too is asked for
     saturates = False
 
     def refit(self, Z):
@@ -64,10 +64,6 @@ class Counts(Channel):
     def bursts(self, z, rate):
         """Return `z`."""
         return z
-
-    def information(self, rate):
-        """Return `rate`."""
-        return rate
 
 
 class Presence(Channel):
@@ -160,14 +156,6 @@ class Bursts(Channel):
     def bursts(self, z, rate):
         """Return alpha (digamma(z + alpha) - digamma(alpha)), 1 where `z` is 1."""
         return _bursts_of(z, rate / np.log1p(self.dispersion))
-
-    def information(self, rate):
-        """Return the variance of E[N | Z] for an array of rates, by a sum over Z."""
-        rate = np.asarray(rate, dtype=float)
-        alpha = rate / np.log1p(self.dispersion)
-        law = scipy.stats.nbinom(alpha, 1 / (1 + self.dispersion))
-        z = np.arange(law.isf(1e-15).max() + 1).reshape(-1, *[1] * rate.ndim)
-        return (law.pmf(z) * (self.bursts(z, rate) - rate) ** 2).sum(axis=0)
 
 
 class Damped(Channel):

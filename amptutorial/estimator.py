@@ -225,11 +225,6 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             decided = self._fit(Table(Z), row_index, column_index, shape)
             for doubt in doubts(Z, self._channel.saturates):
                 _warn(doubt)
-            if (Z.data % 1 > 0).any():
-                _warn(
-                    "X holds fractions, and counts are expected: of weights such as "
-                    "tf-idf or log1p, heldout_error_ and standard_errors() mean nothing"
-                )
             self._warn_of_doubts(*decided)
         return self
 
@@ -528,7 +523,7 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         shape = len(self.embedding_), self.n_features_in_
         gaps, given = self._gaps, (self._row_index, self._column_index)
         C_u = self._spread(self._rows, self._columns, gaps, given[0], shape[0])
-        gaps = None if gaps is None else gaps.T
+        gaps = None if gaps is None else gaps.T.tocsr()  # read row by row
         return C_u, self._spread(self._columns, self._rows, gaps, given[1], shape[1])
 
     def _spread(self, this, other, gaps, index, size):
@@ -728,9 +723,13 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         # events may cancel: -1 is none once they are added
         Z = pairs_once(Z, "X") if sp.issparse(Z) else sp.csr_array(Z)
         check_non_negative(Z, "AMPEmbedding (counts are at least zero)")
-        if not reset and (Z.data % 1 > 0).any():
-            _warn("X holds fractions, and counts are expected")
-        return sp.csr_array(check_counts(Z, gaps=True, name="X"))
+        Z = sp.csr_array(check_counts(Z, gaps=True, name="X"))
+        if (Z.data % 1 > 0).any():
+            _warn(
+                "X holds fractions, and counts are expected: of weights such as tf-idf "
+                "or log1p, heldout_error_ and standard_errors() mean nothing"
+            )
+        return Z
 
     def _check_names(self, side, names, known):
         if names is None or known is None:

@@ -9,7 +9,6 @@ By hidden pairs a fit chooses its iterate (`Chosen`), and knows when to stop
 (`Patience`).
 """
 
-from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import sqrt
@@ -624,6 +623,7 @@ def heldout_gain(kept, held_out, U, V, r_u, r_v) -> float:
     return float(pairs.mean(log_ratios) - excess)
 
 
+@dataclass(frozen=True)
 class Patience:
     """When to stop: after an iteration without progress, but not in the first ten.
 
@@ -649,7 +649,7 @@ class Patience:
     --------
     >>> patience = Patience(entropy=5.0, tol=0.01)
     >>> for gain in [1.0, 1.5, 1.54, 1.55]:
-    ...     patience.record(gain)
+    ...     patience = patience.after(gain)
     ...     print(gain, patience.progress)
     1.0 True
     1.5 True
@@ -659,15 +659,17 @@ class Patience:
     (4, False)
     """
 
-    def __init__(self, entropy, tol):
-        self.entropy, self.tol = entropy, tol
-        self.k, self.highest, self.progress = 0, -np.inf, False
+    entropy: float
+    tol: float
+    k: int = 0
+    highest: float = -np.inf
+    progress: bool = False
 
-    def record(self, gain):
-        """Count one more iteration, with this held-out gain."""
-        self.k += 1
-        self.progress = gain > self.highest + self.tol * (self.entropy - gain)
-        self.highest = max(self.highest, gain)
+    def after(self, gain):
+        """Return the patience after one more iteration, with this held-out gain."""
+        progress = gain > self.highest + self.tol * (self.entropy - gain)
+        highest = max(self.highest, gain)
+        return replace(self, k=self.k + 1, highest=highest, progress=progress)
 
     @property
     def exhausted(self):
@@ -727,11 +729,6 @@ class Chosen:
         self.r_v = held_out.columns
         self.halves: tuple = (Half(0.0, np.zeros(len(held_out.z))),) * 2
 
-    def __copy__(self):
-        other = object.__new__(Chosen)
-        vars(other).update(vars(self), patience=copy(self.patience))
-        return other
-
     def fitting(self, held_out):
         """Return the `Fitting` of the margins by which the next iterate is judged."""
         return Fitting(*held_out.observed, self.r_v, held_out.gaps)
@@ -759,7 +756,7 @@ class Chosen:
         check_finite(heldout_gain=gain)
         if gain > self.patience.highest:
             self.error = held_out.standard_error(log_ratios)
-        self.patience.record(gain)
+        self.patience = self.patience.after(gain)
         if gain > self.gain:
             self.sides, self.gain, self.k = (rows, columns), gain, self.patience.k
             self.log_ratios = log_ratios

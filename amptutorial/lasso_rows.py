@@ -216,18 +216,13 @@ def _embedded_inverses(support, F):
 def _distinct_rows(support):
     """Return the distinct rows of a bool matrix, which one each row is, and the counts.
 
-    Much faster than ``numpy.unique(support, axis=0)``: 32 columns at a time are one
-    integer.
+    Much faster than ``numpy.unique(support, axis=0)``: the bits of a row are one key.
     """
-    which = np.zeros(len(support), dtype=np.int64)
-    for start in range(0, support.shape[1], 32):
-        columns = support[:, start : start + 32]
-        # 64 bits also where indices, and so the results of NumPy, have 32
-        bits = 1 << np.arange(columns.shape[1], dtype=np.int64)
-        key = (which.astype(np.int64) << 32) | columns @ bits
-        _, first, which, counts = np.unique(
-            key, return_index=True, return_inverse=True, return_counts=True
-        )
+    packed = np.ascontiguousarray(np.packbits(support, axis=1))
+    keys = packed.view(f"S{packed.shape[1]}")[:, 0]
+    _, first, which, counts = np.unique(
+        keys, return_index=True, return_inverse=True, return_counts=True
+    )
     return support[first], which, counts
 
 

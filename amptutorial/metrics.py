@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
-from ._validation import check_matrix, check_rates
+from ._validation import check_matrix, check_rates, pairs_once
 from .amp import as_operator
 from .denoisers import as_pair
 
@@ -34,9 +34,7 @@ def squared_norm(Y):
         )
     Y = as_operator(Y)
     if sp.issparse(Y):
-        Y = Y.astype(np.result_type(Y.dtype, np.float32))  # a copy, that cannot wrap
-        Y.sum_duplicates()
-        Y = Y.data
+        Y = pairs_once(Y, "Y").data.astype(np.float64)  # squares of integers may wrap
     return float(np.vdot(Y, Y))
 
 

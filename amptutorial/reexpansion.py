@@ -19,14 +19,14 @@ from math import sqrt
 
 import numpy as np
 
-from ._validation import covariance_matrix, read_only
+from ._validation import covariance_matrix, quiet, read_only
 from .amp import half_step, naming
 from .biases import margin_biases
 from .channels import COUNTS
 from .denoisers import Denoiser, GaussianPosterior, as_pair
 from .score import blocks
 from .spectrum import shrink
-from .sums import exact, tilted_covariances
+from .sums import exact, map_blocks
 
 REACH = 1.0  # the most that one step may change any M_ij
 SETTLED = 1e-3  # a row whose step changes no M_ij by more has converged
@@ -387,20 +387,23 @@ def posterior_covariances(this, other, m, gaps=None, channel=COUNTS):
     -------
     array (N, d, d)
     """
-    W = scaled_rows(other, m)
-    if gaps is None and not channel.saturates:
-        sums, covariances = tilted_covariances(this.X, W, other.bias)
-        information = (this.bias * sums)[:, None, None] * covariances
-    else:
-        rates = this.bias[:, None] * np.exp(this.X @ W.T) * other.bias
+    W, (N, d) = scaled_rows(other, m), this.X.shape
+    squares = (W[:, :, None] * W[:, None]).reshape(len(W), d * d)
+    with quiet():  # the logarithm of a bias of zero is minus infinity, as it must be
+        log_u, log_v = np.log(this.bias), np.log(other.bias)
+
+    def information(some):
+        rates = np.exp(this.X[some] @ W.T + log_u[some, None] + log_v)
         if channel.saturates:
             rates = channel.information(rates)
         if gaps is not None:
-            rates[gaps.nonzero()] = 0
+            rates[gaps[some].nonzero()] = 0
         sums, means = rates.sum(axis=1), rates @ W
-        information = np.einsum("ij,jk,jl->ikl", rates, W, W, optimize=True)
-        information -= means[:, :, None] * (means / sums[:, None])[:, None]
-    return np.linalg.inv(np.linalg.inv(prior_covariance(this)) + information)
+        products = means[:, :, None] * (means / sums[:, None])[:, None]
+        return ((rates @ squares).reshape(-1, d, d) - products,)
+
+    (found,) = map_blocks(information, N, len(W))
+    return np.linalg.inv(np.linalg.inv(prior_covariance(this)) + found)
 
 
 def prior_covariance(side):

@@ -139,7 +139,9 @@ class ColumnSample:
         """Draw the samples of these sizes, which serve from then on."""
         if not sizes:
             return
-        Z = self.W @ _scaled_axes(self.second_moment)
+        variances, E = np.linalg.eigh(self.second_moment)
+        # the largest variance first
+        Z = self.W @ (E * np.sqrt(np.maximum(variances, 0)))[:, ::-1]
         tilted = UNTILTED + np.exp(np.minimum((Z * Z).sum(axis=1), LONGEST))
         for size in sizes:
             pi = inclusion_probabilities(self.r_v * tilted, size)
@@ -285,12 +287,6 @@ def _sample_sizes(U, totals, W, r_v):
     wanted = np.maximum(wanted, FEWEST * np.minimum(totals / COMMON, 1))
     doublings = np.ceil(np.log2(np.maximum(4 * wanted / FEWEST, 1)))
     return (FEWEST // 4 * 2**doublings).astype(int)
-
-
-def _scaled_axes(second_moment):
-    """Return S^(1/2) as E diag(sqrt(variances)), the largest variance first."""
-    variances, E = np.linalg.eigh(second_moment)
-    return (E * np.sqrt(np.maximum(variances, 0)))[:, ::-1]
 
 
 def inclusion_probabilities(sizes, K):

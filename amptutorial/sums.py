@@ -22,7 +22,7 @@ BLOCK_ENTRIES = 2**19  # of the m x n matrix in memory at once, per thread
 PAIRS_AT_ONCE = 2**14  # whose embeddings stay near the processor
 
 
-def _map_blocks(function, m, n):
+def map_blocks(function, m, n):
     """Return the arrays that `function` returns for each block of rows, stacked."""
     results = zip(*each_block(function, m, n), strict=True)
     return tuple(np.concatenate(parts) for parts in results)
@@ -110,55 +110,12 @@ def tilted_means(U, W, r_v):
         weights, shares, log_scale = tilted.factors(rows)
         return as_means(weights @ (shares[:, None] * W1), log_scale)
 
-    return _map_blocks(block, len(U), len(W))
+    return map_blocks(block, len(U), len(W))
 
 
 def as_means(sums, log_scale):
     """Return log sums and means from sums of the weights, and of weights times w_j."""
     return np.log(sums[:, 0]) + log_scale, sums[:, 1:] / sums[:, :1]
-
-
-def tilted_covariances(U, W, r_v):
-    """Return sum_j r_v_j exp(M_ij) and the covariance of the w_j under these weights.
-
-    Times a factor r_u_i, their product is the Fisher information of a row of Poisson
-    counts on u_i / sqrt(m), where the factor r_u_i is unknown.
-
-    Parameters
-    ----------
-    U, W : arrays (m, d), (n, d)
-        M = U W^T.
-    r_v : array (n,)
-        Bias factors of the columns, zero or more.
-
-    Returns
-    -------
-    sums : array (m,)
-    covariances : array (m, d, d)
-
-    Examples
-    --------
-    >>> W, r_v = np.array([[1.0], [4.0]]), np.array([2.0, 1.0])
-    >>> sums, covariances = tilted_covariances(np.zeros((1, 1)), W, r_v)
-    >>> sums, covariances
-    (array([3.]), array([[[2.]]]))
-    """
-    d = W.shape[1]
-    one, two = np.triu_indices(d)  # the covariances are symmetric
-    tilted = Tilted(U, W, r_v)
-    features = np.column_stack([np.ones_like(r_v), W, W[:, one] * W[:, two]])
-
-    def block(rows):
-        weights, shares, log_scale = tilted.factors(rows)
-        sums = weights @ (shares[:, None] * features)
-        means = sums[:, 1:] / sums[:, :1]
-        upper = means[:, d:] - means[:, one] * means[:, two]
-        return sums[:, 0] * np.exp(log_scale), upper
-
-    sums, upper = _map_blocks(block, len(U), len(W))
-    covariances = np.empty((len(U), d, d))
-    covariances[:, one, two] = covariances[:, two, one] = upper
-    return sums, covariances
 
 
 def largest_changes(step, W, beyond=0.0):
@@ -192,7 +149,7 @@ def largest_changes(step, W, beyond=0.0):
         return (np.maximum(change.max(axis=1), -change.min(axis=1)),)
 
     if far.any():
-        bound[far] = _map_blocks(block, len(some), len(W))[0]
+        bound[far] = map_blocks(block, len(some), len(W))[0]
     return bound
 
 
@@ -247,7 +204,7 @@ def log_partition(U, W, r_v):
         weights, shares, log_scale = tilted.factors(rows)
         return (np.log(weights @ shares) + log_scale,)
 
-    return _map_blocks(block, len(U), len(W))[0].astype(np.float64)
+    return map_blocks(block, len(U), len(W))[0].astype(np.float64)
 
 
 class AllColumns:

@@ -121,23 +121,10 @@ def test_coordinate_descent_alone_solves_well_conditioned_rows(rng):
     assert worst_kkt(A, P, t, F) < 20 * EPS
 
 
-@pytest.mark.parametrize("bits", [32, 64])
-def test_distinct_rows_where_an_index_has_few_bits(bits, rng, monkeypatch):
-    """In WebAssembly `numpy.unique` and `numpy.arange` return 32 bits: 70 columns must not be mixed up by them.
-
-    Some rows differ in one column alone.
-    """
+def test_rows_are_distinct_if_one_of_many_columns_differs(rng):
     support = rng.random((50, 70)) < 0.5
     support = np.vstack([support, support[::2], ~support, np.eye(70, dtype=bool)])
     expected = {tuple(row) for row in support}
-    unique, arange, dtype = np.unique, np.arange, f"int{bits}"
-
-    def narrow_unique(keys, **options):
-        values, first, which, counts = unique(keys, **options)
-        return values, first.astype(dtype), which.astype(dtype), counts.astype(dtype)
-
-    monkeypatch.setattr(np, "unique", narrow_unique)
-    monkeypatch.setattr(np, "arange", lambda *args, dtype=dtype: arange(*args, dtype=dtype))
     distinct, which, counts = lasso_rows._distinct_rows(support)
     assert len(distinct) == len(expected) == 170 and {tuple(row) for row in distinct} == expected
     assert (distinct[which] == support).all() and counts.sum() == len(support)

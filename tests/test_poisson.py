@@ -103,7 +103,7 @@ def test_an_error_in_a_block_is_not_taken_for_a_lack_of_threads():
         raise RuntimeError("in the block")
 
     with pytest.raises(RuntimeError, match="in the block"):
-        sums._map_blocks(fail, 1, 1)
+        sums.map_blocks(fail, 1, 1)
     assert len(calls) == 1
 
 

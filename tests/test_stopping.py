@@ -16,7 +16,7 @@ def test_patience_ends_with_the_first_iteration_without_progress():
     """But not before the tenth. Progress lowers the cross-entropy, here 3 - gain, by more than a hundredth."""
     patience, ended = Patience(entropy=3.0, tol=0.01), []
     for k in range(1, 13):
-        patience.record(0.1 * k if k not in (4, 12) else -1.0)
+        patience = patience.after(0.1 * k if k not in (4, 12) else -1.0)
         ended.append(patience.exhausted)
     assert ended == 11 * [False] + [True]
     assert patience.k == 12 and patience.highest == pytest.approx(1.1)
@@ -26,8 +26,8 @@ def test_patience_ends_with_the_first_iteration_without_progress():
 def test_progress_is_measured_by_what_is_left_of_the_cross_entropy(gain, progress):
     """After a gain of 1 with an entropy of 3 + 1/50: a hundredth of what is left at 1.02 is 0.02."""
     patience = Patience(entropy=3.02, tol=0.01)
-    patience.record(1.0)
-    patience.record(gain)
+    patience = patience.after(1.0)
+    patience = patience.after(gain)
     assert patience.progress == progress
     assert patience.highest == max(gain, 1)
 
@@ -36,7 +36,7 @@ def test_a_gain_that_stays_the_same_is_no_progress_even_without_a_tolerance():
     patience = Patience(entropy=3.0, tol=0.0)
     assert patience.progress is False and patience.k == 0
     for gain, progress in ((-1e9, True), (-1e9, False), (1.0, True), (1.0, False), (1.5, True)):
-        patience.record(gain)
+        patience = patience.after(gain)
         assert patience.progress is progress
 
 

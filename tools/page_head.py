@@ -68,7 +68,7 @@ def tags(name, title, description, root):
 
 
 def add_tags(app, name, template, context, page):
-    """Describe a page of the book; others, as the search, have no text of their own."""
+    """Describe a page of the book, and the search, which has no text of its own."""
     icon = context["pathto"]("_static/icon.png", resource=True)
     lines = [
         f'<link rel="icon" type="image/png" sizes="180x180" href="{icon}" />',
@@ -80,6 +80,8 @@ def add_tags(app, name, template, context, page):
         title = " – ".join(dict.fromkeys([app.env.titles[name].astext(), app.config.html_title]))
         description = DESCRIPTIONS.get(name.removeprefix("book/")) or describe(page)
         lines += tags(name, title, description, root)
+    elif name in DESCRIPTIONS:
+        lines.append(f'<meta name="description" content="{escape(DESCRIPTIONS[name])}" />')
     context["metatags"] = "\n".join([context.get("metatags", ""), *lines])
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .answers import LIBRARIES, Malformed
-from .trials import Trial, literal, trial_of
+from .trials import Trial, code_of, literal, trial_of
 
 SITE = "https://amptutorial.github.io/amptutorial/book/"
 # on a page of the book tables in outputs have no padding of their own
@@ -257,7 +257,7 @@ def _explained(check, trial, error):
     method = re.search(r"\b(estimate|mean_jacobian|denoise)\b", str(error))
     if problem is None or len(problem.r) > COPIED or method is None:
         return told
-    code = as_code((asked or trial).call, problem, method[1])
+    code = as_code(code_of((asked or trial).make()), problem, method[1])
     return f"{told}\nTo ask it again:\n{code}"
 
 

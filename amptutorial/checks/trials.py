@@ -65,11 +65,6 @@ class Trial:
             return OwnPenalty(self.denoiser)
         return Unstated(precision=precision)
 
-    @property
-    def call(self):
-        """The code that makes the denoiser."""
-        return code_of(self.make())
-
     def anew(self):
         """Return the trial with a denoiser that keeps nothing between two questions."""
         new = replace(self, make=partial(Anew, self.make))

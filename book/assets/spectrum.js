@@ -66,8 +66,9 @@ function start(box) {
     names[0].setAttribute("transform", `translate(${Math.max(x(signal) - 14, 210)} ${at - 10})`);
     names[1].setAttribute("transform", `translate(${x(tops[k]) + 14} ${at + 5})`);
     figure.querySelector("output").value = signal.toFixed(2);
-    said.textContent = `The noise ends at ${model.values[0].toFixed(2)}, the signal has ${signal.toFixed(2)}, ` +
-      `and the largest singular value of the sum is ${tops[k].toFixed(2)}.`;
+    const edge = model.values[0], place = tops[k] < edge + BIN ? "among the bars" : "outside the bars";
+    said.textContent = `The noise ends at ${edge.toFixed(2)}, the signal has ${signal.toFixed(2)}, ` +
+      `and the largest singular value of the sum is ${tops[k].toFixed(2)}, ${place}.`;
   }
   input.addEventListener("input", show);
   /* The diamond goes where a finger or a mouse is. */

@@ -66,13 +66,16 @@ export function known({ places }, text) {
   return [...new Set(found)].filter((place) => place !== undefined);
 }
 
-/* What there is to learn from texts, in words. */
+/* What there is to learn from texts: a verdict, and the numbers behind it. */
 export function judge(model, documents) {
   const all = gains(model, documents), mean = all.reduce((sum, gain) => sum + gain, 0) / all.length;
-  if (all.length < FEWEST) return `Too few known words for an error: ${FEWEST} are needed, in lines of two or more.`;
+  if (all.length < FEWEST) return ["Too few known words for an error.", `${FEWEST} are needed, in lines of two or more.`];
   const error = Math.sqrt(all.reduce((sum, gain) => sum + (gain - mean) ** 2, 0) / all.length / (all.length - 1));
-  const said = `Each of ${all.length} words, predicted from the others of its line: gain ${mean.toFixed(2)} ± ${error.toFixed(2)} nats. `;
-  return said + (mean > 2 * error ? "There is something to learn." : "Nothing is learned: this may be chance.");
+  return [
+    mean > 2 * error ? "There is something to learn." : "Nothing is learned: this may be chance.",
+    `Each of ${all.length} words is predicted from the others of its line: it becomes ${Math.exp(mean).toFixed(2)} times as likely ` +
+    `(a gain of ${mean.toFixed(2)} ± ${error.toFixed(2)} nats, the logarithm).`,
+  ];
 }
 
 function say(paragraph, lines) {
@@ -104,9 +107,10 @@ function start(field) {
       if (!document.length) return "No known word in this line.";
       const { z } = embed(model, document);
       const others = nearest(model, z.map((x, k) => x * deviations[k]), document);
-      return `${document.map((j) => words[j]).join(" ")} → ${others.slice(0, BESIDE).join(" ")}`;
+      return `Known: ${document.map((j) => words[j]).join(" ")}. Near them: ${others.slice(0, BESIDE).join(" ")}.`;
     });
-    say(judged, [...lines, judge(model, documents)]);
+    const [verdict, numbers] = judge(model, documents);
+    say(judged, [...lines, Object.assign(document.createElement("strong"), { textContent: verdict }), numbers]);
   }
   let waiting;
   texts.addEventListener("input", () => {
