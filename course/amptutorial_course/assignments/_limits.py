@@ -37,10 +37,9 @@ def unpenalised(P, r, F):
 
 @dataclass(frozen=True)
 class SettingTrial(TrialInParts):
-    """A `Trial` in a setting of an assignment, which knows limits, and the code of its denoiser."""
+    """A `Trial` in a setting of an assignment, which knows limits."""
 
     limits: tuple[Limit, ...] = ()
-    call: str = ""
 
 
 def limits(trial: SettingTrial) -> None:
