@@ -56,7 +56,7 @@ from amptutorial import heldout
 from amptutorial.cluster.shards import open_shards, write_shards
 from amptutorial.corpus import Corpus, archive, docstring_texts
 from amptutorial.neighbours import nearest_words, rate_coordinates
-from amptutorial_course.grading.notebooks import notebook_source
+from amptutorial_course.grading.notebooks import read_notebook
 from amptutorial_course.grading.submissions import find_submissions, read_submission
 
 KINDS = ("right", "refused", "wrong", "obscure", "missing")
@@ -852,7 +852,7 @@ def grader():
         return pair[1] in (source if isinstance(source, str) else source.decode())
 
     def has_imports(line):
-        return b"import numpy" in notebook_source(notebook(f"import numpy as np\n{line}", f"{CLASS}    x = np"))
+        return b"import numpy" in read_notebook(notebook(f"import numpy as np\n{line}", f"{CLASS}    x = np"))[0]
 
     yield from right({names: (names, expected) for names, expected in HANDED_IN.items()}, as_expected)
     yield from right(LITTER, lambda name: len(collected({"ada.py": CLASS, name: "x"})) == 1)

@@ -248,7 +248,8 @@ def test_the_wheel_holds_the_package_alone(tmp_path):
 def test_the_wheel_of_the_course_holds_what_students_get_and_grades_a_class_in_an_empty_folder(tmp_path):
     wheel, place = built("course", tmp_path), tmp_path / "installed"
     package, given = ROOT / "course/amptutorial_course", ROOT / "course/assignments"
-    expected = chain(package.rglob("*.py"), package.glob("**/templates/*"), [package / "py.typed"])
+    data = [package / "py.typed", package / "grading/worker/calls.csv"]
+    expected = chain(package.rglob("*.py"), package.glob("**/templates/*"), data)
     handouts = (path.relative_to(given) for path in [given / "grading.yml", *given.glob("*/*.*")])
     assert files(wheel) == {
         *(path.relative_to(ROOT / "course").as_posix() for path in expected),

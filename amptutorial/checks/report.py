@@ -257,7 +257,8 @@ def _explained(check, trial, error):
     method = re.search(r"\b(estimate|mean_jacobian|denoise)\b", str(error))
     if problem is None or len(problem.r) > COPIED or method is None:
         return told
-    code = as_code(code_of((asked or trial).make()), problem, method[1])
+    one = asked or trial
+    code = as_code(one.call or code_of(one.make()), problem, method[1])
     return f"{told}\nTo ask it again:\n{code}"
 
 

@@ -41,6 +41,7 @@ class Trial:
     relatives: tuple["Trial", ...] = ()  # of other parameters, for `right_answers`
     seed: int | None = 0  # of that check; None where it asks on behalf of a relative
     n_problems: int = SHORT  # of that check
+    call: str = ""  # code that makes the denoiser, where its attributes do not say it
 
     @property
     def d(self):

@@ -13,7 +13,7 @@ from test_grading_class import command, read
 
 from amptutorial_course.assignments import ASSIGNMENTS
 from amptutorial_course.grading.__main__ import main
-from amptutorial_course.grading.notebooks import notebook_source
+from amptutorial_course.grading.notebooks import read_notebook
 from amptutorial_course.grading.rules import HANDOUTS
 from amptutorial_course.grading.submissions import read_submission
 
@@ -53,7 +53,7 @@ def test_every_right_solution_comes_out_of_its_brief_whole_and_alone(task):
         text = path.read_text(encoding="utf-8")
         cells = [*brief, *(ast.unparse(node) for node in ast.parse(text).body)]
         for order in (np.arange(len(cells)), rng.permutation(len(cells)), rng.permutation(len(cells))):
-            source = notebook_source(json.dumps(notebook([cells[k] for k in order])).encode(), task.class_names)
+            source = read_notebook(json.dumps(notebook([cells[k] for k in order])).encode(), task.class_names)[0]
             assert statements(source) == statements(text), path
             exec(source, {"__name__": "denoiser"})
 

@@ -11,7 +11,7 @@ import hostile
 import pytest
 
 from amptutorial_course.grading import notebooks, submissions
-from amptutorial_course.grading.notebooks import notebook_source
+from amptutorial_course.grading.notebooks import read_notebook
 from amptutorial_course.grading.submissions import find_submissions, read_submission
 
 CLASS = "class Mine(Denoiser):\n    pass\n"
@@ -272,7 +272,7 @@ def test_what_looks_like_a_command_in_a_string_stays(before):
     expected, found = {}, {}
     exec(LOOKS_LIKE_COMMANDS, expected)
     cell = f"{before}{LOOKS_LIKE_COMMANDS}!pip list\n" if before else LOOKS_LIKE_COMMANDS
-    source = notebook_source(notebook(cell).encode()).decode()
+    source = read_notebook(notebook(cell).encode())[0].decode()
     exec(source, found)
     for name in ("many", "one", "raw", "quoted"):
         assert getattr(found["Mine"], name) == getattr(expected["Mine"], name)
@@ -287,21 +287,21 @@ def test_what_looks_like_a_command_in_a_string_stays(before):
 )
 def test_what_a_cell_imports_stays_whatever_else_it_has(line):
     before = f"{line}\nimport numpy as np" if line.startswith("%%") else f"import numpy as np\n{line}"
-    source = notebook_source(notebook(before, "class Mine:\n    x = np.pi").encode())
+    source = read_notebook(notebook(before, "class Mine:\n    x = np.pi").encode())[0]
     exec(source, names := {})
     assert names["Mine"].x > 3
 
 
 def test_a_notebook_that_writes_the_file_is_taken_at_its_word_and_its_author_sees_a_syntax_error():
     cells = ["%%writefile denoiser.py\nx = 1\n", "%%writefile denoiser.py\nx = 2\n", CLASS]
-    assert notebook_source(notebook(*cells).encode()) == b"x = 2\n"
-    assert b"def f(:" in notebook_source(notebook("class Mine(Denoiser):\n    def f(:\n").encode())
+    assert read_notebook(notebook(*cells).encode())[0] == b"x = 2\n"
+    assert b"def f(:" in read_notebook(notebook("class Mine(Denoiser):\n    def f(:\n").encode())[0]
 
 
 def test_a_notebook_that_gives_nothing_is_a_reason():
-    assert notebook_source(b"\xff") == "the notebook is not encoded in UTF-8: save it with that encoding"
+    assert read_notebook(b"\xff")[0] == "the notebook is not encoded in UTF-8: save it with that encoding"
     for data in (b"", b"{}", b"[]", b'{"cells": [1]}', b"[" * 100_000):
-        assert notebook_source(data).startswith("the notebook cannot be read")
-    assert notebook_source(notebook("x = 1").encode()).startswith("the notebook has no class")
+        assert read_notebook(data)[0].startswith("the notebook cannot be read")
+    assert read_notebook(notebook("x = 1").encode())[0].startswith("the notebook has no class")
     much = notebook(f"{CLASS}#{'x' * notebooks.MOST_CODE}")
-    assert notebook_source(much.encode()) == "the cells of the notebook hold more than a megabyte of code"
+    assert read_notebook(much.encode())[0] == "the cells of the notebook hold more than a megabyte of code"

@@ -3,6 +3,8 @@
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -37,7 +39,7 @@ class DenoiserSetting:
     class_name : str
     params : dict
         Keywords of its constructor.
-    belief : Belief or None
+    belief : Belief
         What it should believe with these parameters.
     d : int
     limits : tuple of Limit
@@ -45,7 +47,7 @@ class DenoiserSetting:
 
     class_name: str
     params: dict
-    belief: Belief | None
+    belief: Belief
     d: int
     limits: tuple[Limit, ...] = ()
 
@@ -82,24 +84,32 @@ class Family:
 
     Attributes
     ----------
+    class_name : str
     draw_params : callable (rng, d, reach=NEAR) -> dict
         From a range in which AMP finds the rows, from a wide one, or from one that
         reaches to where the parameter makes no difference.
-    setting : callable (d, **params) -> DenoiserSetting
+    belief : callable (**params) -> Belief
+    limits : callable (d, **params) -> iterable of Limit
     dimensions : tuple of int
         Those in which named checks ask, and students see the settings.
     asked : tuple of int
         Those in which `right_answers` asks too.
     """
 
+    class_name: str
     draw_params: Callable
-    setting: Callable
+    belief: Callable
+    limits: Callable
     dimensions: tuple[int, ...] = (1, 3)
     asked: tuple[int, ...] = (1, 2, 3, 4, 5, 6)
 
+    def setting(self, d, params):
+        """Return a setting in d dimensions."""
+        return DenoiserSetting(self.class_name, params, self.belief(**params), d, tuple(self.limits(d, **params)))
+
     def draw(self, rng):
         """Return a setting in each of the `dimensions`."""
-        return [self.setting(d, **self.draw_params(rng, d)) for d in self.dimensions]
+        return [self.setting(d, self.draw_params(rng, d)) for d in self.dimensions]
 
     def draw_others(self, rng):
         """Return settings for `right_answers`: pairs that share all parameters but one, and others that reach far."""
@@ -107,9 +117,8 @@ class Family:
         for d in self.asked * 3:
             one, other = (self.draw_params(rng, d, WIDE) for _ in range(2))
             changed = str(rng.choice(list(one)))
-            pair = one, one | {changed: other[changed]}
-            settings += [self.setting(d, **params) for params in pair]
-        return [*settings, *(self.setting(d, **self.draw_params(rng, d, FAR)) for d in self.asked * 3)]
+            settings += [self.setting(d, one), self.setting(d, one | {changed: other[changed]})]
+        return [*settings, *(self.setting(d, self.draw_params(rng, d, FAR)) for d in self.asked * 3)]
 
 
 @dataclass(frozen=True, repr=False)
@@ -151,7 +160,8 @@ class Experiment:
     tolerance: float = 0.02
 
     def __repr__(self):
-        return "\n".join(f"{name:<10} = {value}" for name, value in vars(self).items())
+        shown = {name: getattr(value, "__name__", value) for name, value in vars(self).items()}
+        return "\n".join(f"{name:<10} = {value}" for name, value in shown.items())
 
     def arguments(self, n_samples=20_000):
         """Return, as a dict, what `state_evolution` is called with beside the denoiser."""
@@ -281,23 +291,20 @@ class Assignment:
             See `Trial`.
         """
         rng = self._rng(seed)
-        trials = [self._trial(setting, make, count_lines, rng) for setting in self._settings(rng)]
-        complete = self._with_relatives(trials, make, count_lines, rng)
-        return [replace(trial, n_problems=n_problems) for trial in complete]
+        as_trial = partial(self._trial, rng, make, count_lines, n_problems)
+        return self._with_relatives([*map(as_trial, self._settings(rng))], as_trial, rng)
 
-    def _with_relatives(self, trials, make, count_lines, rng):
+    def _with_relatives(self, trials, as_trial, rng):
         """Return the trials, of which the first of each family asks for right answers, of all of them and more."""
-        e, complete, first = self.experiment, [], 0
+        e, complete, waiting = self.experiment, [], iter(trials)
         for family in self.families:
             others = family.draw_others(rng)
-            if others[0].class_name == e.class_name:
-                others.append(family.setting(e.d, **e.params))
-            drawn = (self._trial(setting, make, count_lines, rng) for setting in others)
-            complete += as_family(trials[first : first + len(family.dimensions)], drawn)
-            first += len(family.dimensions)
+            if family.class_name == e.class_name:
+                others.append(family.setting(e.d, e.params))
+            complete += as_family(islice(waiting, len(family.dimensions)), map(as_trial, others))
         return complete or trials
 
-    def _trial(self, setting, make, count_lines, rng):
+    def _trial(self, rng, make, count_lines, n_problems, setting):
         def make_denoiser(**changes):
             name = setting.class_name
             denoiser = check_is_denoiser(make(name, **setting.params | changes), name)
@@ -305,21 +312,21 @@ class Assignment:
                 _require_by_hand(type(denoiser), name)
             return denoiser
 
-        law = None if setting.belief is None else setting.belief.rows
         return SettingTrial(
             make_denoiser,
-            draw_problem(N_ROWS, setting.d, rng=rng, rows=law),
+            draw_problem(N_ROWS, setting.d, rng=rng, rows=setting.belief.rows),
             setting.belief,
             setting.title,
             count_lines,
             seed=int(rng.integers(2**31)),
+            n_problems=n_problems,
             limits=setting.limits,
-            code=setting.code,
+            call=setting.code,
         )
 
     def check_names(self):
         """Return the names of the checks that are graded, the prediction last."""
-        trials = self.trials(_nothing)
+        trials = self.trials(make=None)  # which checks apply is known before any denoiser is made
         applying = [c.name for c in self._checks() if any(map(c.applies, trials))]
         return [*applying, "prediction"]
 
@@ -402,10 +409,6 @@ def _require_by_hand(cls, name):
         f"the file with {name} imports or inherits {', '.join(used)}: derive {name} from Denoiser alone, and write it "
         "by hand. Compare with the package's denoisers elsewhere",
     )
-
-
-def _nothing(class_name, **params):
-    raise NotImplementedError(class_name)
 
 
 def load_submission(path):

@@ -20,7 +20,6 @@ OTHERS = {
     "what the diagonal of F in place of F gives": lambda P, r, F: (P, r, np.diag(np.diag(F))),
     "what the identity in place of F gives": lambda P, r, F: (P, r, np.eye(len(F))),
     "what 2 F in place of F gives": lambda P, r, F: (P, r, 2 * F),
-    "what F / 2 in place of F gives": lambda P, r, F: (P, r, F / 2),
     "what no F at all gives": lambda P, r, F: (P, r, 1e-12 * F),
 }
 FACTORS = {"half of": 0.5, "twice": 2}

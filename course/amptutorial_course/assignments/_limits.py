@@ -37,15 +37,9 @@ def unpenalised(P, r, F):
 
 @dataclass(frozen=True)
 class SettingTrial(TrialInParts):
-    """A `Trial` in a setting of an assignment, which knows limits, and the code of its denoiser."""
+    """A `Trial` in a setting of an assignment, which knows limits."""
 
     limits: tuple[Limit, ...] = ()
-    code: str = ""
-
-    @property
-    def call(self):
-        """The code that makes the denoiser."""
-        return self.code
 
 
 def limits(trial: SettingTrial) -> None:

@@ -7,7 +7,7 @@ from scipy.special import logsumexp
 
 from amptutorial.checks.beliefs import Penalty, Prior
 
-from ._core import Assignment, DenoiserSetting, Experiment, Family, log_uniform
+from ._core import Assignment, Experiment, Family, log_uniform
 from ._limits import Limit, unpenalised
 from ._points import MINIMISER
 
@@ -96,36 +96,27 @@ class UniformPhase(Prior):
         return logsumexp(exponents, axis=1) - np.log(1024)
 
 
-BALLS = log_uniform(radius=((1.1, 1.5), (-1, 3), (-6, 8)))
-CIRCLES = log_uniform(radius=((0.5, 1.2), (-1, 1.5), (-6, 4)))
-
-
-def ball(d, radius):
-    """Return a ball in d dimensions."""
-    limits = (
-        Limit("In a wide ball the estimate is p F^-1", {"radius": 1e5}, unpenalised),
-        Limit(
-            "In a tiny ball the estimate is p, cut to the length radius sqrt(r)",
-            {"radius": 1e-7},
-            lambda P, r, F: 1e-7 * np.sqrt(r)[:, None] * _directions(P),
-        ),
+def ball_limits(d, radius):
+    """Yield what becomes of the estimate in a wide ball and in a tiny one."""
+    yield Limit("In a wide ball the estimate is p F^-1", {"radius": 1e5}, unpenalised)
+    yield Limit(
+        "In a tiny ball the estimate is p, cut to the length radius sqrt(r)",
+        {"radius": 1e-7},
+        lambda P, r, F: 1e-7 * np.sqrt(r)[:, None] * _directions(P),
     )
-    return DenoiserSetting("Ball", {"radius": radius}, NotBeyond(BallRows(radius)), d, limits)
 
 
-def circle(d, radius):
-    """Return a circle, for d = 2."""
-    tiny = Limit(
+def circle_limits(d, radius):
+    """Yield what becomes of the estimate on a tiny circle."""
+    yield Limit(
         "On a tiny circle the estimate is p times the prior variance radius^2 r / 2 of an entry",
         {"radius": 1e-5},
         lambda P, r, F: 1e-10 / 2 * r[:, None] * P,
     )
-    return DenoiserSetting("Circle", {"radius": radius}, UniformPhase(CircleRows(radius)), 2, (tiny,))
 
 
-@dataclass(frozen=True)
-class MeanCosine:
-    """The mean cosine of the angle between a row of X and its estimate.
+def mean_cosine(X, X_hat):
+    """Return the mean cosine of the angle between a row of X and its estimate.
 
     It is 1 if all phases are right.
 
@@ -133,20 +124,23 @@ class MeanCosine:
     --------
     >>> X = np.array([[1.0, 0.0], [0.0, 2.0]])
     >>> X_hat = np.array([[3.0, 0.0], [1.0, 0.0]])
-    >>> float(MeanCosine()(X, X_hat))
+    >>> float(mean_cosine(X, X_hat))
     0.5
     """
+    return (_directions(X) * _directions(X_hat)).sum(axis=1).mean()
 
-    def __call__(self, X, X_hat):
-        """Return the mean cosine."""
-        return (_directions(X) * _directions(X_hat)).sum(axis=1).mean()
 
+BALLS = log_uniform(radius=((1.1, 1.5), (-1, 3), (-6, 8)))
+CIRCLES = log_uniform(radius=((0.5, 1.2), (-1, 1.5), (-6, 4)))
 
 ASSIGNMENT = Assignment(
     7,
     "ball",
     "rows in a ball and on a circle",
-    (Family(BALLS, ball), Family(CIRCLES, circle, (2, 2), (2, 2, 2))),
+    (
+        Family("Ball", BALLS, lambda radius: NotBeyond(BallRows(radius)), ball_limits),
+        Family("Circle", CIRCLES, lambda radius: UniformPhase(CircleRows(radius)), circle_limits, (2, 2), (2, 2, 2)),
+    ),
     Experiment(
         "Circle",
         {"radius": 1.8},
@@ -154,7 +148,7 @@ ASSIGNMENT = Assignment(
         d=2,
         n_iter=6,
         start_noise=2.0,
-        statistic=MeanCosine(),
+        statistic=mean_cosine,
         tolerance=0.015,
     ),
     # the estimates of both classes

@@ -7,7 +7,7 @@ from scipy.special import logsumexp
 
 from amptutorial.checks.beliefs import Prior
 
-from ._core import FAR, NEAR, Assignment, DenoiserSetting, Experiment, Family
+from ._core import FAR, NEAR, Assignment, Experiment, Family
 from ._limits import Limit
 from ._points import POSTERIOR_MEAN
 
@@ -118,29 +118,25 @@ def _between(along, r):
     return np.tanh(np.sqrt(r) * along + np.log(RARE[0] / RARE[1]) / 2)
 
 
-def setting(d, centroids, probabilities):
-    """Return a setting in d dimensions."""
+def limits(d, centroids, probabilities):
+    """Yield what becomes of the estimate with equal, tiny and opposite centroids."""
     one, tiny = np.array(centroids[0]), 1e-8 * np.array(centroids)
-    limits = (
-        Limit(
-            "With equal centroids the row is known: sqrt(r) times the centroid",
-            {"centroids": [one.tolist()] * len(tiny)},
-            lambda P, r, F: np.outer(np.sqrt(r), one),
-        ),
-        Limit(
-            "With tiny centroids p says nothing, and the mean before p was seen is left",
-            {"centroids": tiny.tolist()},
-            lambda P, r, F: np.outer(np.sqrt(r), np.array(probabilities) @ tiny),
-        ),
-        Limit(
-            "Between u = c and u = -c F drops out. If c is q times as probable as -c, "
-            "tanh(sqrt(r) p c^T + log(q) / 2) decides",
-            {"centroids": [one.tolist(), (-one).tolist()], "probabilities": RARE},
-            lambda P, r, F: np.outer(np.sqrt(r) * _between(P @ one, r), one),
-        ),
+    yield Limit(
+        "With equal centroids the row is known: sqrt(r) times the centroid",
+        {"centroids": [one.tolist()] * len(tiny)},
+        lambda P, r, F: np.outer(np.sqrt(r), one),
     )
-    params = {"centroids": centroids, "probabilities": probabilities}
-    return DenoiserSetting("Clusters", params, OneOfTheCentroids(CentroidRows(**params)), d, limits)
+    yield Limit(
+        "With tiny centroids p says nothing, and the mean before p was seen is left",
+        {"centroids": tiny.tolist()},
+        lambda P, r, F: np.outer(np.sqrt(r), np.array(probabilities) @ tiny),
+    )
+    yield Limit(
+        "Between u = c and u = -c F drops out. If c is q times as probable as -c, "
+        "tanh(sqrt(r) p c^T + log(q) / 2) decides",
+        {"centroids": [one.tolist(), (-one).tolist()], "probabilities": RARE},
+        lambda P, r, F: np.outer(np.sqrt(r) * _between(P @ one, r), one),
+    )
 
 
 TRIANGLE: dict[str, list] = {
@@ -152,7 +148,7 @@ ASSIGNMENT = Assignment(
     6,
     "clusters",
     "clusters",
-    (Family(draw_params, setting),),
+    (Family("Clusters", draw_params, lambda **params: OneOfTheCentroids(CentroidRows(**params)), limits),),
     Experiment(
         "Clusters",
         TRIANGLE,

@@ -13,7 +13,7 @@ from amptutorial.checks.beliefs import Prior
 from amptutorial.denoisers import GaussianPosterior
 from amptutorial.laws import DiscreteBias
 
-from ._core import FAR, NEAR, Assignment, DenoiserSetting, Experiment, Family
+from ._core import FAR, NEAR, Assignment, Experiment, Family
 from ._limits import Limit, zero
 from ._points import POSTERIOR_MEAN
 
@@ -73,34 +73,28 @@ def draw_params(rng, d, reach=NEAR):
     return {"density": float(density), "variance": float(np.exp(rng.uniform(*VARIANCES[reach])))}
 
 
-def setting(d, density, variance):
-    """Return a setting in d dimensions."""
-    gaussian = GaussianPosterior(variance).estimate
-    limits = [
-        Limit("If no entry is zero, u is Gaussian", {"density": 1 - 1e-9}, gaussian),
-        Limit("If u has next to no variance, the estimate is zero", {"variance": 1e-12}, zero),
-    ]
+def limits(d, density, variance):
+    """Yield what becomes of the estimate if all entries are Gaussian, or zero."""
+    yield Limit("If no entry is zero, u is Gaussian", {"density": 1 - 1e-9}, GaussianPosterior(variance).estimate)
+    yield Limit("If u has next to no variance, the estimate is zero", {"variance": 1e-12}, zero)
     # in more dimensions the rows tried are so clear that they refute even this density
     if d == 1:
-        limits.append(Limit("If all entries are zero, the estimate is zero", {"density": 1e-300}, zero))
-    params = {"density": density, "variance": variance}
-    return DenoiserSetting("GaussBernoulli", params, SparsePrior(SparseEntries(**params)), d, tuple(limits))
+        yield Limit("If all entries are zero, the estimate is zero", {"density": 1e-300}, zero)
 
 
-@dataclass(frozen=True)
-class ShareOnZeros:
-    """The share of the squared length of the estimates where the truth is zero."""
+def share_on_zeros(X, X_hat):
+    """Return the share of the squared length of the estimates where the truth is zero.
 
-    def __call__(self, X, X_hat):
-        """Return the share for rows `X` and their estimates `X_hat`, both (N, d)."""
-        return (X_hat[X == 0] ** 2).sum() / (X_hat**2).sum()
+    Rows `X` and their estimates `X_hat` are both (N, d).
+    """
+    return (X_hat[X == 0] ** 2).sum() / (X_hat**2).sum()
 
 
 ASSIGNMENT = Assignment(
     5,
     "gauss_bernoulli",
     "sparse rows by their posterior mean",
-    (Family(draw_params, setting, (1, 2, 3)),),
+    (Family("GaussBernoulli", draw_params, lambda **params: SparsePrior(SparseEntries(**params)), limits, (1, 2, 3)),),
     Experiment(
         "GaussBernoulli",
         {"density": 0.2, "variance": 1.5},
@@ -108,7 +102,7 @@ ASSIGNMENT = Assignment(
         d=3,
         n_iter=6,
         bias=DiscreteBias([1.0, 2.0]),
-        statistic=ShareOnZeros(),
+        statistic=share_on_zeros,
     ),
     points=POSTERIOR_MEAN,
 )

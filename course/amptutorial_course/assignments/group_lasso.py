@@ -8,7 +8,7 @@ from amptutorial.checks.beliefs import Penalty
 from amptutorial.denoisers import Lasso
 from amptutorial.laws import DiscreteBias, RowLaw
 
-from ._core import NEAR, Assignment, DenoiserSetting, Experiment, Family
+from ._core import NEAR, Assignment, Experiment, Family
 from ._limits import Limit, unpenalised, zero
 from ._points import MINIMISER
 
@@ -54,32 +54,24 @@ def draw_params(rng, d, reach=NEAR):
     return {"strength": float(np.sqrt(d) * np.exp(rng.uniform(*STRENGTHS[reach])))}
 
 
-def setting(d, strength):
-    """Return a setting in d dimensions; in one the group lasso is the lasso."""
-    limits: tuple[Limit, ...] = (
-        Limit("Without a penalty the estimate is p F^-1", {"strength": 1e-7}, unpenalised),
-        Limit("With a large strength every row is exactly zero", {"strength": 1e6}, zero, 0.0),
-    )
+def limits(d, strength):
+    """Yield what becomes of the estimate at the ends; in one dimension the group lasso is the lasso."""
+    yield Limit("Without a penalty the estimate is p F^-1", {"strength": 1e-7}, unpenalised)
+    yield Limit("With a large strength every row is exactly zero", {"strength": 1e6}, zero, 0.0)
     if d == 1:
-        text, same = "In one dimension it is the lasso", {"strength": strength}
-        limits += (Limit(text, same, Lasso(strength).estimate),)
-    return DenoiserSetting("GroupLasso", {"strength": strength}, Norm(strength), d, limits)
+        yield Limit("In one dimension it is the lasso", {"strength": strength}, Lasso(strength).estimate)
 
 
-@dataclass(frozen=True)
-class SilenceFound:
-    """The share of the zero rows whose estimates are exactly zero."""
-
-    def __call__(self, X, X_hat):
-        """Return the share for rows `X` and their estimates `X_hat`, both (N, d)."""
-        return (X_hat[~X.any(axis=1)] == 0).all(axis=1).mean()
+def silence_found(X, X_hat):
+    """Return the share of the zero rows whose estimates are exactly zero, for rows `X` and `X_hat`, both (N, d)."""
+    return (X_hat[~X.any(axis=1)] == 0).all(axis=1).mean()
 
 
 ASSIGNMENT = Assignment(
     4,
     "group_lasso",
     "the group lasso",
-    (Family(draw_params, setting, (1, 4)),),
+    (Family("GroupLasso", draw_params, Norm, limits, (1, 4)),),
     Experiment(
         "GroupLasso",
         {"strength": 8.0},
@@ -89,7 +81,7 @@ ASSIGNMENT = Assignment(
         n=1500,
         n_iter=15,
         bias=DiscreteBias([1.0, 2.0]),
-        statistic=SilenceFound(),
+        statistic=silence_found,
         tolerance=0.04,
     ),
     points=MINIMISER,

@@ -8,10 +8,12 @@ from scipy.optimize import nnls
 from amptutorial.checks.beliefs import Penalty
 from amptutorial.laws import DiscreteBias, RowLaw
 
-from ._core import Assignment, DenoiserSetting, Experiment, Family, log_uniform
+from ._core import Assignment, Experiment, Family, log_uniform
 from ._limits import Limit, zero
 from ._points import MINIMISER
-from .elastic_net import ZerosFound
+from .elastic_net import zeros_found
+from .gauss_bernoulli import SparseEntries
+from .ridge import SquaredNorm
 
 
 @dataclass(frozen=True)
@@ -33,30 +35,24 @@ class TopicRows:
 
     def draw(self, size, rng):
         """Return rows of shape `size` = (N, d)."""
-        entries = np.sqrt(self.variance) * np.abs(rng.standard_normal(size))
-        return entries * (rng.random(size) < self.density)
+        return np.abs(SparseEntries(self.density, self.variance).draw(size, rng))
 
 
 @dataclass(frozen=True)
-class SquaresOfTopics(Penalty):
+class SquaresOfTopics(SquaredNorm):
     """g(u) = strength |u|^2 / 2 where no entry of u is negative, infinite elsewhere."""
 
-    strength: float
     rows: RowLaw = field(default=TopicRows(4.0, density=0.5))
 
-    @property
-    def convexity(self):
-        """The curvature of the square."""
-        return self.strength
+    tolerance = Penalty.tolerance  # it is not linear in p
 
     def value(self, U):
         """Return g of each row."""
-        squares = self.strength / 2 * (U**2).sum(axis=1)
-        return np.where((U >= 0).all(axis=1), squares, np.inf)
+        return np.where((U >= 0).all(axis=1), super().value(U), np.inf)
 
     def prox(self, U, steps):
         """Return what is left of the positive entries of `U`."""
-        return np.maximum(U, 0) / (1 + steps * self.strength)
+        return super().prox(self.project(U), steps)
 
     def project(self, U):
         """Return the nearest rows without negative entries."""
@@ -78,28 +74,27 @@ def least_squares(P, r, F):
     return np.array([nnls(root, q)[0] for q in np.linalg.solve(root.T, P.T).T])
 
 
-def setting(d, strength):
-    """Return a setting in d dimensions."""
-    limits = (
-        Limit("Without strength the estimate is that of non-negative least squares", {"strength": 1e-7}, least_squares),
-        Limit("With an infinite strength the estimate is zero", {"strength": 1e9}, zero),
-    )
-    belief = SquaresOfTopics(strength)
-    return DenoiserSetting("NonNegativeRows", {"strength": strength}, belief, d, limits)
+def limits(d, strength):
+    """Yield what becomes of the estimate with hardly a penalty, and with nothing else."""
+    text = "Without strength the estimate is that of non-negative least squares"
+    yield Limit(text, {"strength": 1e-7}, least_squares)
+    yield Limit("With an infinite strength the estimate is zero", {"strength": 1e9}, zero)
 
+
+STRENGTHS = (-0.7, 1.0), (-3, 4), (-9, 9)  # their logarithms
 
 ASSIGNMENT = Assignment(
     3,
     "non_negative",
     "non-negative rows",
-    (Family(log_uniform(strength=((-0.7, 1.0), (-3, 4), (-9, 9))), setting, (2, 4)),),
+    (Family("NonNegativeRows", log_uniform(strength=STRENGTHS), SquaresOfTopics, limits, (2, 4)),),
     Experiment(
         "NonNegativeRows",
         {"strength": 8.0},
         TopicRows(1.0, density=0.5),
         d=3,
         bias=DiscreteBias([1.0, 2.0]),
-        statistic=ZerosFound(),
+        statistic=zeros_found,
         tolerance=0.03,
     ),
     points=MINIMISER,

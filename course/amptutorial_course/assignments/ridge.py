@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from amptutorial.checks.beliefs import Penalty
 from amptutorial.laws import DiscreteBias, GaussianRows, RowLaw
 
-from ._core import Assignment, DenoiserSetting, Experiment, Family, log_uniform
+from ._core import Assignment, Experiment, Family, log_uniform
 from ._limits import Limit, unpenalised, zero
 from ._points import MINIMISER
 
@@ -33,21 +33,17 @@ class SquaredNorm(Penalty):
         return U / (1 + steps * self.strength)
 
 
-def setting(d, strength):
-    """Return a setting in d dimensions."""
-    limits = (
-        Limit("With hardly a penalty it is p F^-1", {"strength": 1e-7}, unpenalised),
-        Limit("With an infinite penalty the estimate is zero", {"strength": 1e9}, zero),
-    )
-    params = {"strength": strength}
-    return DenoiserSetting("RidgeByHand", params, SquaredNorm(strength), d, limits)
+def limits(d, strength):
+    """Yield what becomes of the estimate with hardly a penalty, and with nothing else."""
+    yield Limit("With hardly a penalty it is p F^-1", {"strength": 1e-7}, unpenalised)
+    yield Limit("With an infinite penalty the estimate is zero", {"strength": 1e9}, zero)
 
 
 ASSIGNMENT = Assignment(
     1,
     "ridge",
     "ridge by hand",
-    (Family(log_uniform(strength=((-0.7, 1.4), (-3, 4), (-9, 9))), setting),),
+    (Family("RidgeByHand", log_uniform(strength=((-0.7, 1.4), (-3, 4), (-9, 9))), SquaredNorm, limits),),
     Experiment("RidgeByHand", {"strength": 3.0}, GaussianRows(1.0), d=3, bias=DiscreteBias([0.3, 1.7])),
     points=MINIMISER,
 )

@@ -31,11 +31,7 @@ def _parser():
     add("--out", type=Path, metavar="CSV", help="the table; <out>_files/ beside it has a page for each student")
     add("--config", type=Path, metavar="YML", help="seed and limits (default: assignments/grading.yml)")
     add("--jobs", type=int, default=2, help="graded at the same time (default: 2)")
-    add(
-        "--isolate",
-        choices=KINDS,
-        help="what keeps them in (default: the first that works, never none)",
-    )
+    add("--isolate", choices=KINDS, help="what keeps them in (default: the first that works, never none)")
     add = parser.add_argument_group("instead of grading a class").add_mutually_exclusive_group().add_argument
     add("--dry-run", type=Path, metavar="FILE", help="for students: report on one file, with the public settings")
     add("--gradescope", type=Path, metavar="ZIP", help="write the autograder of an assignment for Gradescope")

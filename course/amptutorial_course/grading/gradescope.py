@@ -55,7 +55,7 @@ def write_autograder(path, rules):
             archive.writestr(name, text)
         for package in ("amptutorial", "amptutorial_course"):
             folder = Path(sys.modules[package].__path__[0])
-            for file in sorted(folder.rglob("*.py")):
+            for file in sorted([*folder.rglob("*.py"), *folder.glob("grading/worker/*.csv")]):
                 archive.write(file, f"package/{package}/{file.relative_to(folder)}")
 
 

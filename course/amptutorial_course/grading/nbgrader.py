@@ -16,7 +16,7 @@ from amptutorial._extras import extra
 
 from ..assignments import ASSIGNMENTS
 from . import isolation, judge
-from .notebooks import notebook_modules, notebook_source
+from .notebooks import read_notebook
 from .rules import HANDOUTS, load_rules
 from .submissions import Submission
 
@@ -107,8 +107,7 @@ class Judged(NbGraderPreprocessor):
     def preprocess(self, nb, resources):
         """Return the notebook with the error of every check that earns nothing."""
         (task,) = (task for task in ASSIGNMENTS.values() if task.folder == resources["nbgrader"]["assignment"])
-        data = json.dumps(nb).encode()
-        submission = Submission(notebook_source(data, task.class_names), notebook_modules(data))
+        submission = Submission(*read_notebook(json.dumps(nb).encode(), task.class_names))
         rules = load_rules(self.rules_path, task.number)
         record = judge.grade_submission(submission, rules, isolation.choose(rules.isolate, self.log.warning))
         marks = {f"{CHECK}{mark.result.name}": mark for mark in record.marks(task)}

@@ -27,11 +27,12 @@ MOST_CODE = 2**20
 MOST_LINES = 8
 
 
-def notebook_source(data, classes=()):
-    r"""Return denoiser.py from a notebook, or why there is none.
+def read_notebook(data, classes=()):
+    r"""Return denoiser.py from a notebook, or why there is none, and the modules beside it.
 
     It is what the cells that write the file leave in it. Where there is none, it is the
-    classes, ``PREDICTION``, and of the rest what these use.
+    classes, ``PREDICTION``, and of the rest what these use. Modules are what other cells
+    write.
 
     Parameters
     ----------
@@ -43,31 +44,28 @@ def notebook_source(data, classes=()):
     Returns
     -------
     bytes or str
+    dict
+        Bytes by name.
 
     Examples
     --------
     >>> texts = ["import numpy as np\nprint(1)", "k = 2", "class A:\n    n = np.pi * k"]
     >>> cells = [{"cell_type": "code", "source": text} for text in texts]
-    >>> notebook_source(json.dumps({"cells": cells}).encode())
-    b'import numpy as np\nk = 2\nclass A:\n    n = np.pi * k\n'
+    >>> read_notebook(json.dumps({"cells": cells}).encode())
+    (b'import numpy as np\nk = 2\nclass A:\n    n = np.pi * k\n', {})
     """
     try:
         opened = _opened_cells(data)
     except UnicodeDecodeError:
-        return "the notebook is not encoded in UTF-8: save it with that encoding"
+        return "the notebook is not encoded in UTF-8: save it with that encoding", {}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        return f"the notebook cannot be read: {type(error).__name__}"
+        return f"the notebook cannot be read: {type(error).__name__}", {}
     cells = [code for magics, code in opened if ELSEWHERE.isdisjoint(magics)]
     if sum(map(len, cells)) > MOST_CODE:
-        return "the cells of the notebook hold more than a megabyte of code"
-    text = _written(opened).get("denoiser.py") or _text_of(cells, classes)
-    return text.encode("utf-8", "replace") or "the notebook has no class: write the denoiser in a cell of its own"
-
-
-def notebook_modules(data):
-    """Return the modules beside denoiser.py that the cells of a notebook write, bytes by name."""
-    written = _written(_opened_cells(data))
-    return {name: text.encode("utf-8", "replace") for name, text in written.items() if name != "denoiser.py"}
+        return "the cells of the notebook hold more than a megabyte of code", {}
+    modules = {name: text.encode("utf-8", "replace") for name, text in _written(opened).items()}
+    source = modules.pop("denoiser.py", b"") or _text_of(cells, classes).encode("utf-8", "replace")
+    return source or "the notebook has no class: write the denoiser in a cell of its own", modules
 
 
 def _opened_cells(data):

@@ -20,7 +20,7 @@ from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import PurePosixPath
 
-from .notebooks import notebook_modules, notebook_source
+from .notebooks import read_notebook
 
 # of one submission, counted while it is read: entries, folders in folders, bytes
 MOST_FILES = 200
@@ -250,17 +250,18 @@ def pick_denoiser(files, classes, kilobytes, starter=""):
     ({'help.py': b'k = 1'}, 'denoiser.py is a/mine.py')
     """
     pattern = re.compile(rf"^(?:\xef\xbb\xbf)?[ \t]*class[ \t]+({'|'.join(classes)})\b".encode(), re.M)
-    sources = {name: _source(name, data, classes) for name, data in sorted(files.items())}
+    read = {name: _read(name, data, classes) for name, data in sorted(files.items())}
+    sources = {name: source for name, (source, _) in read.items()}
     has_class = {name for name, source in sources.items() if isinstance(source, bytes) and pattern.search(source)}
     named = [n for n in sources if n in has_class or PurePosixPath(n).name.lower() == "denoiser.py"] or list(sources)
-    found = [n for n in named if not _is_same(sources[n], starter)] or named
+    untouched = {n for n in named if _is_same(sources[n], starter)}
+    found = [n for n in named if n not in untouched] or named
     depth = min(n.count("/") for n in found)
     top = [n for n in found if n.count("/") == depth and n.split("/")[-1] == "denoiser.py" and n in has_class]
     found = top if len(top) == 1 else found
     if len(found) > 1:
         raise Refused(f"which file is denoiser.py: {', '.join(found[:5])}? Hand in one of them")
     (name,) = found
-    untouched = [n for n in named if n != name]
     if isinstance(sources[name], str):
         raise Refused(f"{name}: {sources[name]}")
     folder = PurePosixPath(name).parent
@@ -269,8 +270,7 @@ def pick_denoiser(files, classes, kilobytes, starter=""):
         for each, data in files.items()
         if each != name and PurePosixPath(each).is_relative_to(folder) and each.lower().endswith(".py")
     }
-    if _is_notebook(name, files[name]):
-        helpers |= notebook_modules(files[name])
+    helpers |= read[name][1]
     if max(len(sources[name]), sum(map(len, helpers.values()))) > kilobytes * 1024:
         raise Refused(f"{name}, or what lies beside it, is larger than {kilobytes:g} kB")
     try:
@@ -278,8 +278,7 @@ def pick_denoiser(files, classes, kilobytes, starter=""):
     except UnicodeDecodeError:
         raise Refused(f"{name} is not encoded in UTF-8: save it with that encoding") from None
     notes = [f"denoiser.py is {name}"] if name != "denoiser.py" and len(files) > 1 else []
-    same = {True: " is as it was handed out, and", False: ""}
-    notes += [f"{n}{same[_is_same(sources[n], starter)]} was left aside" for n in untouched]
+    notes += [f"{n}{' is as it was handed out, and' * (n in untouched)} was left aside" for n in named if n != name]
     return sources[name], helpers, "; ".join(notes)
 
 
@@ -293,13 +292,13 @@ def _is_notebook(name, data):
     return name.lower().endswith(".ipynb") or (data.lstrip()[:1] == b"{" and b'"cell_type"' in data)
 
 
-def _source(name, data, classes):
-    """Return the bytes of a file of Python, and of a notebook those of its denoiser.
+def _read(name, data, classes):
+    """Return the bytes of a file of Python, and of a notebook those of its denoiser; and the modules in a notebook.
 
     A notebook that names no class of the assignment is not looked into.
     """
     if not _is_notebook(name, data):
-        return data
+        return data, {}
     text = data.decode(json.detect_encoding(data), "replace")
     is_wanted = any(each in text for each in classes)
-    return notebook_source(data, classes) if is_wanted else f"the notebook has no class {' or '.join(classes)}"
+    return read_notebook(data, classes) if is_wanted else (f"the notebook has no class {' or '.join(classes)}", {})

@@ -51,19 +51,11 @@ class Circle(Denoiser):
         def score(e):
             return px * e[0] + py * e[1] - square * (e @ F @ e)
 
-        best = np.full(len(P), -np.inf)
+        best = np.max([score(e) for e in directions], axis=0)
+        moments = np.zeros((5, len(P)))
         for e in directions:
-            np.maximum(best, score(e), out=best)
-        total, x, xx, xy = np.zeros((4, len(P)))
-        y = np.zeros(len(P))
-        for e in directions:
-            weight = np.exp(score(e) - best)
-            total += weight
-            x += weight * e[0]
-            y += weight * e[1]
-            xx += weight * e[0] ** 2
-            xy += weight * e[0] * e[1]
-        x, y, xx, xy = (moment / total for moment in (x, y, xx, xy))
+            moments += np.outer([1, *e, e[0] ** 2, e[0] * e[1]], np.exp(score(e) - best))
+        x, y, xx, xy = moments[1:] / moments[0]
         covariance = np.array([[xx - x * x, xy - x * y], [xy - x * y, 1 - xx - y * y]])
         return length[:, None] * np.stack([x, y], axis=1), (2 * square * covariance).mean(axis=2)
 

@@ -40,7 +40,7 @@ class ReviewDenoiser(Denoiser):
         """
         weights, means, covariances = self._prior(P.shape[1])
         L = np.linalg.cholesky(covariances)
-        w, E = np.linalg.eigh(_transposed(L) @ F @ L)
+        w, E = np.linalg.eigh(L.mT @ F @ L)
         w, V = np.maximum(w, 0)[:, None, :], L @ E
         gains = 1 / (w + 1 / r[:, None])
         centres = np.sqrt(r)[:, None] * means[:, None, :]
@@ -48,7 +48,7 @@ class ReviewDenoiser(Denoiser):
         evidence = (centres * (P - centres @ F / 2)).sum(axis=2)
         evidence += (Y**2 * gains - np.log1p(r[:, None] * w)).sum(axis=2) / 2
         shares = _normalised(np.log(weights)[:, None] + evidence)
-        return shares, centres + (Y * gains) @ _transposed(V), gains, V
+        return shares, centres + (Y * gains) @ V.mT, gains, V
 
     def denoise(self, P, r, F):
         """Return the posterior mean and its mean Jacobian, which is the mean posterior covariance (Tweedie)."""
@@ -83,10 +83,6 @@ class ReviewDenoiser(Denoiser):
         return ReviewDenoiser(self.prior, learn=False)
 
 
-def _transposed(matrices):
-    return matrices.transpose(0, 2, 1)
-
-
 def _normalised(logs):
     """Return exp(logs), each column divided by its sum."""
     shares = np.exp(logs - logs.max(axis=0))
@@ -95,9 +91,9 @@ def _normalised(logs):
 
 def _within(shares, gains, V):
     """Return for each kind the sum of the covariances of its rows, shape (K, d, d)."""
-    return (V * (shares[:, :, None] * gains).sum(axis=1)[:, None, :]) @ _transposed(V)
+    return (V * (shares[:, :, None] * gains).sum(axis=1)[:, None, :]) @ V.mT
 
 
 def _between(shares, deviations):
     """Return for each kind the sum of the outer squares of the deviations, shape (K, d, d)."""
-    return _transposed(shares[:, :, None] * deviations) @ deviations
+    return (shares[:, :, None] * deviations).mT @ deviations

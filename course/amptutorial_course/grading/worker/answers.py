@@ -16,6 +16,7 @@ import importlib.util
 import io
 import os
 import signal
+import socket
 import sys
 import time
 import traceback
@@ -188,11 +189,10 @@ def main(most, readable=None):
     readable : dict, optional
         See `confine.confine`.
     """
-    questions, answers = os.dup(0), os.dup(1)
+    judge = socket.socket(fileno=os.dup(0))
 
     def receive():
-        frame = protocol.read_frame(lambda size: os.read(questions, size))
-        return protocol.unpack(*frame)
+        return protocol.unpack(*protocol.read_frame(judge.recv))
 
     os.dup2(2, 1)  # whatever is printed, also by native code
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -204,7 +204,7 @@ def main(most, readable=None):
     limits.end_with_parent()
     worker = Worker()
     # the first question has the files, which may be larger than what a submission writes
-    _write_all(answers, answer_question(worker, receive()))
+    judge.sendall(answer_question(worker, receive()))
     limits.set_limits(most)
     if sys.platform == "linux":
         confine.confine(readable)
@@ -215,10 +215,4 @@ def main(most, readable=None):
             return
         # the system ends this process when a call has computed for so long
         signal.setitimer(signal.ITIMER_PROF, most["seconds_per_call"])
-        _write_all(answers, answer_question(worker, question))
-
-
-def _write_all(answers, frame):
-    view = memoryview(frame)
-    while view:
-        view = view[os.write(answers, view) :]
+        judge.sendall(answer_question(worker, question))

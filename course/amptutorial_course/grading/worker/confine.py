@@ -4,28 +4,19 @@ A process sets this for itself, needs no privilege for it, and cannot take it ba
 worker, whatever else isolates a submission. Only Linux can.
 """
 
+import csv
 import ctypes
 import os
 import platform
 import struct
+from pathlib import Path
 
-# Numbers of system calls. A call of `SOME` goes through if its first argument is a flag of threads, this process, or 0
-# for this process; those of `NONE` never do. They are, in this order: programs and processes; signals; the memory and
-# the time of others; sockets; what outlives a process; modes, owners and times of files; other views of the system.
+# Numbers of system calls by machine. A call of `SOME` goes through if its first argument is a flag of threads, this
+# process, or 0 for this process; those of `NONE` never do.
 SOME = {"x86_64": (56, 62, 234, 302), "aarch64": (220, 129, 131, 261)}  # clone, kill, tgkill, prlimit64
 CLONE3, X32 = 435, 0x40000000
-NONE = {
-    "x86_64": (
-        *(57, 58, 59, 322, 200, 129, 297, 424, 434, 438, 101, 310, 311, 312, 440, 141, 142, 144, 203, 251, 314, 41),
-        *(29, 64, 68, 240, 248, 249, 250, 90, 91, 92, 93, 94, 132, 188, 189, 190, 197, 198, 199, 235, 260, 261, 268),
-        *(280, 452, 155, 161, 165, 166, 272, 298, 308, 321, 323, 425),
-    ),
-    "aarch64": (
-        *(221, 281, 130, 138, 240, 424, 434, 438, 117, 270, 271, 272, 440, 140, 118, 119, 122, 30, 274, 198, 194, 190),
-        *(186, 180, 217, 218, 219, 52, 53, 54, 55, 88, 5, 6, 7, 14, 15, 16, 452, 41, 51, 40, 39, 97, 241, 268, 280),
-        *(282, 425),
-    ),
-}
+CALLS = [*csv.DictReader(Path(__file__).with_name("calls.csv").read_text().splitlines())]
+NONE = {machine: [int(call[machine]) for call in CALLS if call[machine]] for machine in SOME}
 ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 THREAD = 0x10000  # a flag of clone
 LOAD, EQUAL, BITS, END = 0x20, 0x15, 0x45, 0x06  # BPF: ld, jeq, jset, ret
