@@ -149,6 +149,18 @@ def test_every_assignment_is_a_notebook_with_all_its_points(task):
     assert sum("BEGIN SOLUTION" in cell.source for cell in notebook.cells) == 1
 
 
+@pytest.mark.parametrize("task", ASSIGNMENTS.values(), ids=lambda task: task.folder)
+def test_no_word_asks_for_a_file_that_a_cell_writes_over(task):
+    cells = nbgrader.course_notebook(task).cells
+    text = "\n".join(cell.source for cell in cells)
+    assert [text.count(words) for words in nbgrader.WORDS.values()] == [1] * 3
+    assert not re.findall("[^.]*`denoiser.py` beside|The file `denoiser.py`|this file|reads the file anew", text)
+    assert text.count("`denoiser.py`") == 1  # elsewhere the file is an argument
+    (place,) = (k for k, cell in enumerate(cells) if "%%writefile" in cell.source)
+    assert "Complete the class in the next cell" in cells[place - 1].source
+    assert "check_assignment(" in cells[place + 1].source
+
+
 def test_nbgrader_grades_nothing_that_is_not_isolated_unless_its_settings_say_so(monkeypatch, caplog, tmp_path):
     for kind in ("bwrap", "user", "landlock"):
         monkeypatch.setattr(nbgrader.isolation, f"{kind}_problem", lambda: "not here")
