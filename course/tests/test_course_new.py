@@ -55,7 +55,7 @@ def test_every_course_has_a_secret_of_its_own_that_students_do_not_get(tmp_path,
     one, two = (load_rules(tmp_path / name / "grading.yml", 1) for name in ("one", "two"))
     secret = (tmp_path / "one/seed.txt").read_text().strip()
     assert one.seed == derive_seed(secret, 1) != two.seed
-    assert not one.seed_is_public and one.limits == LIMITS
+    assert one.limits == LIMITS
     with zipfile.ZipFile(tmp_path / "one/gradescope/01_ridge.zip") as archive:
         assert str(one.seed) in archive.read("rules.json").decode()
     for path in [*(tmp_path / "one/students").iterdir(), tmp_path / "one/syllabus.md"]:

@@ -33,7 +33,8 @@ report = check_assignment({number}, "denoiser.py")
 report"""
 # What the brief and the file say of a file, and what is true of a notebook whose cell writes that file.
 WORDS = {
-    "Open `denoiser.py` beside this notebook, change it, save it, and run the next cell again: it reads the file anew": (
+    "Open `denoiser.py` beside this notebook, change it, save it, "
+    "and run the next cell again: it reads the file anew": (
         "Complete the class in the next cell, run that cell, which writes `denoiser.py`, and then the cell after it. "
         "Do not change the file elsewhere: the next cell writes over it"
     ),
@@ -123,7 +124,7 @@ class Judged(NbGraderPreprocessor):
         (task,) = (task for task in ASSIGNMENTS.values() if task.folder == resources["nbgrader"]["assignment"])
         data = json.dumps(nb).encode()
         submission = Submission(notebook_source(data, task.class_names), notebook_modules(data))
-        rules = load_rules(self.rules_path, task.number)
+        rules = load_rules(self.rules_path, task.number, warn=self.log.warning)
         record = judge.grade_submission(submission, rules, isolation.choose(rules.isolate, self.log.warning))
         marks = {f"{CHECK}{mark.result.name}": mark for mark in record.marks(task)}
         for cell in nb.cells:
