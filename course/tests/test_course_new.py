@@ -62,7 +62,9 @@ def test_every_course_has_a_secret_of_its_own_that_students_do_not_get(tmp_path,
         assert secret.encode() not in path.read_bytes() and str(one.seed).encode() not in path.read_bytes()
 
 
-@pytest.mark.parametrize("line", ["# seed_file: ../../../seed.txt\n", "seed_file: /mine\n", "#seed_file: a\n", ""])
+@pytest.mark.parametrize(
+    "line", ["# seed_file: ../../../teaching/seed.txt\n", "seed_file: /mine\n", "#seed_file: a\n", ""]
+)
 def test_a_course_is_made_whatever_the_lecturer_has_named_as_secret(line, tmp_path, monkeypatch):
     monkeypatch.delenv(SEED_VARIABLE, raising=False)
     text = (new.HANDOUTS / "grading.yml").read_text()

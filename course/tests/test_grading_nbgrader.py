@@ -1,5 +1,6 @@
 """A class of five by the commands of nbgrader: from the archive of a platform to feedback and a table of grades."""
 
+import contextlib
 import csv
 import logging
 import os
@@ -13,6 +14,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from grading_samples import GRADING
+from platform_exports import JOIN, NBGRADER, OWN
 
 from amptutorial_course.assignments import ASSIGNMENTS
 from amptutorial_course.grading import nbgrader
@@ -104,6 +106,16 @@ def test_all_five_come_out_of_the_archive_with_their_points(course):
     pages = {path.parts[-3]: path.read_text() for path in course.glob(f"feedback/*/{TASK.folder}/brief.html")}
     assert set(pages) == set(CLASS)
     assert "write the estimate" in pages["103"] and "The promise:" in pages["103"]
+
+
+@pytest.mark.slow
+def test_the_lines_of_the_page_join_what_nbgrader_exports(course):
+    (course / "export.csv").write_text('Student,ID,Ridge\n"Lee, Jane",101,\n"Lee, Jane",103,7\nEve,200,9\n')
+    lines = JOIN.partition("\n")[2].replace(OWN, NBGRADER)
+    with contextlib.chdir(course):
+        exec(f"export, key, ours, column = 'export.csv', 'ID', 'student', 'Ridge'\n{lines}", {})
+    rows = list(csv.DictReader((course / "upload.csv").read_text().splitlines()))
+    assert [(row["ID"], float(row["Ridge"])) for row in rows] == [("101", 100), ("103", 0)]
 
 
 @pytest.mark.slow
