@@ -1,12 +1,15 @@
 """A folder to teach from: syllabus, assignments, a secret of its own, and what to upload."""
 
+import re
 import secrets
 import zipfile
 from pathlib import Path
+from urllib.parse import urljoin
 
 from amptutorial import __version__
+from amptutorial.checks import SITE
 
-from .assignments import assignment
+from .assignments import ASSIGNMENTS, assignment
 from .grading.gradescope import write_autograder
 from .grading.rules import HANDOUTS, load_rules
 
@@ -64,17 +67,19 @@ def write_course(folder, weeks):
         )
     if folder.exists() and (folder.is_file() or any(folder.iterdir())):
         raise FileExistsError(f"{folder} is not empty: name a new folder for the course")
+    rules = folder / "grading.yml"
+    # whoever teaches may have named a secret there
+    *_, others = re.split(r"^[# ]*seed_file:.*\n", (HANDOUTS / rules.name).read_text(encoding="utf-8"), flags=re.M)
     folder.mkdir(parents=True, exist_ok=True)
     secret = secrets.token_hex()
     (folder / SECRET).touch(mode=0o600)
     (folder / SECRET).write_text(f"{secret}\n")
-    rules = folder / "grading.yml"
-    _, others = (HANDOUTS / rules.name).read_text(encoding="utf-8").split("# seed_file:")
-    rules.write_text(RULES + others.partition("\n")[2], encoding="utf-8")
+    rules.write_text(RULES + others, encoding="utf-8")
     chosen = {number: days for number, days in ASSIGNED.items() if days[1] <= weeks}
     tasks = [assignment(number) for number in chosen]
-    for task in tasks:
+    for task in ASSIGNMENTS.values():
         write_handout(folder / "students" / f"{task.folder}.zip", task)
+    for task in tasks:
         write_autograder(folder / "gradescope" / f"{task.folder}.zip", load_rules(rules, task.number, secret))
         (folder / "submissions" / task.folder).mkdir(parents=True)
     values = {"weeks": weeks, "version": __version__, "first": tasks[0].folder}
@@ -89,8 +94,15 @@ def write_handout(path, task):
     """Write what students get of an assignment, as an archive with one folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name in ("brief.ipynb", "denoiser.py"):
-            archive.write(HANDOUTS / task.folder / name, f"{task.folder}/{name}")
+        archive.writestr(f"{task.folder}/brief.ipynb", brief(task))
+        archive.write(HANDOUTS / task.folder / "denoiser.py", f"{task.folder}/denoiser.py")
+
+
+def brief(task):
+    """Return the text of the notebook that students get: its links lead to the book where it is published."""
+    text = (HANDOUTS / task.folder / "brief.ipynb").read_text(encoding="utf-8")
+    page = urljoin(SITE, f"../course/assignments/{task.folder}/brief.html")
+    return re.sub(r"\]\((\.[^)#]*)\.(?:ipynb|md)", lambda link: f"]({urljoin(page, link[1])}.html", text)
 
 
 def _plan(weeks, chosen):

@@ -17,6 +17,9 @@ from amptutorial_course.grading.record import Record
 TASK = ASSIGNMENTS[1]
 PAGE = (Path(__file__).parents[2] / "book/instructors.md").read_text(encoding="utf-8")
 JOIN = re.search(r"```python\n(export, key, ours, column = .*?)```", PAGE, re.DOTALL)[1]
+# the line of these that reads the grades, and those that take its place after nbgrader
+OWN = re.search(r"^grades = .*\n", JOIN, re.MULTILINE)[0]
+NBGRADER = re.search(r"```python\n(grades = .*?)```", PAGE, re.DOTALL)[1]
 BANK = yaml.safe_load(Path(__file__).with_suffix(".yml").read_text(encoding="utf-8"))
 EXPORTS = BANK["cases"]
 

@@ -10,6 +10,7 @@ import nbformat
 import pytest
 from grading_samples import RIGHT
 
+from amptutorial_course import new
 from amptutorial_course.__main__ import main
 from amptutorial_course.assignments import ASSIGNMENTS, assignment
 from amptutorial_course.grading.__main__ import main as grade
@@ -54,11 +55,46 @@ def test_every_course_has_a_secret_of_its_own_that_students_do_not_get(tmp_path,
     one, two = (load_rules(tmp_path / name / "grading.yml", 1) for name in ("one", "two"))
     secret = (tmp_path / "one/seed.txt").read_text().strip()
     assert one.seed == derive_seed(secret, 1) != two.seed
-    assert not one.seed_is_public and one.limits == LIMITS
+    assert one.limits == LIMITS
     with zipfile.ZipFile(tmp_path / "one/gradescope/01_ridge.zip") as archive:
         assert str(one.seed) in archive.read("rules.json").decode()
     for path in [*(tmp_path / "one/students").iterdir(), tmp_path / "one/syllabus.md"]:
         assert secret.encode() not in path.read_bytes() and str(one.seed).encode() not in path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "line", ["# seed_file: ../../../teaching/seed.txt\n", "seed_file: /mine\n", "#seed_file: a\n", ""]
+)
+def test_a_course_is_made_whatever_the_lecturer_has_named_as_secret(line, tmp_path, monkeypatch):
+    monkeypatch.delenv(SEED_VARIABLE, raising=False)
+    text = (new.HANDOUTS / "grading.yml").read_text()
+    (tmp_path / "grading.yml").write_text(re.sub(r"^# seed_file:.*\n", line, text, flags=re.MULTILINE))
+    for task in ASSIGNMENTS.values():
+        (tmp_path / task.folder).symlink_to(new.HANDOUTS / task.folder)
+    monkeypatch.setattr(new, "HANDOUTS", tmp_path)
+    assert main(["new", str(tmp_path / "course"), "--weeks", "7"]) == 0
+    secret = (tmp_path / "course/seed.txt").read_text().strip()
+    rules = load_rules(tmp_path / "course/grading.yml", 1)
+    assert rules.seed == derive_seed(secret, 1) and rules.limits == LIMITS
+
+
+@pytest.mark.parametrize("task", ASSIGNMENTS.values(), ids=lambda task: task.folder)
+def test_every_link_of_a_handout_leads_to_a_page_of_the_published_book(task, tmp_path):
+    new.write_handout(tmp_path / "handout.zip", task)
+    with zipfile.ZipFile(tmp_path / "handout.zip") as archive:
+        notebook = nbformat.reads(archive.read(f"{task.folder}/brief.ipynb").decode(), as_version=4)
+    links = [
+        link
+        for cell in notebook.cells
+        if cell.cell_type == "markdown"
+        for link in re.findall(r"\]\(([^)]+)\)", cell.source)
+    ]
+    pages = {link.partition("#")[0] for link in links}
+    for page in pages:
+        assert page.startswith("https://amptutorial.github.io/amptutorial/") and page.endswith(".html")
+        path = BOOK.parent / page.removeprefix("https://amptutorial.github.io/amptutorial/")
+        assert path.with_suffix(".ipynb").is_file() or path.with_suffix(".md").is_file(), page
+    assert len(pages) > 2
 
 
 def test_what_cannot_be_a_course_is_refused(tmp_path, capsys):

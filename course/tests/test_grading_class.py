@@ -68,11 +68,13 @@ def test_points_that_are_no_hundred_are_refused(monkeypatch):
 
 def test_the_secret_comes_from_a_file_or_from_the_environment(tmp_path, monkeypatch):
     monkeypatch.delenv(SEED_VARIABLE, raising=False)
-    assert load_rules(GRADING, 1).seed_is_public
+    told = []
+    load_rules(GRADING, 1, warn=told.append)
+    assert ["is public, and students can try" in text for text in told] == [True]
     (tmp_path / "grading.yml").write_text("seed: 20240\nseed_file: seed.txt")
     (tmp_path / "seed.txt").write_text("hush\n")
-    found = load_rules(tmp_path / "grading.yml", 1)
-    assert found.seed == derive_seed("hush", 1) and not found.seed_is_public
+    found = load_rules(tmp_path / "grading.yml", 1, warn=told.append)
+    assert found.seed == derive_seed("hush", 1) and len(told) == 1
     monkeypatch.setenv(SEED_VARIABLE, "other")
     assert load_rules(tmp_path / "grading.yml", 1).seed == derive_seed("other", 1)
 

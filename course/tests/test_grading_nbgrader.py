@@ -1,5 +1,6 @@
 """A class of five by the commands of nbgrader: from the archive of a platform to feedback and a table of grades."""
 
+import contextlib
 import csv
 import logging
 import os
@@ -13,6 +14,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from grading_samples import GRADING
+from platform_exports import JOIN, NBGRADER, OWN
 
 from amptutorial_course.assignments import ASSIGNMENTS
 from amptutorial_course.grading import nbgrader
@@ -21,7 +23,8 @@ from amptutorial_course.grading.rules import load_rules
 
 TASK = ASSIGNMENTS[1]
 RIGHT, STARTER, TAMPERS, LOOPS = "right", "starter", "tampers", "loops"
-CLASS = {"studenta": RIGHT, "studentb": RIGHT, "studentf": STARTER, "studentg": TAMPERS, "studenth": LOOPS}
+# by their numbers at Canvas, where two may have one name
+CLASS = {"101": RIGHT, "102": RIGHT, "103": STARTER, "104": TAMPERS, "105": LOOPS}
 # This once earned all points: the checks ran in the kernel of the student.
 TAMPERING = """%%writefile denoiser.py
 import pathlib
@@ -48,9 +51,9 @@ def course(tmp_path_factory):
     archive = course / "downloaded" / TASK.folder / "archive"
     archive.mkdir(parents=True)
     with zipfile.ZipFile(archive / "submissions.zip", "w") as packed:  # as Canvas hands it out
-        for number, (student, kind) in enumerate(CLASS.items()):
-            late, again = "LATE_" * (number == 0), "-1" * (number == 1)
-            packed.writestr(f"{student}_{late}{100 + number}_{900 + number}_brief{again}.ipynb", texts[kind])
+        for student, kind in CLASS.items():
+            late, again = "LATE_" * (student == "101"), "-1" * (student == "102")
+            packed.writestr(f"leejane_{late}{student}_9{student}_brief{again}.ipynb", texts[kind])
     for command in ("zip_collect", "autograde", "generate_feedback"):
         run(course, command, TASK.folder, *["--create"] * (command == "autograde"))
     run(course, "export", "--to", "grades.csv")
@@ -98,11 +101,21 @@ def test_all_five_come_out_of_the_archive_with_their_points(course):
     rows = csv.DictReader((course / "grades.csv").read_text().splitlines())
     grades = {row["student_id"]: float(row["score"]) for row in rows}
     assert grades == {student: 100.0 * (kind == RIGHT) for student, kind in CLASS.items()}
-    right = points(course, "studenta")
+    right = points(course, "101")
     assert {name[6:]: score for name, score in right.items() if name.startswith("check-")} == TASK.points
     pages = {path.parts[-3]: path.read_text() for path in course.glob(f"feedback/*/{TASK.folder}/brief.html")}
     assert set(pages) == set(CLASS)
-    assert "write the estimate" in pages["studentf"] and "The promise:" in pages["studentf"]
+    assert "write the estimate" in pages["103"] and "The promise:" in pages["103"]
+
+
+@pytest.mark.slow
+def test_the_lines_of_the_page_join_what_nbgrader_exports(course):
+    (course / "export.csv").write_text('Student,ID,Ridge\n"Lee, Jane",101,\n"Lee, Jane",103,7\nEve,200,9\n')
+    lines = JOIN.partition("\n")[2].replace(OWN, NBGRADER)
+    with contextlib.chdir(course):
+        exec(f"export, key, ours, column = 'export.csv', 'ID', 'student', 'Ridge'\n{lines}", {})
+    rows = list(csv.DictReader((course / "upload.csv").read_text().splitlines()))
+    assert [(row["ID"], float(row["Ridge"])) for row in rows] == [("101", 100), ("103", 0)]
 
 
 @pytest.mark.slow
@@ -119,10 +132,10 @@ def test_no_notebook_and_no_page_has_the_seed(course):
 @pytest.mark.slow
 def test_code_in_a_notebook_neither_runs_nor_pays_nor_holds_the_class_up(course):
     assert not (course / "ran").exists()
-    for student in ("studentg", "studenth"):
+    for student in ("104", "105"):
         scores = points(course, student)
         assert len(scores) == 17 and not any(scores.values())
-    page = (course / "feedback/studenth" / TASK.folder / "brief.html").read_text()
+    page = (course / "feedback/105" / TASK.folder / "brief.html").read_text()
     # one limit for one call, and not one for each of the checks
     assert "the import gave no answer within 5 s of the processor: an endless loop?" in page
 
@@ -131,12 +144,18 @@ def test_moodle_s_names_are_found_by_the_pattern_that_the_configuration_offers()
     text = (nbgrader.TEMPLATES / "nbgrader_config.txt").read_text()
     moodle, canvas = re.findall(r'r"(\.\*.*?)"', text)
     for pattern, path in (
-        (canvas, "/course/extracted/submissions/lovelaceada_LATE_12_345_brief-1.ipynb"),
-        (moodle, "/course/extracted/download/Ada Lovelace_12_assignsubmission_file/brief.ipynb"),
+        (canvas, "submissions/lovelaceada_LATE_12_345_brief-1.ipynb"),
+        (canvas, "submissions/leejane_12_345_brief.ipynb"),
+        (canvas, "sub_missions_7/müllerzoë_12_345_brief.ipynb"),
+        (moodle, "download/Ada Lovelace_12_assignsubmission_file/brief.ipynb"),
+        (moodle, "download/Ada Lovelace_12_assignsubmission_file_/brief.ipynb"),
+        (moodle, "C1-Ridge_01-55/Ada_Maria Lovelace_12_assignsubmission_file_/brief.ipynb"),
     ):
-        match = re.match(pattern, path)
-        assert match["student_id"].lower().replace(" ", "") in ("lovelaceada", "adalovelace")
-        assert match["file_id"] == "brief"
+        match = re.match(pattern, f"/course_2027/downloaded/01_ridge/extracted/{path}")
+        assert match.groupdict() == {"student_id": "12", "file_id": "brief"}
+    # whose a file is that a student has named with numbers is not guessed
+    for name in ("adalovelace_12_345_9_brief.ipynb", "brief.ipynb", "adalovelace_12_345_denoiser.py"):
+        assert not re.match(canvas, f"/course/extracted/{name}")
 
 
 @pytest.mark.parametrize("task", ASSIGNMENTS.values(), ids=lambda task: task.folder)
@@ -147,6 +166,18 @@ def test_every_assignment_is_a_notebook_with_all_its_points(task):
     assert {cell.grade_id.removeprefix("check-"): cell.points for cell in graded} == task.points | task.written
     assert len({cell.grade_id for cell in graded}) == len(graded)
     assert sum("BEGIN SOLUTION" in cell.source for cell in notebook.cells) == 1
+
+
+@pytest.mark.parametrize("task", ASSIGNMENTS.values(), ids=lambda task: task.folder)
+def test_no_word_asks_for_a_file_that_a_cell_writes_over(task):
+    cells = nbgrader.course_notebook(task).cells
+    text = "\n".join(cell.source for cell in cells)
+    assert [text.count(words) for words in nbgrader.WORDS.values()] == [1] * 3
+    assert not re.findall("`denoiser.py` beside|The file `denoiser.py`|this file|reads the file anew", text)
+    assert text.count("`denoiser.py`") == 1  # elsewhere the file is an argument
+    (place,) = (k for k, cell in enumerate(cells) if "%%writefile" in cell.source)
+    assert "Complete the class in the next cell" in cells[place - 1].source
+    assert "check_assignment(" in cells[place + 1].source
 
 
 def test_nbgrader_grades_nothing_that_is_not_isolated_unless_its_settings_say_so(monkeypatch, caplog, tmp_path):
@@ -162,6 +193,7 @@ def test_nbgrader_grades_nothing_that_is_not_isolated_unless_its_settings_say_so
     (tmp_path / "grading.yml").write_text("seed: 20240\nisolate: none\n")
     judged.preprocess(book, resources)
     assert "without the isolation that is promised, as asked for" in caplog.text
+    assert caplog.text.count("seed in") == 2 == caplog.text.count("is public, and students can try")
 
 
 def test_a_folder_that_holds_something_is_left_alone(tmp_path, capsys):

@@ -94,7 +94,7 @@ def test_a_crash_costs_the_checks_of_the_method_that_crashes(rules):
     """The penalty: all other checks ask without it, as they do when it is wrong."""
     found = samples.grade(samples.RIGHT.replace("return float(", "import os; os._exit(9); return float("), rules)
     assert samples.passed(found) == set(rules.task.points) - {"penalty", "right_penalty"}
-    assert "penalty ended Python itself (exit code 9)" in samples.messages(found)
+    assert "penalty ended Python itself (exit code 9), by os._exit or" in samples.messages(found)
 
 
 @contextmanager
@@ -145,7 +145,7 @@ def test_a_method_that_gave_no_answer_twice_is_not_asked_again():
         for error in (remote.TimeLimit, remote.TimeLimit, remote.NotRun):
             with pytest.raises(error) as raised:
                 samples.ask_probe(probe, 7)
-        assert "(2 times: it was not asked again)" in describe_error(raised.value)
+        assert "not asked, because 2 earlier calls failed: estimate gave no answer" in describe_error(raised.value)
         assert "session.py" not in describe_error(raised.value)
         assert session.over is None
 

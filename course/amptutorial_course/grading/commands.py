@@ -11,7 +11,7 @@ from amptutorial._validation import check_integer
 from . import classroom, gradebook, isolation, judge, pages
 from .gradescope import write_autograder
 from .record import Record
-from .rules import LIMITS, SEED_VARIABLE, Rules, default_path, load_rules
+from .rules import LIMITS, Rules, default_path, load_rules
 from .submissions import find_submissions
 
 
@@ -45,7 +45,9 @@ def _write_course(options):
     """Write the assignments as a course for nbgrader."""
     from .nbgrader import export_course  # takes seconds to be imported
 
-    export_course(options.nbgrader, options.config or default_path())
+    path = options.config or default_path()
+    load_rules(path, 1, warn=warn)
+    export_course(options.nbgrader, path)
     print(f"how to go on: {options.nbgrader / 'README.md'}")
     return 0
 
@@ -77,12 +79,7 @@ def _dry_run(options):
 
 def _rules(options):
     """Return the rules of a class, and warn if students could know its seed."""
-    path = options.config or default_path()
-    rules = load_rules(path, options.assignment)
-    if rules.seed_is_public:
-        advice = f"set {SEED_VARIABLE} to a secret, or name a file with one as seed_file, in a copy for --config"
-        warn(f"the seed in {path} is public, and students can try the hidden settings: {advice}")
-    return rules
+    return load_rules(options.config or default_path(), options.assignment, warn=warn)
 
 
 def _grade(options):

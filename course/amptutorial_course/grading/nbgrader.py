@@ -15,6 +15,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 from amptutorial._extras import extra
 
 from ..assignments import ASSIGNMENTS
+from ..new import brief
 from . import isolation, judge
 from .notebooks import read_notebook
 from .rules import HANDOUTS, load_rules
@@ -25,11 +26,21 @@ with extra("nbgrader", "amptutorial-course"):
     from nbgrader.preprocessors import Execute, NbGraderPreprocessor
 
 TEMPLATES = Path(__file__).with_name("templates")
-BY_HAND = "## Your {part}\n\nWrite here what the brief asks for, or hand it in on paper."
+BY_HAND = "## Your {part}\n\nWrite into the next cell what the brief asks for, or hand it in on paper."
 PUBLIC = """from amptutorial_course.assignments import check_assignment, require_check
 
 report = check_assignment({number}, "denoiser.py")
 report"""
+# What the brief and the file say of a file, and what is true of a notebook whose cell writes that file.
+WORDS = {
+    "Open `denoiser.py` beside this notebook, change it, save it, "
+    "and run the next cell again: it reads the file anew": (
+        "Complete the class in the next cell, run that cell, which writes `denoiser.py`, and then the cell after it. "
+        "Do not change the file elsewhere: the next cell writes over it"
+    ),
+    "The file `denoiser.py`": "This notebook, under its name `brief.ipynb`",
+    "hand in this file": "hand in this notebook",
+}
 CHECK = "check-"  # the names of the graded cells begin so
 
 
@@ -72,7 +83,7 @@ def course_notebook(task):
     starter = (HANDOUTS / task.folder / "denoiser.py").read_text(encoding="utf-8")
     solution = HANDOUTS.parent / "solutions" / task.folder / "denoiser.py"
     reference = solution.read_text(encoding="utf-8") if solution.is_file() else ""
-    notebook = nbformat.read(HANDOUTS / task.folder / "brief.ipynb", as_version=4)
+    notebook = nbformat.reads(brief(task), as_version=4)
     answer = f"%%writefile denoiser.py\n{starter}\n### BEGIN SOLUTION\n{reference}\n### END SOLUTION"
     cells = []
     for cell in notebook.cells:
@@ -83,11 +94,15 @@ def course_notebook(task):
             cell = _cell("code", "public-checks", PUBLIC.format(number=task.number), locked=True)
         cells.append(cell)
     for part, points in task.written.items():
-        cells.append(_cell("markdown", part, BY_HAND.format(part=part), points, solution=True))
+        cells.append(new_markdown_cell(BY_HAND.format(part=part), id=f"{part}-title"))
+        cells.append(_cell("markdown", part, "", points, solution=True))
     for name, points in task.points.items():
         # at the desk the public report answers
         source = f"require_check(report, {name!r}, gate={list(task.essential)})"
         cells.append(_cell("code", f"{CHECK}{name}", source, points, locked=True))
+    for cell in cells:
+        for words, ours in WORDS.items():
+            cell.source = cell.source.replace(words, ours)
     notebook.cells = cells
     return notebook
 
@@ -108,7 +123,7 @@ class Judged(NbGraderPreprocessor):
         """Return the notebook with the error of every check that earns nothing."""
         (task,) = (task for task in ASSIGNMENTS.values() if task.folder == resources["nbgrader"]["assignment"])
         submission = Submission(*read_notebook(json.dumps(nb).encode(), task.class_names))
-        rules = load_rules(self.rules_path, task.number)
+        rules = load_rules(self.rules_path, task.number, warn=self.log.warning)
         record = judge.grade_submission(submission, rules, isolation.choose(rules.isolate, self.log.warning))
         marks = {f"{CHECK}{mark.result.name}": mark for mark in record.marks(task)}
         for cell in nb.cells:

@@ -81,7 +81,7 @@ class Record:
         known = {
             self.status: True,
             f"without {' or '.join(task.essential)} nothing else earns points": worthless,
-            "time ran out, and this is not final": self.timed_out,
+            "time ran out; if the file ends when you run it, ask for another run": self.timed_out,
             self.note: self.note,
         }
         return "; ".join(text for text, applies in known.items() if applies)

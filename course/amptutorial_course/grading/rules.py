@@ -46,8 +46,6 @@ class Rules:
         Of the hidden settings, which students never see; None for the public ones.
     limits : dict
         See `LIMITS`.
-    seed_is_public : bool
-        Whether the seed is the one that comes with the course.
     starter : str
         What students were given to complete, where that is known.
     code : str
@@ -59,7 +57,6 @@ class Rules:
     number: int
     seed: int | None
     limits: dict
-    seed_is_public: bool = False
     starter: str = ""
     code: str = ""
     isolate: str | None = None
@@ -122,12 +119,12 @@ def default_path():
     return own if own.is_file() else HANDOUTS / "grading.yml"
 
 
-def load_rules(path, number, seed=None):
+def load_rules(path, number, seed=None, warn=None):
     """Return the `Rules` for assignment `number`.
 
     The secret that all seeds are derived from is `seed`, or else what the environment
     has as AMPTUTORIAL_SEED, or else the text of the ``seed_file`` that the file names,
-    or else its ``seed``.
+    or else its ``seed``. The callable `warn` is told if students could know it.
 
     Raises
     ------
@@ -141,12 +138,15 @@ def load_rules(path, number, seed=None):
     given = _known(data.get("limits") or {}, (*LIMITS, WALL), f"limits in {path}")
     limits = {name: check_positive(value, f"the limit {name}") for name, value in {**LIMITS, **given}.items()}
     secret = _secret(data, path) if seed is None else str(seed)
+    if warn and secret == PUBLIC_SEED:
+        advice = f"set {SEED_VARIABLE} to a secret, or name a file with one as seed_file, in a copy for --config"
+        warn(f"the seed in {path} is public, and students can try the hidden settings: {advice}")
     isolate = data.get("isolate")
     if isolate not in (None, *KINDS):
         raise ValueError(f"isolate in {path} is {isolate!r}: it may be {', '.join(KINDS)}")
     starter = HANDOUTS / task.folder / "denoiser.py"
     text = starter.read_text(encoding="utf-8") if starter.is_file() else ""
-    return Rules(number, derive_seed(secret, number), limits, secret == PUBLIC_SEED, text, _checks(), isolate)
+    return Rules(number, derive_seed(secret, number), limits, text, _checks(), isolate)
 
 
 def _read_yaml(path):

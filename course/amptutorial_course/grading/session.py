@@ -117,7 +117,7 @@ class Session:
             raise NotRun(self.over)
         lost = self.lost[question.get("method")]
         if len(lost) >= PATIENT:
-            raise NotRun(f"{lost[-1]} ({PATIENT} times: it was not asked again)")
+            raise NotRun(f"not asked, because {PATIENT} earlier calls failed: {lost[-1]}")
         return self._exchange({"ask": ask, **question})
 
     def start(self):
@@ -199,7 +199,7 @@ class Session:
         if isinstance(error, protocol.Malformed | MemoryError):
             return BadAnswer(f"{name} gave no valid answer: {error}")
         ended = f"exit code {self.status}" if self.status >= 0 else f"signal {-self.status}"
-        return Crash(f"{name} ended Python itself ({ended})")
+        return Crash(f"{name} ended Python itself ({ended}), by os._exit or a crash in a library")
 
 
 def _without_error(reply):
