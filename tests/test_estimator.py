@@ -383,6 +383,7 @@ def test_bad_parameters_are_errors(counts, parameters, message):
         (np.full((3, 3), 1e308), "more than a float64 can hold"),
     ],
 )
+@pytest.mark.filterwarnings("ignore:X holds fractions")
 def test_bad_counts_are_errors(Z, message):
     with pytest.raises(ValueError, match=message):
         AMPEmbedding(1).fit(Z)
