@@ -302,8 +302,9 @@ def real_instance(index, m=2000, n=3000, n_iter=15):
     dict
         As `l1_instance`; and ``strength``, ``strength_text`` (d,), the singular values
         of A B^T / sqrt(m) over the spectral threshold (m n)^(1/4), with the biases
-        raised and as they are in the text. All this for rows centred by their plain
-        mean, and under names that end in ``_weighted`` for the weighted one; and
+        raised and as they are in the text; ``lost_share``, the share of the signal
+        along the margins, which counting removes. All this for rows centred by their
+        plain mean, and under names that end in ``_weighted`` for the weighted one; and
         ``mean_count_text``.
     """
     U, V, r_u, r_v = _learn_from_reviews()
@@ -314,9 +315,14 @@ def real_instance(index, m=2000, n=3000, n_iter=15):
     for ending, source in zip(("", "_weighted"), (rng, deepcopy(rng)), strict=True):
         e = new_channel(U[i], V[j], r_u[i], r_v[j], weighted=bool(ending))
         laws = EmpiricalRows(e.r_u, e.A), EmpiricalRows(e.r_v, e.B)
-        strength = signal_singular_values(e.A, e.B) / (m * n) ** 0.25
+        theta = signal_singular_values(e.A, e.B)
+        strength = theta / (m * n) ** 0.25
+        p, q = (np.sqrt(r / r.sum()) for r in (e.r_u, e.r_v))
+        kept = e.A - np.outer(p, p @ e.A), e.B - np.outer(q, q @ e.B)
+        lost = 1 - (signal_singular_values(*kept) ** 2).sum() / (theta @ theta)
         raised = np.sqrt(e.r_u.mean() * e.r_v.mean() / mean_count)
         curves = _compare(e, laws, Ridge(1e-3), n_iter, rng=source)
         curves |= {"strength": strength, "strength_text": strength / raised}
+        curves["lost_share"] = lost
         result |= {name + ending: curve for name, curve in curves.items()}
     return result
