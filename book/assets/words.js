@@ -99,12 +99,12 @@ function start(field) {
     const typed = word.value.trim().toLowerCase(), place = places.get(typed);
     const begun = words.filter((other) => other.startsWith(typed)).slice(0, 8);
     near.textContent = place !== undefined ? `${typed}: ${nearest(model, vectors[place], [place]).join(" ")}`
-      : typed && begun.length ? `${typed}…: ${begun.join(" ")}` : "No such word: it is too rare here, or too common.";
+      : typed && begun.length ? `${typed}…: ${begun.join(" ")}` : "No such word in these manuals of programs. Try tree, fourier or signal.";
   });
   function read() {
     const documents = texts.value.split("\n").filter((line) => line.trim()).map((line) => known(model, line));
     const lines = documents.map((document) => {
-      if (!document.length) return "No known word in this line.";
+      if (!document.length) return "No known word in this line: the words are of manuals of programs.";
       const { z } = embed(model, document);
       const others = nearest(model, z.map((x, k) => x * deviations[k]), document);
       return `Known: ${document.map((j) => words[j]).join(" ")}. Near them: ${others.slice(0, BESIDE).join(" ")}.`;
@@ -118,7 +118,7 @@ function start(field) {
     waiting = setTimeout(read, 300);
   });
   near.before(label(`Any of the ${words.length.toLocaleString("en")} words `, word));
-  judged.before(label("Your own sentences, one a line (they stay in this page)", texts));
+  judged.before(label("Your own sentences on programs or mathematics, one a line (they stay in this page)", texts));
   read();
 }
 
