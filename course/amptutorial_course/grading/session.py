@@ -189,6 +189,7 @@ class Session:
         return why
 
     def _why(self, name, question, error, seconds):
+        """Return the error of a method that gave no answer, in words for its author; note whether time ran out."""
         used_up = isinstance(error, EOFError) and -self.status in (signal.SIGPROF, signal.SIGXCPU)
         if used_up or isinstance(error, TimeoutError):
             self.timed_out, shapes = True, [np.shape(each) for each in question.get("arguments", ())]

@@ -278,7 +278,8 @@ def pick_denoiser(files, classes, kilobytes, starter=""):
     except UnicodeDecodeError:
         raise Refused(f"{name} is not encoded in UTF-8: save it with that encoding") from None
     notes = [f"denoiser.py is {name}"] if name != "denoiser.py" and len(files) > 1 else []
-    notes += [f"{n}{' is as it was handed out, and' * (n in untouched)} was left aside" for n in named if n != name]
+    same = {n: " is as it was handed out, and" if n in untouched else "" for n in named if n != name}
+    notes += [f"{n}{said} was left aside" for n, said in same.items()]
     return sources[name], helpers, "; ".join(notes)
 
 
