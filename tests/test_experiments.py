@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from amptutorial.laws import EmpiricalRows
-from amptutorial.paper.experiments import L2, amp_curves, fisher_instance, new_channel, predict
+from amptutorial.paper.experiments import L2, amp_curves, fisher_instance, lost_share, new_channel, predict
 from amptutorial.paper.reproduce import load_results
 from amptutorial.paper.setting import OBSERVATIONS, observe_score
 
@@ -65,6 +65,14 @@ def test_counted_biases_cost_nothing_where_the_weighted_mean_was_subtracted():
     assert (plain_counted > 1.2 * plain_true).all()
     assert plain_counted - plain_true == pytest.approx(results["lost_share"], rel=0.15)
     assert results["lost_share_weighted"] == pytest.approx(0, abs=1e-9)
+
+
+def test_counting_removes_what_lies_along_the_root_of_the_frequencies(rng):
+    e = replace(L2, m=40, n=60, d=2).draw(rng=rng)
+    signal, (p, q) = e.A @ e.B.T, (np.sqrt(r / r.sum()) for r in (e.r_u, e.r_v))
+    removed = np.eye(40) - np.outer(p, p), np.eye(60) - np.outer(q, q)
+    kept = removed[0] @ signal @ removed[1]
+    assert lost_share(e) == pytest.approx(1 - (kept**2).sum() / (signal**2).sum()) and lost_share(e) > 0.001
 
 
 def test_the_prediction_comes_before_the_noise(rng):

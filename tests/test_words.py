@@ -65,6 +65,8 @@ def test_a_sentence_is_embedded_at_the_mode_of_its_posterior_and_gains_what_the_
     assert found["near"] == [WORDS[j] for j in np.argsort(-cosines) if j != 3]
     (few, _), (_, enough) = found["judged"]
     assert few.startswith("Too few") and re.match(r"Each of 6 words.* gain of -?\d\.\d\d ± \d", enough)
+    times, gain = map(float, re.search(r"becomes (\S+) times as likely \(a gain of (\S+) ", enough).groups())
+    assert times == pytest.approx(np.exp(gain), abs=0.02)
 
 
 def test_the_script_is_small():

@@ -290,6 +290,17 @@ def new_channel(U, V, r_u, r_v, *, weighted=True, largest=0.5, mean_count=1e6):
     return PoissonEmbedding(root * U, root * V, np.log(r_u), np.log(r_v * raised))
 
 
+def lost_share(e):
+    """Return the share of the squared signal that counting the biases of `e` removes.
+
+    It lies along the root of the frequencies, on either side.
+    """
+    p, q = (np.sqrt(r / r.sum()) for r in (e.r_u, e.r_v))
+    kept = e.A - np.outer(p, p @ e.A), e.B - np.outer(q, q @ e.B)
+    squares = [(signal_singular_values(*X) ** 2).sum() for X in (kept, (e.A, e.B))]
+    return 1 - squares[0] / squares[1]
+
+
 def real_instance(index, m=2000, n=3000, n_iter=15):
     """One instance of the experiment on reviews (`fig:real-loss`, `fig:real-mse`).
 
@@ -315,14 +326,10 @@ def real_instance(index, m=2000, n=3000, n_iter=15):
     for ending, source in zip(("", "_weighted"), (rng, deepcopy(rng)), strict=True):
         e = new_channel(U[i], V[j], r_u[i], r_v[j], weighted=bool(ending))
         laws = EmpiricalRows(e.r_u, e.A), EmpiricalRows(e.r_v, e.B)
-        theta = signal_singular_values(e.A, e.B)
-        strength = theta / (m * n) ** 0.25
-        p, q = (np.sqrt(r / r.sum()) for r in (e.r_u, e.r_v))
-        kept = e.A - np.outer(p, p @ e.A), e.B - np.outer(q, q @ e.B)
-        lost = 1 - (signal_singular_values(*kept) ** 2).sum() / (theta @ theta)
+        strength = signal_singular_values(e.A, e.B) / (m * n) ** 0.25
         raised = np.sqrt(e.r_u.mean() * e.r_v.mean() / mean_count)
         curves = _compare(e, laws, Ridge(1e-3), n_iter, rng=source)
         curves |= {"strength": strength, "strength_text": strength / raised}
-        curves["lost_share"] = lost
+        curves["lost_share"] = lost_share(e)
         result |= {name + ending: curve for name, curve in curves.items()}
     return result
