@@ -89,12 +89,20 @@ def test_a_class_must_exist_and_be_a_denoiser(session):
             remote.remote_class(session, name)
 
 
+CRASHES = [
+    ("return float(", "penalty", "penalty"),
+    ("return self._inverses(r, F).mean(", "mean_jacobian", "jacobian"),
+]
+
+
 @pytest.mark.slow
-def test_a_crash_costs_the_checks_of_the_method_that_crashes(rules):
-    """The penalty: all other checks ask without it, as they do when it is wrong."""
-    found = samples.grade(samples.RIGHT.replace("return float(", "import os; os._exit(9); return float("), rules)
-    assert samples.passed(found) == set(rules.task.points) - {"penalty", "right_penalty"}
-    assert "penalty ended Python itself (exit code 9), by os._exit or" in samples.messages(found)
+@pytest.mark.parametrize(("line", "method", "judge"), CRASHES)
+def test_a_crash_costs_the_checks_of_the_method_that_crashes(rules, line, method, judge):
+    """All other checks ask without the method, as they do when it is wrong; its judge says how it ended."""
+    found = samples.grade(samples.RIGHT.replace(line, f"import os; os._exit(9); {line}"), rules)
+    lost = {result.name: result.message for result in found.results if not result.passed}
+    assert lost.keys() - {"shapes"} == {judge, f"right_{judge}"}
+    assert f"raised Crash: {method} ended Python itself (exit code 9), by os._exit or" in lost[judge]
 
 
 @contextmanager
