@@ -230,9 +230,12 @@ def measure(strength, seed):
 
 def plot(ax, predicted, errors, ink, colours):
     """Draw the measured errors over the predicted lines."""
-    kinds = (("AMP, which knows that rows are signs", "o", "-"), ("the best singular vectors", "s", "--"))
-    for k, (label, marker, style) in enumerate(kinds):
-        ax.plot(STRENGTHS, predicted[k], style, color=ink, label=None if k else "predicted, before any data is seen")
+    kinds = (
+        ("AMP, which knows that rows are signs", "o", "-", "predicted, before any data is seen"),
+        ("the best singular vectors", "s", "--", "predicted for singular vectors"),
+    )
+    for k, (label, marker, style, foretold) in enumerate(kinds):
+        ax.plot(STRENGTHS, predicted[k], style, color=ink, label=foretold)
         mean, bar = errors[:, :, k].mean(axis=1), errors[:, :, k].std(axis=1, ddof=1) / np.sqrt(INSTANCES)
         ax.errorbar(MEASURED, mean, 2 * bar, fmt=marker, color=colours[k], capsize=3, label=label)
     ax.set(xlabel="signal strength, in units of the spectral threshold", ylabel="normalised error", ylim=(0, 1.08))
