@@ -143,11 +143,10 @@ def form_precision(Q, Gamma, r, denoiser):
     >>> form_precision(Q, Gamma, r, GaussianPosterior(1.0))
     (array([[4.]]), False)
     """
-    F = Q - Gamma if denoiser.precision == "argmin" else Q
+    posterior = denoiser.precision == "posterior"
+    F = Q if posterior else Q - Gamma
     F = (F + F.T) / 2  # a quadratic form sees the symmetric part only
-    if denoiser.precision == "posterior":
-        return F, False
-    return floor_precision(F, Q, denoiser.convexity(r))
+    return (F, False) if posterior else floor_precision(F, Q, denoiser.convexity(r))
 
 
 @one_thread()

@@ -23,7 +23,7 @@ from ._validation import (
     quiet,
 )
 from .amp import form_precision, half_step, naming
-from .denoisers import LinearDenoiser, as_pair, mode_gains
+from .denoisers import LinearDenoiser, as_pair, mode_gains, symmetric_root
 from .laws import GaussianRows, ScaledRowLaw, ScaledRows
 
 
@@ -144,7 +144,8 @@ class _SampledSide:
         self.r = check_rates(self.r, n_samples, "r")
         self.S = self.X.T @ self.X / n_samples
         self.denoiser, self.rng = denoiser, rng
-        self.noise = self.noise_covariance = None
+        # before the first draw the noise has no columns
+        self.noise, self.noise_covariance = self.X[:, :0], np.zeros((0, 0))
         self.estimate: np.ndarray | None = None
 
     def step(self, M, Q, C, Gamma):
@@ -172,15 +173,14 @@ class _SampledSide:
         and the old noise, and white: the excess loss is a small difference of large
         moments, and sampling errors in them would drown it.
         """
-        known = self.X if self.noise is None else np.hstack([self.X, self.noise])
+        known = np.hstack([self.X, self.noise])
         fresh = _whiten(self.rng.standard_normal((len(self.X), len(Q))), known)
-        if self.noise is None:
-            noise = fresh @ _square_root(Q)
-        else:
-            gain = np.linalg.pinv(self.noise_covariance, hermitian=True) @ C
-            noise = self.noise @ gain + fresh @ _square_root(Q - C.T @ gain)
-        self.noise, self.noise_covariance = noise, Q
-        return noise
+        C = np.zeros((0, len(Q))) if C is None else C
+        gain = np.linalg.pinv(self.noise_covariance, hermitian=True) @ C
+        rest = Q - C.T @ gain
+        self.noise = self.noise @ gain + fresh @ symmetric_root((rest + rest.T) / 2)
+        self.noise_covariance = Q
+        return self.noise
 
     def rows(self):
         """Return the rows (r, X, X_hat)."""
@@ -209,29 +209,25 @@ class _ClosedFormSide:
         mean_G = (V * (g @ self.weights)) @ V.T
         mean_rG = (V * (g @ (self.weights * self.r))) @ V.T
         signal = M.T @ self.covariance @ M
-        moments = _Moments(
+        old, self.old = self.old, (M, V, g)
+        return _Moments(
             F=F,
             floored=floored,
             jacobian=mean_G,
             M=self.covariance @ M @ mean_rG,
-            Q=self._second_moment((V, g), (V, g), signal, Q),
-            C=self._cross_moment((V, g), M, C),
+            Q=self._second_moment(self.old, self.old, Q),
+            C=None if old is None else self._second_moment(old, self.old, C),
             fit=np.trace(mean_rG @ signal + mean_G @ Q),
             penalty=self._penalty(V, g, signal, Q),
         )
-        self.old = (V, g, M)
-        return moments
 
-    def _cross_moment(self, new, M, C):
-        """Return E(X_old^T X_new), or None in the first step."""
-        if self.old is None:
-            return None
-        *old, M_old = self.old
-        return self._second_moment(old, new, M_old.T @ self.covariance @ M, C)
+    def _second_moment(self, left, right, noise):
+        """Return E( G_left(r) (r signal + noise) G_right(r) ) = E(X_left^T X_right).
 
-    def _second_moment(self, left, right, signal, noise):
-        """Return E( G_left(r) (r signal + noise) G_right(r) ) = E(X_left^T X_right)."""
-        (V, g), (U, h) = left, right
+        The signal is M_left^T E(u u^T) M_right.
+        """
+        (M, V, g), (N, U, h) = left, right
+        signal = M.T @ self.covariance @ N
         weighted = g * self.weights
         inner = (V.T @ signal @ U) * ((weighted * self.r) @ h.T)
         inner += (V.T @ noise @ U) * (weighted @ h.T)
@@ -252,12 +248,6 @@ def _whiten(noise, known):
     """Return `noise` orthogonal to the columns of `known`, with sample covariance I."""
     rest = noise - known @ np.linalg.lstsq(known, noise, rcond=None)[0]
     return np.linalg.solve(np.linalg.cholesky(rest.T @ rest / len(rest)), rest.T).T
-
-
-def _square_root(Q):
-    """Return the symmetric root of a semidefinite matrix; round-off below 0 is 0."""
-    w, V = np.linalg.eigh((Q + Q.T) / 2)
-    return (V * np.sqrt(np.maximum(w, 0))) @ V.T
 
 
 def _evolve(side_a, side_b, *, beta, M0, Q0, n_iter):
