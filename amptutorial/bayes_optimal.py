@@ -212,8 +212,7 @@ class MatchedEvolution:
     beta: float
 
     def __post_init__(self):
-        rows = {"rows_u": self.rows_u, "rows_v": self.rows_v}
-        check_methods("known", "information", **rows)
+        check_methods("known", "information", rows_u=self.rows_u, rows_v=self.rows_v)
         if self.rows_u.prior.d != self.rows_v.prior.d:
             raise ValueError("both priors must have the same d")
         keep(self, beta=check_positive(self.beta, "beta"))

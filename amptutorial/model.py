@@ -2,6 +2,7 @@
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import softmax
 
 from ._validation import (
     check_factors,
@@ -110,10 +111,7 @@ class PoissonEmbedding:
 
     def joint_pmf(self) -> np.ndarray:
         """Return P(X_1 = i, X_2 = j) (`eq:Pij`), shape (m, n), sum 1."""
-        log_rates = self.log_rates()
-        # the constant C of eq:Pij cancels, and nothing overflows
-        weights = np.exp(log_rates - log_rates.max())
-        return weights / weights.sum()
+        return softmax(self.log_rates())  # the constant C of eq:Pij cancels
 
     def sample(self, rng: np.random.Generator, *, sparse: bool = False):
         """Draw the counts Z.
@@ -279,9 +277,7 @@ def _draw_by_thinning(model, rng, rows, columns, c_u, c_v):
 
 def _draw_densely(model, rng, rows, columns):
     """Draw all pairs of some rows and columns; yields blocks (i, j, counts)."""
-    if not len(columns):
-        return
-    for index in blocks(len(rows), PROPOSALS_AT_ONCE // len(columns)):
+    for index in blocks(len(rows), PROPOSALS_AT_ONCE // max(1, len(columns))):
         block = rows[index]
         M = model.U[block] @ model.V[columns].T / np.sqrt(model.m)
         with np.errstate(over="ignore"):

@@ -210,8 +210,6 @@ class RowSums:
         Which rows have which sums.
     """
 
-    sampled = True
-
     def __init__(self, sample, sizes, parts):
         self.sample, self.sizes, self.parts = sample, sizes, parts
         self.W = sample.W
