@@ -485,6 +485,7 @@ class Lasso(Denoiser):
     def denoise(self, P, r, F):
         """Return `(estimate, mean_jacobian)` from one solution."""
         X = self.estimate(P, r, F)
+        F = np.asarray(F, dtype=np.float64)
         return X, lasso_mean_jacobian(X != 0, F)
 
     def penalty(self, X, r):
