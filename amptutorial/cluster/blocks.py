@@ -3,7 +3,7 @@
 from functools import cached_property
 from hashlib import sha256
 from itertools import accumulate
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from os import PathLike
 
 import numpy as np
@@ -100,9 +100,10 @@ class Blocks:
     def margins(self):
         """Return the sums of the rows (m,) and of the columns (n,)."""
         if self._margins is None:
-            columns = self.tasks.summed(self.tasks.map(_column_sums, self.parts))
-            sums = self.tasks.map(_row_sums, self.parts), columns
-            rows, columns = self.tasks.gather(sums)
+            found = self.tasks.map(margins, self.parts)
+            rows = self.tasks.map(itemgetter(0), found)
+            columns = self.tasks.summed(self.tasks.map(itemgetter(slice(1, 2)), found))
+            rows, columns = self.tasks.gather([rows, columns])
             self._margins = np.concatenate(rows), *add(columns)
         return self._margins
 
@@ -137,11 +138,3 @@ def _whole_rows(k, pieces):
     if not whole.shape[0]:
         return whole
     return sp.csr_array(check_counts(whole, name=f"block {k} of the counts"))
-
-
-def _row_sums(Z):
-    return margins(Z)[0]
-
-
-def _column_sums(Z):
-    return (margins(Z)[1],)

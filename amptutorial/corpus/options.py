@@ -50,8 +50,7 @@ def check_options(min_df, max_df, stop_words, lemmatize, tokenize=None):
     """Return how to count words, as `loaders` and `windows` take it."""
     tokenize = _check_tokenize(tokenize)
     return {
-        "min_df": _check_df(min_df, "min_df"),
-        "max_df": _check_df(max_df, "max_df"),
+        "bounds": (_check_df(min_df, "min_df"), _check_df(max_df, "max_df")),
         "stop_words": _check_stop_words(stop_words, tokenize or words),
         "lemmatize": _check_lemmatize(lemmatize),
         "tokenize": tokenize,

@@ -124,9 +124,8 @@ def _compare(embedding, laws, denoiser, n_iter, *, rng):
     B0 = random_start(embedding.n, embedding.d, rng)
     result = predict(embedding, laws, denoiser, B0, n_iter, rng=rng)
     for channel in OBSERVATIONS:
-        curves = amp_curves(
-            embedding, observe_score(embedding, channel, rng=rng), denoiser, B0, n_iter
-        )
+        score = observe_score(embedding, channel, rng=rng)
+        curves = amp_curves(embedding, score, denoiser, B0, n_iter)
         result |= {f"AMP_{name}_{channel}": curve for name, curve in curves.items()}
     return result
 
