@@ -2,7 +2,7 @@
 
 from functools import cached_property
 from hashlib import sha256
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from operator import attrgetter, itemgetter
 from os import PathLike
 
@@ -87,8 +87,7 @@ class Blocks:
             sizes = [sum(one["shape"][0] for one in files) for files in self._files]
             self.pairs = [sum(one["pairs"] for one in files) for files in self._files]
             self.fingerprint = shards.checksum.encode()
-        ends = list(accumulate(sizes, initial=0))
-        self.slices = [slice(*each) for each in zip(ends, ends[1:], strict=False)]
+        self.slices = consecutive(sizes)
         self.shape = tuple(map(len, self.margins()))
 
     @cached_property
@@ -106,6 +105,17 @@ class Blocks:
             rows, columns = self.tasks.gather([rows, columns])
             self._margins = np.concatenate(rows), *add(columns)
         return self._margins
+
+
+def consecutive(sizes):
+    """Return the slices of parts of these sizes, one after another.
+
+    Examples
+    --------
+    >>> consecutive([2, 3])
+    [slice(0, 2, None), slice(2, 5, None)]
+    """
+    return [slice(*ends) for ends in pairwise(accumulate(sizes, initial=0))]
 
 
 def _joined(files, workers):
