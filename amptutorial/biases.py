@@ -14,14 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._validation import (
-    AMPWarning,
-    check_counts,
-    check_embedding,
-    check_integer,
-    check_positive,
-    quiet,
-)
+from . import _validation as door
+from ._validation import AMPWarning, quiet
 from .bias import margins, without_gaps
 from .sums import AllColumns, Tilted, as_means, each_block, exact, products_of_pairs
 
@@ -303,13 +297,13 @@ def refit_biases(Z, U, V, *, n_sweeps=100, tol=1e-6):
     >>> refit_biases(np.array([[1, 2], [3, 6]]), np.zeros((2, 1)), np.zeros((2, 1)))
     (array([0.5, 1.5]), array([2., 4.]))
     """
-    Z = check_counts(Z, gaps=True)
+    Z = door.check_counts(Z, gaps=True)
     _, r_v = margins(Z)
     Z, gaps = without_gaps(Z)
     rows, columns = margins(Z)
-    U, V = check_embedding(U, V, len(rows), len(columns))
-    n_sweeps = check_integer(n_sweeps, "n_sweeps", minimum=1)
-    tol = check_positive(tol, "tol", zero=True)
+    U, V = door.check_embedding(U, V, len(rows), len(columns))
+    n_sweeps = door.check_integer(n_sweeps, "n_sweeps", minimum=1)
+    tol = door.check_positive(tol, "tol", zero=True)
     W = V / np.sqrt(len(U))
     given = rows, columns, U, W, r_v, n_sweeps, tol
     r_u, r_v, off = biases_of_margins(*given, gaps=Gaps.of(gaps, U, W))

@@ -11,17 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ._validation import (
-    check_finite,
-    check_integer,
-    check_matrix,
-    check_methods,
-    check_positive,
-    check_rates,
-    check_rng,
-    check_symmetric,
-    quiet,
-)
+from . import _validation as door
+from ._validation import check_finite, quiet
 from .amp import form_precision, half_step, naming
 from .denoisers import LinearDenoiser, as_pair, mode_gains, symmetric_root
 from .laws import GaussianRows, ScaledRowLaw, ScaledRows
@@ -115,9 +106,9 @@ def start_overlap(B, B0, m: int) -> dict[str, np.ndarray]:
     >>> start_overlap(np.ones((4, 1)), 2 * np.ones((4, 1)), 2)
     {'M0': array([[4.]]), 'Q0': array([[8.]])}
     """
-    B = check_matrix(B, "B")
-    B0 = check_matrix(B0, "B0", shape=(len(B), None))
-    m = check_integer(m, "m", minimum=1)
+    B = door.check_matrix(B, "B")
+    B0 = door.check_matrix(B0, "B0", shape=(len(B), None))
+    m = door.check_integer(m, "m", minimum=1)
     return {"M0": B.T @ B0 / m, "Q0": B0.T @ B0 / m}
 
 
@@ -140,8 +131,8 @@ class _SampledSide:
 
     def __init__(self, law: ScaledRowLaw, denoiser, n_samples, rng):
         self.r, self.X = law.draw(n_samples, rng=rng)
-        self.X = check_matrix(self.X, "rows", shape=(n_samples, None))
-        self.r = check_rates(self.r, n_samples, "r")
+        self.X = door.check_matrix(self.X, "rows", shape=(n_samples, None))
+        self.r = door.check_rates(self.r, n_samples, "r")
         self.S = self.X.T @ self.X / n_samples
         self.denoiser, self.rng = denoiser, rng
         # before the first draw the noise has no columns
@@ -338,12 +329,12 @@ def state_evolution(
     >>> bool(run.iterates[-1].nmse < run.iterates[0].nmse < 1)
     True
     """
-    check_rng(rng)
-    n_samples = check_integer(n_samples, "n_samples", minimum=1)
-    fewest = 10 * max(check_matrix(M0, "M0").shape)
+    door.check_rng(rng)
+    n_samples = door.check_integer(n_samples, "n_samples", minimum=1)
+    fewest = 10 * max(door.check_matrix(M0, "M0").shape)
     if n_samples < fewest:
         raise ValueError(f"n_samples must be at least 10 d = {fewest}, got {n_samples}")
-    check_methods("draw", law_u=law_u, law_v=law_v)
+    door.check_methods("draw", law_u=law_u, law_v=law_v)
     each = zip((law_u, law_v), as_pair(denoiser), strict=True)
     sides = [_SampledSide(law, own, n_samples, rng) for law, own in each]
     return _evolve(*sides, **_check_start(*sides, beta, M0, Q0, n_iter))
@@ -419,7 +410,7 @@ def gaussian_state_evolution(law_u, law_v, denoiser, *, beta, M0, Q0, n_iter) ->
 
 def _check_start(side_a, side_b, beta, M0, Q0, n_iter):
     """Return the arguments of `_evolve`, checked against both sides."""
-    d, d_v, d_hat = len(side_a.S), len(side_b.S), len(check_matrix(Q0, "Q0"))
+    d, d_v, d_hat = len(side_a.S), len(side_b.S), len(door.check_matrix(Q0, "Q0"))
     if d != d_v:
         raise ValueError(
             f"law_u has dimension {d}, law_v has {d_v}: both sides share the embedding "
@@ -430,9 +421,9 @@ def _check_start(side_a, side_b, beta, M0, Q0, n_iter):
             "the rows are zero, or orthogonal: there is no A B^T whose error could be "
             "predicted"
         )
-    beta = check_positive(beta, "beta")
-    M0 = check_matrix(M0, "M0", shape=(d, d_hat)).astype(float)
-    Q0 = check_symmetric(Q0, d_hat, "Q0")
+    beta = door.check_positive(beta, "beta")
+    M0 = door.check_matrix(M0, "M0", shape=(d, d_hat)).astype(float)
+    Q0 = door.check_symmetric(Q0, d_hat, "Q0")
     # B_0 = B S^-1 (beta M0) + a rest of second moment >= 0; 10 % for the difference
     # between the law and one instance
     explained = beta * M0.T @ np.linalg.pinv(side_b.S, hermitian=True) @ M0
@@ -441,5 +432,5 @@ def _check_start(side_a, side_b, beta, M0, Q0, n_iter):
             "no start has these M0 and Q0: Q0 - beta M0^T S^-1 M0, with S = E(B^T B), "
             "must be positive semidefinite"
         )
-    n_iter = check_integer(n_iter, "n_iter", minimum=1)
+    n_iter = door.check_integer(n_iter, "n_iter", minimum=1)
     return {"beta": beta, "M0": M0, "Q0": Q0, "n_iter": n_iter}
