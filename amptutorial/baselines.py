@@ -170,7 +170,6 @@ def _lanczos(Y, k, name, rng, **options):
     stretch = np.linalg.norm(tall.T @ (tall @ trial)) / np.linalg.norm(trial)
     if not 0 < stretch < np.inf:
         raise ValueError(
-            "the singular vectors of Y cannot be computed: Y is zero, or squares of "
-            "its singular values are not finite"
+            "singular vectors of Y cannot be computed: Y is zero, or Y^T Y infinite"
         )
     return svds(Y, k=k, v0=start, **options)

@@ -115,9 +115,7 @@ def _normalised(r_u, r_v):
 
 def _finite(biases):
     if not np.isfinite(biases).all():
-        raise FloatingPointError(
-            "biases overflow, because entries of M are far from zero: scale U or V down"
-        )
+        raise FloatingPointError("biases overflow: scale U or V down")
     return biases
 
 

@@ -145,9 +145,8 @@ def check_is_denoiser(denoiser, name):
     """
     if not isinstance(denoiser, Denoiser):
         raise TypeError(
-            f"{name} must be an instance of Denoiser, such as Ridge(1.0), got "
-            f"{denoiser!r}: derive its class from amptutorial.Denoiser, and pass an "
-            "instance"
+            f"{name} must be an instance of Denoiser, got {denoiser!r}: derive its "
+            "class from amptutorial.Denoiser, and pass an instance, such as Ridge(1.0)"
         )
     if denoiser.precision not in ("argmin", "posterior"):
         raise ValueError(
@@ -469,12 +468,11 @@ class Lasso(Denoiser):
         It is a^T F a / 2 - p_i^T a + strength / sqrt(r_i) |a|_1.
         """
         P, r, F = _check_rows(P, r, F)
-        smallest = np.linalg.eigvalsh(F)[0]
-        if smallest <= 0:
+        least = np.linalg.eigvalsh(F)[0]
+        if least <= 0:
             raise ValueError(
-                "F must be positive definite, its smallest eigenvalue is "
-                f"{smallest:.3g}: raise the eigenvalues first, with "
-                "amptutorial.amp.floor_precision"
+                f"F must be positive definite, its smallest eigenvalue is {least:.3g}: "
+                "raise the eigenvalues first, with amptutorial.amp.floor_precision"
             )
         return solve_lasso_rows(P, self.strength / np.sqrt(r), F)
 

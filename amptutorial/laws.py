@@ -399,11 +399,9 @@ def scaled_rows(d, *, rows_u, rows_v, bias_u, bias_v):
     door.check_methods("draw", rows_u=rows_u, rows_v=rows_v)
     door.check_methods("moment", bias_u=bias_u, bias_v=bias_v)
     for name, bias in (("bias_u", bias_u), ("bias_v", bias_v)):
+        # else E(R^u) = 1 (eq:bias_norm) or E(B^T B) does not exist
         if not 0 < bias.moment(1) < np.inf:
-            raise ValueError(
-                f"{name} = {bias} has no finite mean rate above zero: E(R^u) = 1 "
-                "(eq:bias_norm) or E(B^T B) does not exist"
-            )
+            raise ValueError(f"{name} = {bias} has no finite mean rate above zero")
     mean = bias_u.moment(1)
     law_u = ScaledRows(rows_u, bias_u, d, -np.log(mean))
     return law_u, ScaledRows(rows_v, bias_v, d, np.log(mean))

@@ -284,7 +284,6 @@ def _poisson(rates, rng):
     """Return Poisson counts, or say why there are none."""
     if not rates.max(initial=0) <= 9e18:
         raise OverflowError(
-            f"the largest rate is {rates.max():.1e}: such counts do not fit an int64; "
-            "scale down U, V or the biases"
+            f"no int64 holds rates of {rates.max():.1e}: scale down U, V or the biases"
         )
     return rng.poisson(rates)

@@ -412,14 +412,10 @@ def _check_start(side_a, side_b, beta, M0, Q0, n_iter):
     """Return the arguments of `_evolve`, checked against both sides."""
     d, d_v, d_hat = len(side_a.S), len(side_b.S), len(door.check_matrix(Q0, "Q0"))
     if d != d_v:
-        raise ValueError(
-            f"law_u has dimension {d}, law_v has {d_v}: both sides share the embedding "
-            "dimension"
-        )
+        raise ValueError(f"law_u has dimension {d}, law_v has {d_v}: make them equal")
     if not np.vdot(side_a.S, side_b.S) > 0:
         raise ValueError(
-            "the rows are zero, or orthogonal: there is no A B^T whose error could be "
-            "predicted"
+            "zero or orthogonal rows: there is no A B^T whose error could be predicted"
         )
     beta = door.check_positive(beta, "beta")
     M0 = door.check_matrix(M0, "M0", shape=(d, d_hat)).astype(float)
@@ -429,8 +425,7 @@ def _check_start(side_a, side_b, beta, M0, Q0, n_iter):
     explained = beta * M0.T @ np.linalg.pinv(side_b.S, hermitian=True) @ M0
     if np.linalg.eigvalsh(1.1 * Q0 - explained)[0] < -1e-9 * max(1.0, np.trace(Q0)):
         raise ValueError(
-            "no start has these M0 and Q0: Q0 - beta M0^T S^-1 M0, with S = E(B^T B), "
-            "must be positive semidefinite"
+            "no start has these M0 and Q0: beta M0^T E(B^T B)^-1 M0 must not exceed Q0"
         )
     n_iter = door.check_integer(n_iter, "n_iter", minimum=1)
     return {"beta": beta, "M0": M0, "Q0": Q0, "n_iter": n_iter}

@@ -89,8 +89,7 @@ def sharded_embedding(counts, model, *, client, checkpoints=None):
         raise ValueError("channel='bursts' needs all counts in one process")
     if checkpoints is not None and model.random_state is None:
         raise ValueError(
-            "random_state=None is another seed at every start, so that no fit goes on "
-            "from a checkpoint: give the model a number"
+            "random_state=None is another seed at every start: give the model a number"
         )
     table = ShardedTable(counts, client)
     bias_of_margins(*table.margins())  # refuses what is empty
