@@ -306,12 +306,9 @@ def refit_biases(Z, U, V, *, n_sweeps=100, tol=1e-6):
     given = rows, columns, U, W, r_v, n_sweeps, tol
     r_u, r_v, off = biases_of_margins(*given, gaps=Gaps.of(gaps, U, W))
     if off:
-        warnings.warn(
-            f"column sums are off by {off:.1e} of all counts: allow more sweeps than "
-            f"n_sweeps={n_sweeps}",
-            AMPWarning,
-            stacklevel=2,
-        )
+        remedy = f"allow more sweeps than n_sweeps={n_sweeps}"
+        why = f"column sums are off by {off:.1e} of all counts: {remedy}"
+        warnings.warn(why, AMPWarning, stacklevel=2)
     return r_u, r_v
 
 

@@ -163,11 +163,8 @@ def minimise(loss, *, B0, A0=None, method="gradient_descent", n_iter=1000, tol=1
         A, B, losses, converged = iterate(loss, A0, B0, n_iter, tol)
     check_finite(A=A, B=B, loss=losses)
     if not converged:
-        warnings.warn(
-            f"not converged after {len(losses)} iterations: raise n_iter or tol",
-            NotConvergedWarning,
-            stacklevel=2,
-        )
+        why = f"not converged after {len(losses)} iterations: raise n_iter or tol"
+        warnings.warn(why, NotConvergedWarning, stacklevel=2)
     return Fit(A, B, losses, bool(converged))
 
 
