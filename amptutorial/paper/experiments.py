@@ -149,8 +149,7 @@ def l2_instance(index, setting=L2):
     True
     """
     rng = np.random.default_rng([index, setting.m])
-    e = setting.draw(rng=rng)
-    laws = setting.scaled_rows()
+    e, laws = setting.draw(rng=rng), setting.scaled_rows()
     result = _compare(e, laws, setting.denoiser, setting.n_iter, rng=rng)
     loss = QuadraticLoss(*observe_score(e, "counted", rng=rng), setting.denoiser)
     start = {"A0": random_start(e.m, e.d, rng), "B0": random_start(e.n, e.d, rng)}
