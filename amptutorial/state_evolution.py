@@ -200,14 +200,15 @@ class _ClosedFormSide:
         mean_G = (V * (g @ self.weights)) @ V.T
         mean_rG = (V * (g @ (self.weights * self.r))) @ V.T
         signal = M.T @ self.covariance @ M
-        old, self.old = self.old, (M, V, g)
+        old, new = self.old, (M, V, g)
+        self.old = new
         return _Moments(
             F=F,
             floored=floored,
             jacobian=mean_G,
             M=self.covariance @ M @ mean_rG,
-            Q=self._second_moment(self.old, self.old, Q),
-            C=None if old is None else self._second_moment(old, self.old, C),
+            Q=self._second_moment(new, new, Q),
+            C=None if old is None else self._second_moment(old, new, C),
             fit=np.trace(mean_rG @ signal + mean_G @ Q),
             penalty=self._penalty(V, g, signal, Q),
         )
