@@ -153,8 +153,7 @@ def l2_instance(index, setting=L2):
     result = _compare(e, laws, setting.denoiser, setting.n_iter, rng=rng)
     loss = QuadraticLoss(*observe_score(e, "counted", rng=rng), setting.denoiser)
     start = {"A0": random_start(e.m, e.d, rng), "B0": random_start(e.n, e.d, rng)}
-    options = {"method": "gradient_descent", "n_iter": 5000, "tol": 1e-8}
-    fit = minimise(loss, **start, **options)
+    fit = minimise(loss, **start, n_iter=5000, tol=1e-8)
     return result | {
         "GD_mse": normalised_mse(e.A, e.B, fit.A, fit.B),
         "GD_loss": fit.losses[-1] / loss(e.A, e.B),
