@@ -15,18 +15,8 @@ import scipy.sparse as sp
 from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator
 
-from ._validation import (
-    AMPWarning,
-    check_callback,
-    check_finite,
-    check_integer,
-    check_matrix,
-    check_positive,
-    check_rates,
-    check_rng,
-    quiet,
-    read_only,
-)
+from . import _validation as door
+from ._validation import AMPWarning, check_finite, quiet, read_only
 from .denoisers import Denoiser, as_pair
 from .score import one_thread
 
@@ -143,11 +133,10 @@ def form_precision(Q, Gamma, r, denoiser):
     >>> form_precision(Q, Gamma, r, GaussianPosterior(1.0))
     (array([[4.]]), False)
     """
-    F = Q - Gamma if denoiser.precision == "argmin" else Q
+    posterior = denoiser.precision == "posterior"
+    F = Q if posterior else Q - Gamma
     F = (F + F.T) / 2  # a quadratic form sees the symmetric part only
-    if denoiser.precision == "posterior":
-        return F, False
-    return floor_precision(F, Q, denoiser.convexity(r))
+    return (F, False) if posterior else floor_precision(F, Q, denoiser.convexity(r))
 
 
 @one_thread()
@@ -246,9 +235,9 @@ def as_operator(Y):
     if isinstance(Y, LinearOperator):
         return Y
     if not sp.issparse(Y):
-        return check_matrix(Y, "Y")
+        return door.check_matrix(Y, "Y")
     Y = sp.csr_array(Y)
-    check_matrix(Y.data[:, None], "Y")
+    door.check_matrix(Y.data[:, None], "Y")
     return Y
 
 
@@ -260,8 +249,8 @@ def random_start(n: int, d: int, rng: np.random.Generator) -> np.ndarray:
     >>> random_start(3, 2, np.random.default_rng(0)).shape
     (3, 2)
     """
-    size = check_integer(n, "n", minimum=1), check_integer(d, "d", minimum=1)
-    return check_rng(rng).standard_normal(size)
+    size = door.check_integer(n, "n", minimum=1), door.check_integer(d, "d", minimum=1)
+    return door.check_rng(rng).standard_normal(size)
 
 
 def check_start(B0, m, n):
@@ -276,7 +265,7 @@ def check_start(B0, m, n):
     >>> check_start([[1.0], [2.0]], 5, 2).shape
     (2, 1)
     """
-    B0 = check_matrix(B0, "B0", shape=(n, None))
+    B0 = door.check_matrix(B0, "B0", shape=(n, None))
     if not 1 <= B0.shape[1] <= min(m, n):
         raise ValueError(
             f"B0 has d = {B0.shape[1]} columns; the embedding dimension must be "
@@ -401,11 +390,11 @@ def biased_low_rank_amp(
     """
     Y = as_operator(Y)
     m, n = Y.shape
-    r_u, r_v = check_rates(r_u, m, "r_u"), check_rates(r_v, n, "r_v")
+    r_u, r_v = door.check_rates(r_u, m, "r_u"), door.check_rates(r_v, n, "r_v")
     B0, denoiser = check_start(B0, m, n), as_pair(denoiser)
-    n_iter = check_integer(n_iter, "n_iter", minimum=1)
-    damping = check_positive(damping, "damping", zero=True, below=1)
-    stop = check_callback(on_iteration, "on_iteration")
+    n_iter = door.check_integer(n_iter, "n_iter", minimum=1)
+    damping = door.check_positive(damping, "damping", zero=True, below=1)
+    stop = door.check_callback(on_iteration, "on_iteration")
     iterates = amp_iterates(Y, r_u, r_v, iterate_zero(B0, m, denoiser), damping)
     run = AMPRun(_collect(islice(iterates, n_iter), stop, denoiser))
     warn_if_floored([it.floored_a or it.floored_b for it in run.iterates])

@@ -51,7 +51,7 @@ def svd(Y, d, *, rng, shrink=False):
     >>> bool(np.allclose(A @ B.T / np.sqrt(3), np.diag([3.0, 0.0, 0.0])))
     True
     """
-    left, sigma, right = _leading(Y, d, "d", rng)
+    left, sigma, right = _leading(Y, d, rng)
     m, n = len(left), len(right)
     sigma = shrink_singular_values(sigma, m, n) if shrink else sigma
     scale = m**0.25 * np.sqrt(sigma)
@@ -129,7 +129,7 @@ def spectral_start(Y, d: int, r_u=None, r_v=None, *, rng) -> np.ndarray:
         r_u, r_v = check_rates(r_u, m, "r_u"), check_rates(r_v, n, "r_v")
         w_u, weights = detection_weights(r_u, r_v)
         Y = _scaled(Y, np.sqrt(w_u), np.sqrt(weights))
-    _, sigma, right = _leading(Y, d, "d", rng)
+    _, sigma, right = _leading(Y, d, rng)
     shrunken = shrink_singular_values(sigma, m, n)
     if not shrunken.any():
         warnings.warn(
@@ -151,9 +151,9 @@ def _scaled(Y, left, right):
     return aslinearoperator(left) @ aslinearoperator(Y) @ aslinearoperator(right)
 
 
-def _leading(Y, d, name, rng):
+def _leading(Y, d, rng):
     """Return the `d` leading left vectors, singular values and right vectors of Y~."""
-    left, sigma, right = _lanczos(Y, d, name, rng)
+    left, sigma, right = _lanczos(Y, d, "d", rng)
     order = np.argsort(sigma)[::-1]
     return left[:, order], sigma[order], right[order].T
 
@@ -170,7 +170,6 @@ def _lanczos(Y, k, name, rng, **options):
     stretch = np.linalg.norm(tall.T @ (tall @ trial)) / np.linalg.norm(trial)
     if not 0 < stretch < np.inf:
         raise ValueError(
-            "the singular vectors of Y cannot be computed: Y is zero, or squares of "
-            "its singular values are not finite"
+            "singular vectors of Y cannot be computed: Y is zero, or Y^T Y infinite"
         )
     return svds(Y, k=k, v0=start, **options)

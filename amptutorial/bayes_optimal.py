@@ -14,15 +14,8 @@ from typing import Protocol
 import numpy as np
 from scipy.interpolate import CubicSpline
 
-from ._validation import (
-    check_integer,
-    check_methods,
-    check_positive,
-    check_probabilities,
-    check_rates,
-    check_values,
-    keep,
-)
+from . import _validation as door
+from ._validation import keep
 
 # Nodes of the trapezoidal rule for a signed length; dense at 0, where a posterior may
 # switch.
@@ -75,11 +68,11 @@ class GaussianMixture:
     d: int = 1
 
     def __post_init__(self):
-        d = check_integer(self.d, "d", minimum=1)
-        w = check_values(self.weights, "weights")
-        w = check_probabilities(w, "weights", w.size)
-        mu = check_values(self.means, "means", shape=w.shape)
-        v = check_values(self.variances, "variances", shape=w.shape)
+        d = door.check_integer(self.d, "d", minimum=1)
+        w = door.check_values(self.weights, "weights")
+        w = door.check_probabilities(w, "weights", w.size)
+        mu = door.check_values(self.means, "means", shape=w.shape)
+        v = door.check_values(self.variances, "variances", shape=w.shape)
         if (v < 0).any() or max(v.max(), np.abs(mu).max()) > 1e10:
             raise ValueError("variances must be from 0 to 1e10, means up to that size")
         if not (w * (mu**2 + v)).any():
@@ -101,7 +94,7 @@ class GaussianMixture:
         its sign is drawn, so that d = 1 is no special case.
         """
         w, mu, v = (np.array(x) for x in (self.weights, self.means, self.variances))
-        t = check_values(t, "t")[..., None, None, None]
+        t = door.check_values(t, "t")[..., None, None, None]
         if not ((t >= 0) & (t <= _LARGEST)).all():
             raise ValueError(f"t must be from 0 to {_LARGEST:g}")
         # axes: that of t, the component of u, the component considered, the node
@@ -158,12 +151,12 @@ class SeenRows:
     """
 
     def __init__(self, prior: IsotropicPrior, rates, probabilities=None):
-        check_methods("known_share", "information", prior=prior)
-        rates = np.atleast_1d(check_values(rates, "rates"))
+        door.check_methods("known_share", "information", prior=prior)
+        rates = np.atleast_1d(door.check_values(rates, "rates"))
         if not rates.size:
             raise ValueError("rates must not be empty")
-        check_rates(rates.ravel(), rates.size, "rates")
-        p = check_probabilities(probabilities, "probabilities", rates.shape[-1])
+        door.check_rates(rates.ravel(), rates.size, "rates")
+        p = door.check_probabilities(probabilities, "probabilities", rates.shape[-1])
         self.prior, self.rates, self.probabilities = prior, rates, p
         self.size = self.rates @ self.probabilities * prior.second_moment
 
@@ -213,10 +206,10 @@ class MatchedEvolution:
 
     def __post_init__(self):
         rows = {"rows_u": self.rows_u, "rows_v": self.rows_v}
-        check_methods("known", "information", **rows)
+        door.check_methods("known", "information", **rows)
         if self.rows_u.prior.d != self.rows_v.prior.d:
             raise ValueError("both priors must have the same d")
-        keep(self, beta=check_positive(self.beta, "beta"))
+        keep(self, beta=door.check_positive(self.beta, "beta"))
 
     @property
     def sizes(self):

@@ -14,14 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._validation import (
-    AMPWarning,
-    check_counts,
-    check_embedding,
-    check_integer,
-    check_positive,
-    quiet,
-)
+from . import _validation as door
+from ._validation import AMPWarning, quiet
 from .bias import margins, without_gaps
 from .sums import AllColumns, Tilted, as_means, each_block, exact, products_of_pairs
 
@@ -121,9 +115,7 @@ def _normalised(r_u, r_v):
 
 def _finite(biases):
     if not np.isfinite(biases).all():
-        raise FloatingPointError(
-            "biases overflow, because entries of M are far from zero: scale U or V down"
-        )
+        raise FloatingPointError("biases overflow: scale U or V down")
     return biases
 
 
@@ -303,23 +295,20 @@ def refit_biases(Z, U, V, *, n_sweeps=100, tol=1e-6):
     >>> refit_biases(np.array([[1, 2], [3, 6]]), np.zeros((2, 1)), np.zeros((2, 1)))
     (array([0.5, 1.5]), array([2., 4.]))
     """
-    Z = check_counts(Z, gaps=True)
+    Z = door.check_counts(Z, gaps=True)
     _, r_v = margins(Z)
     Z, gaps = without_gaps(Z)
     rows, columns = margins(Z)
-    U, V = check_embedding(U, V, len(rows), len(columns))
-    n_sweeps = check_integer(n_sweeps, "n_sweeps", minimum=1)
-    tol = check_positive(tol, "tol", zero=True)
+    U, V = door.check_embedding(U, V, len(rows), len(columns))
+    n_sweeps = door.check_integer(n_sweeps, "n_sweeps", minimum=1)
+    tol = door.check_positive(tol, "tol", zero=True)
     W = V / np.sqrt(len(U))
     given = rows, columns, U, W, r_v, n_sweeps, tol
     r_u, r_v, off = biases_of_margins(*given, gaps=Gaps.of(gaps, U, W))
     if off:
-        warnings.warn(
-            f"column sums are off by {off:.1e} of all counts: allow more sweeps than "
-            f"n_sweeps={n_sweeps}",
-            AMPWarning,
-            stacklevel=2,
-        )
+        remedy = f"allow more sweeps than n_sweeps={n_sweeps}"
+        why = f"column sums are off by {off:.1e} of all counts: {remedy}"
+        warnings.warn(why, AMPWarning, stacklevel=2)
     return r_u, r_v
 
 

@@ -145,9 +145,8 @@ def check_is_denoiser(denoiser, name):
     """
     if not isinstance(denoiser, Denoiser):
         raise TypeError(
-            f"{name} must be an instance of Denoiser, such as Ridge(1.0), got "
-            f"{denoiser!r}: derive its class from amptutorial.Denoiser, and pass an "
-            "instance"
+            f"{name} must be an instance of Denoiser, got {denoiser!r}: derive its "
+            "class from amptutorial.Denoiser, and pass an instance, such as Ridge(1.0)"
         )
     if denoiser.precision not in ("argmin", "posterior"):
         raise ValueError(
@@ -199,6 +198,19 @@ def mode_gains(r, w):
     return np.reciprocal(gains, out=gains)
 
 
+def symmetric_root(C):
+    """Return the symmetric root of a semidefinite matrix; round-off below 0 is 0.
+
+    Examples
+    --------
+    >>> symmetric_root(np.array([[5.0, 4.0], [4.0, 5.0]])).round(9)
+    array([[2., 1.],
+           [1., 2.]])
+    """
+    w, E = np.linalg.eigh(C)
+    return (E * np.sqrt(np.maximum(w, 0))) @ E.T
+
+
 def _check_rows(P, r, F):
     """Return the arguments of a denoiser, with F in double precision."""
     P = check_matrix(P, "P")
@@ -228,9 +240,7 @@ class LinearDenoiser(Denoiser):
 
     def modes(self, F):
         """Return `(V, w)` with V diag(1 / (w + 1 / r)) V^T = (F + C^-1 / r)^-1."""
-        return self._modes(check_symmetric(F, len(F)))
-
-    def _modes(self, F):
+        F = check_symmetric(F, len(F))
         L = self._root(len(F))
         size = np.linalg.norm(L) ** 2 * np.linalg.norm(F)
         w, E = np.linalg.eigh(L.T @ F @ L)
@@ -241,7 +251,7 @@ class LinearDenoiser(Denoiser):
     def _prepare(self, P, r, F):
         """Check the arguments and return `(P, r, V, w)`."""
         P, r, F = _check_rows(P, r, F)
-        V, w = self._modes(F)
+        V, w = self.modes(F)
         if len(r) and 1 + r.max() * w[0] <= 0:
             raise ValueError(
                 f"F + C^-1 / r is not positive definite for row {r.argmax()}: the "
@@ -381,8 +391,7 @@ class GaussianPosterior(LinearDenoiser):
     def _root(self, d):
         if np.ndim(self.covariance) == 0:
             return np.eye(d) * np.sqrt(self.covariance)
-        w, E = np.linalg.eigh(covariance_matrix(self.covariance, d))
-        return (E * np.sqrt(np.maximum(w, 0))) @ E.T
+        return symmetric_root(covariance_matrix(self.covariance, d))
 
     def refit(self, P, r, F):
         """Return a copy after one step of expectation-maximisation, if `learn`.
@@ -459,12 +468,11 @@ class Lasso(Denoiser):
         It is a^T F a / 2 - p_i^T a + strength / sqrt(r_i) |a|_1.
         """
         P, r, F = _check_rows(P, r, F)
-        smallest = np.linalg.eigvalsh(F)[0]
-        if smallest <= 0:
+        least = np.linalg.eigvalsh(F)[0]
+        if least <= 0:
             raise ValueError(
-                "F must be positive definite, its smallest eigenvalue is "
-                f"{smallest:.3g}: raise the eigenvalues first, with "
-                "amptutorial.amp.floor_precision"
+                f"F must be positive definite, its smallest eigenvalue is {least:.3g}: "
+                "raise the eigenvalues first, with amptutorial.amp.floor_precision"
             )
         return solve_lasso_rows(P, self.strength / np.sqrt(r), F)
 

@@ -13,21 +13,8 @@ from typing import Protocol
 import numpy as np
 from scipy.special import ndtri
 
-from ._validation import (
-    check_factors,
-    check_integer,
-    check_matrix,
-    check_methods,
-    check_number,
-    check_positive,
-    check_probabilities,
-    check_rates,
-    check_rng,
-    check_values,
-    check_variance,
-    covariance_matrix,
-    keep,
-)
+from . import _validation as door
+from ._validation import covariance_matrix, keep
 
 
 class RowLaw(Protocol):
@@ -61,8 +48,8 @@ class BiasLaw(ABC):
     def draw(self, size, *, rng):
         """Return `size` independent biases s, drawn with the generator `rng`."""
         sizes = size if isinstance(size, tuple) else (size,)
-        shape = tuple(check_integer(length, "size") for length in sizes)
-        return self.isf(1.0 - check_rng(rng).random(shape))
+        shape = tuple(door.check_integer(length, "size") for length in sizes)
+        return self.isf(1.0 - door.check_rng(rng).random(shape))
 
     def atoms(self):
         """Return `(r, weights)` such that E f(r) is near `weights @ f(r)` for smooth f.
@@ -74,18 +61,18 @@ class BiasLaw(ABC):
         q = 1 / (1 + np.exp(-np.pi * np.sinh(t)))
         weights = np.cosh(t) * q * (1 - q)
         keep = q * (1 - q) > 0
-        r = check_factors(self.isf(q[keep]), "s")
+        r = door.check_factors(self.isf(q[keep]), "s")
         return r, weights[keep] / weights[keep].sum()
 
     def moment(self, p):
         """Return E(r^p), where r = exp(s); infinity where it does not exist."""
         r, weights = self.atoms()
-        return float(weights @ r ** check_number(p, "p"))
+        return float(weights @ r ** door.check_number(p, "p"))
 
 
 def _check_rank(q):
     """Return the relative ranks `q` as an array in (0, 1]."""
-    q = check_values(q, "q")
+    q = door.check_values(q, "q")
     if not ((q > 0) & (q <= 1)).all():
         raise ValueError("q must be above 0 and at most 1")
     return q
@@ -109,7 +96,7 @@ class ConstantBias(BiasLaw):
     value: float = 0.0
 
     def __post_init__(self):
-        keep(self, value=check_number(self.value, "value"))
+        keep(self, value=door.check_number(self.value, "value"))
 
     def isf(self, q):
         """Return `value` in the shape of `q`."""
@@ -117,7 +104,7 @@ class ConstantBias(BiasLaw):
 
     def atoms(self):
         """Return the one atom."""
-        return check_factors([self.value], "value"), np.ones(1)
+        return door.check_factors([self.value], "value"), np.ones(1)
 
 
 @dataclass(frozen=True)
@@ -141,10 +128,10 @@ class DiscreteBias(BiasLaw):
     probabilities: Sequence[float] | None = None
 
     def __post_init__(self):
-        values = np.atleast_1d(check_values(self.values, "values"))
+        values = np.atleast_1d(door.check_values(self.values, "values"))
         if values.ndim != 1 or not values.size:
             raise ValueError("values must be a sequence of at least one bias")
-        p = check_probabilities(self.probabilities, "probabilities", len(values))
+        p = door.check_probabilities(self.probabilities, "probabilities", len(values))
         order = np.argsort(values)
         values, p = values[order].tolist(), p[order].tolist()
         keep(self, values=tuple(values), probabilities=tuple(p))
@@ -157,7 +144,7 @@ class DiscreteBias(BiasLaw):
 
     def atoms(self):
         """Return the values themselves: the expectation is exact."""
-        return check_factors(self.values, "values"), np.asarray(self.probabilities)
+        return door.check_factors(self.values, "values"), np.asarray(self.probabilities)
 
 
 @dataclass(frozen=True)
@@ -180,8 +167,8 @@ class ShiftedExponential(BiasLaw):
     shift: float = 5.0
 
     def __post_init__(self):
-        scale = check_positive(self.scale, "scale")
-        keep(self, scale=scale, shift=check_number(self.shift, "shift"))
+        scale = door.check_positive(self.scale, "scale")
+        keep(self, scale=scale, shift=door.check_number(self.shift, "shift"))
 
     def isf(self, q):
         """Return shift - scale log q."""
@@ -189,7 +176,7 @@ class ShiftedExponential(BiasLaw):
 
     def moment(self, p):
         """Return exp(p shift) / (1 - p scale), or infinity where p scale >= 1."""
-        if check_number(p, "p") * self.scale >= 1:
+        if door.check_number(p, "p") * self.scale >= 1:
             return np.inf
         return float(np.exp(p * self.shift) / (1 - p * self.scale))
 
@@ -219,8 +206,8 @@ class Zipf(BiasLaw):
     C0: float = 1.0
 
     def __post_init__(self):
-        alpha = check_positive(self.alpha, "alpha")
-        keep(self, alpha=alpha, C0=check_positive(self.C0, "C0"))
+        alpha = door.check_positive(self.alpha, "alpha")
+        keep(self, alpha=alpha, C0=door.check_positive(self.C0, "C0"))
 
     def isf(self, q):
         """Return log C0 - alpha log q."""
@@ -228,7 +215,7 @@ class Zipf(BiasLaw):
 
     def moment(self, p):
         """Return C0^p / (1 - p alpha), or infinity where p alpha >= 1."""
-        if check_number(p, "p") * self.alpha >= 1:
+        if door.check_number(p, "p") * self.alpha >= 1:
             return np.inf
         return float(np.power(self.C0, p) / (1 - p * self.alpha))
 
@@ -253,8 +240,8 @@ class LogNormal(BiasLaw):
     mean: float = 0.0
 
     def __post_init__(self):
-        spread = check_positive(self.spread, "spread")
-        keep(self, spread=spread, mean=check_number(self.mean, "mean"))
+        spread = door.check_positive(self.spread, "spread")
+        keep(self, spread=spread, mean=door.check_number(self.mean, "mean"))
 
     def isf(self, q):
         """Return the quantile of the normal distribution; minus infinity at 1."""
@@ -279,7 +266,7 @@ class GaussianRows:
     covariance: float | np.ndarray | tuple = 1.0
 
     def __post_init__(self):
-        C = check_variance(self.covariance, "covariance")
+        C = door.check_variance(self.covariance, "covariance")
         # of tuples, so that equal laws are equal
         keep(self, covariance=tuple(map(tuple, C.tolist())) if np.ndim(C) else C)
 
@@ -292,14 +279,14 @@ class GaussianRows:
         N, d = _check_rows_shape(size)
         w, V = np.linalg.eigh(self.second_moment(d))
         root = V * np.sqrt(np.maximum(w, 0))
-        return check_rng(rng).standard_normal((N, d)) @ root.T
+        return door.check_rng(rng).standard_normal((N, d)) @ root.T
 
 
 def _check_rows_shape(size):
     """Return `size` = (N, d), with d >= 1."""
     if np.shape(size) != (2,):
         raise ValueError(f"size must be a pair (N, d), got {size!r}")
-    return check_integer(size[0], "N"), check_integer(size[1], "d", minimum=1)
+    return door.check_integer(size[0], "N"), door.check_integer(size[1], "d", minimum=1)
 
 
 @dataclass(frozen=True)
@@ -329,8 +316,8 @@ class SparseGaussianRows:
     density: float = 0.5
 
     def __post_init__(self):
-        variance = check_positive(self.variance, "variance", zero=True)
-        density = check_positive(self.density, "density", zero=True)
+        variance = door.check_positive(self.variance, "variance", zero=True)
+        density = door.check_positive(self.density, "density", zero=True)
         if density > 1:
             raise ValueError(f"density must be between 0 and 1, got {density}")
         keep(self, variance=variance, density=density)
@@ -342,7 +329,7 @@ class SparseGaussianRows:
     def draw(self, size, *, rng):
         """Return rows of shape `size` = (N, d)."""
         N, d = _check_rows_shape(size)
-        n_kept = np.floor(self.density * d + check_rng(rng).random((N, 1)))
+        n_kept = np.floor(self.density * d + door.check_rng(rng).random((N, 1)))
         ranks = np.argsort(np.argsort(rng.random((N, d)), axis=1), axis=1)
         return np.sqrt(self.variance) * rng.standard_normal((N, d)) * (ranks < n_kept)
 
@@ -367,20 +354,20 @@ class ScaledRows:
     log_scale: float = 0.0
 
     def __post_init__(self):
-        check_methods("draw", rows=self.rows, bias=self.bias)
-        d = check_integer(self.d, "d", minimum=1)
-        keep(self, d=d, log_scale=check_number(self.log_scale, "log_scale"))
+        door.check_methods("draw", rows=self.rows, bias=self.bias)
+        d = door.check_integer(self.d, "d", minimum=1)
+        keep(self, d=d, log_scale=door.check_number(self.log_scale, "log_scale"))
 
     def draw(self, N, *, rng):
         """Return `(r, X)`: r of shape (N,), X of shape (N, d)."""
-        r = check_factors(self.bias.draw(N, rng=rng) + self.log_scale, "s")
+        r = door.check_factors(self.bias.draw(N, rng=rng) + self.log_scale, "s")
         return r, np.sqrt(r)[:, None] * self.rows.draw((N, self.d), rng=rng)
 
     def atoms(self):
         """Return `(r, weights)` for expectations over the bias alone."""
         r, weights = self.bias.atoms()
         r = r * np.exp(self.log_scale)
-        return check_rates(r, len(r), "exp(s + log_scale)"), weights
+        return door.check_rates(r, len(r), "exp(s + log_scale)"), weights
 
 
 def scaled_rows(d, *, rows_u, rows_v, bias_u, bias_v):
@@ -409,14 +396,12 @@ def scaled_rows(d, *, rows_u, rows_v, bias_u, bias_v):
     >>> law_u.atoms()[0], bool(np.isclose(law_v.atoms()[0][0], np.exp(4.0)))
     (array([1.]), True)
     """
-    check_methods("draw", rows_u=rows_u, rows_v=rows_v)
-    check_methods("moment", bias_u=bias_u, bias_v=bias_v)
+    door.check_methods("draw", rows_u=rows_u, rows_v=rows_v)
+    door.check_methods("moment", bias_u=bias_u, bias_v=bias_v)
     for name, bias in (("bias_u", bias_u), ("bias_v", bias_v)):
+        # else E(R^u) = 1 (eq:bias_norm) or E(B^T B) does not exist
         if not 0 < bias.moment(1) < np.inf:
-            raise ValueError(
-                f"{name} = {bias} has no finite mean rate above zero: E(R^u) = 1 "
-                "(eq:bias_norm) or E(B^T B) does not exist"
-            )
+            raise ValueError(f"{name} = {bias} has no finite mean rate above zero")
     mean = bias_u.moment(1)
     law_u = ScaledRows(rows_u, bias_u, d, -np.log(mean))
     return law_u, ScaledRows(rows_v, bias_v, d, np.log(mean))
@@ -443,14 +428,14 @@ class EmpiricalRows:
     """
 
     def __init__(self, r, X):
-        self.X = check_matrix(X, "X").copy()
-        self.r = check_rates(r, len(self.X), "r").copy()
+        self.X = door.check_matrix(X, "X").copy()
+        self.r = door.check_rates(r, len(self.X), "r").copy()
         if not self.X.size:
             raise ValueError(f"X must not be empty, got shape {self.X.shape}")
 
     def draw(self, N, *, rng):
         """Return `(r, X)` of `N` rows."""
-        whole, rest = divmod(check_integer(N, "N"), len(self.r))
-        random = check_rng(rng).permutation(len(self.r))[:rest]
+        whole, rest = divmod(door.check_integer(N, "N"), len(self.r))
+        random = door.check_rng(rng).permutation(len(self.r))[:rest]
         index = np.append(np.tile(np.arange(len(self.r)), whole), random)
         return self.r[index], self.X[index]

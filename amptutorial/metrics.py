@@ -121,9 +121,7 @@ def normalised_mse(A, B, A_hat, B_hat) -> float:
     A_hat = check_matrix(A_hat, "A_hat", shape=(len(A), None))
     B_hat = check_matrix(B_hat, "B_hat", shape=(len(B), None))
     if A.shape[1] != B.shape[1] or A_hat.shape[1] != B_hat.shape[1]:
-        raise ValueError(
-            "A and B, and A_hat and B_hat, must have the same number of columns"
-        )
+        raise ValueError("A and B, A_hat and B_hat must have equally many columns")
     signal = np.vdot(A.T @ A, B.T @ B)
     if signal == 0:
         raise ValueError("A B^T is zero: the error cannot be normalised by it")

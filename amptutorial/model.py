@@ -2,16 +2,9 @@
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import softmax
 
-from ._validation import (
-    check_factors,
-    check_integer,
-    check_matrix,
-    check_methods,
-    check_positive,
-    check_rng,
-    check_values,
-)
+from . import _validation as door
 from .laws import GaussianRows, ShiftedExponential
 from .score import blocks
 
@@ -60,17 +53,17 @@ class PoissonEmbedding:
     """
 
     def __init__(self, U, V, s_u, s_v):
-        self.U = check_matrix(U, "U").copy()
-        self.V = check_matrix(V, "V", shape=(None, self.d)).copy()
+        self.U = door.check_matrix(U, "U").copy()
+        self.V = door.check_matrix(V, "V", shape=(None, self.d)).copy()
         if 0 in self.U.shape or 0 in self.V.shape:
             shapes = f"{self.U.shape} and {self.V.shape}"
             raise ValueError(f"U and V must not be empty, got shapes {shapes}")
-        s_u = check_values(s_u, "s_u", shape=(self.m,))
-        s_v = check_values(s_v, "s_v", shape=(self.n,))
+        s_u = door.check_values(s_u, "s_u", shape=(self.m,))
+        s_v = door.check_values(s_v, "s_v", shape=(self.n,))
         shift = np.logaddexp.reduce(s_u) - np.log(self.m)
         self.s_u, self.s_v = s_u - shift, s_v + shift
-        self.r_u = check_factors(self.s_u, "s_u")
-        self.r_v = check_factors(self.s_v, "s_v")
+        self.r_u = door.check_factors(self.s_u, "s_u")
+        self.r_v = door.check_factors(self.s_v, "s_v")
         self.A = np.sqrt(self.r_u)[:, None] * self.U
         self.B = np.sqrt(self.r_v)[:, None] * self.V
 
@@ -110,10 +103,7 @@ class PoissonEmbedding:
 
     def joint_pmf(self) -> np.ndarray:
         """Return P(X_1 = i, X_2 = j) (`eq:Pij`), shape (m, n), sum 1."""
-        log_rates = self.log_rates()
-        # the constant C of eq:Pij cancels, and nothing overflows
-        weights = np.exp(log_rates - log_rates.max())
-        return weights / weights.sum()
+        return softmax(self.log_rates())  # the constant C of eq:Pij cancels
 
     def sample(self, rng: np.random.Generator, *, sparse: bool = False):
         """Draw the counts Z.
@@ -142,8 +132,8 @@ class PoissonEmbedding:
         (2, 3)
         """
         if sparse:
-            return _sample_by_thinning(self, check_rng(rng))
-        return _poisson(self.rates(), check_rng(rng))
+            return _sample_by_thinning(self, door.check_rng(rng))
+        return _poisson(self.rates(), door.check_rng(rng))
 
 
 def draw_embedding(m, n, d, *, rows_u, rows_v, bias_u, bias_v, rng) -> PoissonEmbedding:
@@ -170,10 +160,11 @@ def draw_embedding(m, n, d, *, rows_u, rows_v, bias_u, bias_v, rng) -> PoissonEm
     ...                rng=np.random.default_rng(0))
     PoissonEmbedding(m=20, n=30, d=2)
     """
-    check_rng(rng)
+    door.check_rng(rng)
     for size, name in ((m, "m"), (n, "n"), (d, "d")):
-        check_integer(size, name, minimum=1)
-    check_methods("draw", rows_u=rows_u, rows_v=rows_v, bias_u=bias_u, bias_v=bias_v)
+        door.check_integer(size, name, minimum=1)
+    door.check_methods("draw", rows_u=rows_u, rows_v=rows_v)
+    door.check_methods("draw", bias_u=bias_u, bias_v=bias_v)
     U, V = rows_u.draw((m, d), rng=rng), rows_v.draw((n, d), rng=rng)
     return PoissonEmbedding(U, V, bias_u.draw(m, rng=rng), bias_v.draw(n, rng=rng))
 
@@ -204,10 +195,10 @@ def draw_example(
     >>> truth, truth.sample(np.random.default_rng(1)).shape
     (PoissonEmbedding(m=200, n=300, d=3), (200, 300))
     """
-    rows = GaussianRows(check_positive(variance, "variance"))
-    level = np.log(check_positive(rate, "rate"))
-    check_positive(spread, "spread")
-    n = 3 * check_integer(m, "m", minimum=1) // 2
+    rows = GaussianRows(door.check_positive(variance, "variance"))
+    level = np.log(door.check_positive(rate, "rate"))
+    door.check_positive(spread, "spread")
+    n = 3 * door.check_integer(m, "m", minimum=1) // 2
     bias_u, bias_v = (ShiftedExponential(spread, shift) for shift in (0.0, level))
     laws = {"rows_u": rows, "rows_v": rows, "bias_u": bias_u, "bias_v": bias_v}
     return draw_embedding(m, n, d, **laws, rng=rng)
@@ -279,9 +270,7 @@ def _draw_by_thinning(model, rng, rows, columns, c_u, c_v):
 
 def _draw_densely(model, rng, rows, columns):
     """Draw all pairs of some rows and columns; yields blocks (i, j, counts)."""
-    if not len(columns):
-        return
-    for index in blocks(len(rows), PROPOSALS_AT_ONCE // len(columns)):
+    for index in blocks(len(rows), PROPOSALS_AT_ONCE // max(1, len(columns))):
         block = rows[index]
         M = model.U[block] @ model.V[columns].T / np.sqrt(model.m)
         with np.errstate(over="ignore"):
@@ -295,7 +284,6 @@ def _poisson(rates, rng):
     """Return Poisson counts, or say why there are none."""
     if not rates.max(initial=0) <= 9e18:
         raise OverflowError(
-            f"the largest rate is {rates.max():.1e}: such counts do not fit an int64; "
-            "scale down U, V or the biases"
+            f"no int64 holds rates of {rates.max():.1e}: scale down U, V or the biases"
         )
     return rng.poisson(rates)

@@ -286,9 +286,13 @@ def settle_rows(table, this, other, m, channel=COUNTS, max_iter=200, sample=None
     newton = isinstance(this.denoiser, GaussianPosterior)
     for block, sums in _in_blocks(sample.for_rows(this.X, bursts.totals), this.X):
         side, N, moving = this.take(block), bursts[block], np.arange(len(block))
-        step = (_newton if newton else _by_half_steps)(N, side, other, m, sums)
+        if newton:
+            covariances = _row_covariances(N, side, other, m)
         for _ in range(max_iter):
-            side = step(N, side, moving)
+            if newton:
+                side = _newton_step(N, side, other, sums, covariances[moving])
+            else:
+                side = reexpanded_half_step(N, side, other, m, sums)
             settled[block[moving]], totals[block[moving]] = side.X, N.totals
             going = side.reach > SETTLED
             if not going.any():
@@ -308,27 +312,17 @@ def _in_blocks(sums, X):
             yield index[some], part
 
 
-def _by_half_steps(table, this, other, m, sums):
-    """Return the step of a block of rows, given those that still move: a half-step."""
-    return lambda N, side, moving: reexpanded_half_step(N, side, other, m, sums)
+def _newton_step(table, this, other, sums, covariances):
+    """Return `this` side after a step of Newton's method, under a Gaussian prior.
 
-
-def _newton(table, this, other, m, sums):
-    """Return the step of a block of rows by Newton's method, under a Gaussian prior.
-
-    The approximate Hessians are those at the start of the block.
+    The `covariances` are approximate inverse Hessians, from where the rows began.
     """
-    covariances = _row_covariances(table, this, other, m)
-    precision = np.linalg.inv(prior_covariance(this))
-
-    def step(N, side, moving):
-        score, bias = _score(N, side, sums)
-        onsager = side.r[:, None] * (side.X @ other.Gamma)
-        gradient = (score - side.X @ precision - onsager).astype(side.X.dtype)
-        step = np.einsum("ikl,il->ik", covariances[moving], gradient)
-        return replace(_moved(N, side, step, sums)[0], bias=bias)
-
-    return step
+    score, bias = _score(table, this, sums)
+    prior = this.X @ np.linalg.inv(prior_covariance(this))
+    onsager = this.r[:, None] * (this.X @ other.Gamma)
+    gradient = (score - prior - onsager).astype(this.X.dtype)
+    step = np.einsum("ikl,il->ik", covariances, gradient)
+    return replace(_moved(table, this, step, sums)[0], bias=bias)
 
 
 def _row_covariances(table, this, other, m):

@@ -8,13 +8,7 @@ are at finite m and n.
 
 import numpy as np
 
-from ._validation import (
-    check_integer,
-    check_matrix,
-    check_positive,
-    check_rates,
-    check_values,
-)
+from . import _validation as door
 
 
 def bulk_edge(m, n):
@@ -37,8 +31,8 @@ def signal_singular_values(A, B):
     >>> signal_singular_values(np.eye(4)[:, :1] * 6, np.eye(3)[:, :1])
     array([3.])
     """
-    A = check_matrix(A, "A")
-    B = check_matrix(B, "B", shape=(None, A.shape[1]))
+    A = door.check_matrix(A, "A")
+    B = door.check_matrix(B, "B", shape=(None, A.shape[1]))
     if 0 in (*A.shape, *B.shape):
         raise ValueError(f"A and B must not be empty, got {A.shape} and {B.shape}")
     product = np.linalg.qr(A)[1] @ np.linalg.qr(B)[1].T
@@ -47,13 +41,13 @@ def signal_singular_values(A, B):
 
 def _check_size(m, n):
     """Return `m` and `n` as floats: products of NumPy integers may overflow."""
-    m, n = check_integer(m, "m", minimum=1), check_integer(n, "n", minimum=1)
+    m, n = door.check_integer(m, "m", minimum=1), door.check_integer(n, "n", minimum=1)
     return float(m), float(n)
 
 
 def _check_spectrum(values, name, m, n):
     """Return singular values, and `m` and `n`, if they are such."""
-    values = check_values(values, name)
+    values = door.check_values(values, name)
     if not (values >= 0).all():
         raise ValueError(f"{name} must be singular values, zero or more")
     return values, *_check_size(m, n)
@@ -173,9 +167,9 @@ def detection_ratio(rates_u, rates_v, variance_u, variance_v, beta):
     """
     second_u = _second_moment(rates_u, "rates_u")
     second_v = _second_moment(rates_v, "rates_v")
-    variance_u = check_positive(variance_u, "variance_u", zero=True)
-    variance_v = check_positive(variance_v, "variance_v", zero=True)
-    beta = check_positive(beta, "beta")
+    variance_u = door.check_positive(variance_u, "variance_u", zero=True)
+    variance_v = door.check_positive(variance_v, "variance_v", zero=True)
+    beta = door.check_positive(beta, "beta")
     return float(np.square(variance_u * variance_v) * second_u * second_v / beta)
 
 
@@ -223,8 +217,8 @@ def detection_weights(r_u, r_v):
 
 def _second_moment(rates, name):
     """Return E(R^2)."""
-    rates = check_values(rates, name)
+    rates = door.check_values(rates, name)
     if not rates.size:
         raise ValueError(f"{name} must not be empty")
-    check_rates(rates, rates.size, name)
+    door.check_rates(rates, rates.size, name)
     return np.mean(rates**2)

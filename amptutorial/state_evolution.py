@@ -11,19 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ._validation import (
-    check_finite,
-    check_integer,
-    check_matrix,
-    check_methods,
-    check_positive,
-    check_rates,
-    check_rng,
-    check_symmetric,
-    quiet,
-)
+from . import _validation as door
+from ._validation import check_finite, quiet
 from .amp import form_precision, half_step, naming
-from .denoisers import LinearDenoiser, as_pair, mode_gains
+from .denoisers import LinearDenoiser, as_pair, mode_gains, symmetric_root
 from .laws import GaussianRows, ScaledRowLaw, ScaledRows
 
 
@@ -115,9 +106,9 @@ def start_overlap(B, B0, m: int) -> dict[str, np.ndarray]:
     >>> start_overlap(np.ones((4, 1)), 2 * np.ones((4, 1)), 2)
     {'M0': array([[4.]]), 'Q0': array([[8.]])}
     """
-    B = check_matrix(B, "B")
-    B0 = check_matrix(B0, "B0", shape=(len(B), None))
-    m = check_integer(m, "m", minimum=1)
+    B = door.check_matrix(B, "B")
+    B0 = door.check_matrix(B0, "B0", shape=(len(B), None))
+    m = door.check_integer(m, "m", minimum=1)
     return {"M0": B.T @ B0 / m, "Q0": B0.T @ B0 / m}
 
 
@@ -140,11 +131,12 @@ class _SampledSide:
 
     def __init__(self, law: ScaledRowLaw, denoiser, n_samples, rng):
         self.r, self.X = law.draw(n_samples, rng=rng)
-        self.X = check_matrix(self.X, "rows", shape=(n_samples, None))
-        self.r = check_rates(self.r, n_samples, "r")
+        self.X = door.check_matrix(self.X, "rows", shape=(n_samples, None))
+        self.r = door.check_rates(self.r, n_samples, "r")
         self.S = self.X.T @ self.X / n_samples
         self.denoiser, self.rng = denoiser, rng
-        self.noise = self.noise_covariance = None
+        # before the first draw the noise has no columns
+        self.noise, self.noise_covariance = self.X[:, :0], np.zeros((0, 0))
         self.estimate: np.ndarray | None = None
 
     def step(self, M, Q, C, Gamma):
@@ -172,15 +164,14 @@ class _SampledSide:
         and the old noise, and white: the excess loss is a small difference of large
         moments, and sampling errors in them would drown it.
         """
-        known = self.X if self.noise is None else np.hstack([self.X, self.noise])
+        known = np.hstack([self.X, self.noise])
         fresh = _whiten(self.rng.standard_normal((len(self.X), len(Q))), known)
-        if self.noise is None:
-            noise = fresh @ _square_root(Q)
-        else:
-            gain = np.linalg.pinv(self.noise_covariance, hermitian=True) @ C
-            noise = self.noise @ gain + fresh @ _square_root(Q - C.T @ gain)
-        self.noise, self.noise_covariance = noise, Q
-        return noise
+        C = np.zeros((0, len(Q))) if C is None else C
+        gain = np.linalg.pinv(self.noise_covariance, hermitian=True) @ C
+        rest = Q - C.T @ gain
+        self.noise = self.noise @ gain + fresh @ symmetric_root((rest + rest.T) / 2)
+        self.noise_covariance = Q
+        return self.noise
 
     def rows(self):
         """Return the rows (r, X, X_hat)."""
@@ -209,29 +200,26 @@ class _ClosedFormSide:
         mean_G = (V * (g @ self.weights)) @ V.T
         mean_rG = (V * (g @ (self.weights * self.r))) @ V.T
         signal = M.T @ self.covariance @ M
-        moments = _Moments(
+        old, new = self.old, (M, V, g)
+        self.old = new
+        return _Moments(
             F=F,
             floored=floored,
             jacobian=mean_G,
             M=self.covariance @ M @ mean_rG,
-            Q=self._second_moment((V, g), (V, g), signal, Q),
-            C=self._cross_moment((V, g), M, C),
+            Q=self._second_moment(new, new, Q),
+            C=None if old is None else self._second_moment(old, new, C),
             fit=np.trace(mean_rG @ signal + mean_G @ Q),
             penalty=self._penalty(V, g, signal, Q),
         )
-        self.old = (V, g, M)
-        return moments
 
-    def _cross_moment(self, new, M, C):
-        """Return E(X_old^T X_new), or None in the first step."""
-        if self.old is None:
-            return None
-        *old, M_old = self.old
-        return self._second_moment(old, new, M_old.T @ self.covariance @ M, C)
+    def _second_moment(self, left, right, noise):
+        """Return E( G_left(r) (r signal + noise) G_right(r) ) = E(X_left^T X_right).
 
-    def _second_moment(self, left, right, signal, noise):
-        """Return E( G_left(r) (r signal + noise) G_right(r) ) = E(X_left^T X_right)."""
-        (V, g), (U, h) = left, right
+        The signal is M_left^T E(u u^T) M_right.
+        """
+        (M, V, g), (N, U, h) = left, right
+        signal = M.T @ self.covariance @ N
         weighted = g * self.weights
         inner = (V.T @ signal @ U) * ((weighted * self.r) @ h.T)
         inner += (V.T @ noise @ U) * (weighted @ h.T)
@@ -252,12 +240,6 @@ def _whiten(noise, known):
     """Return `noise` orthogonal to the columns of `known`, with sample covariance I."""
     rest = noise - known @ np.linalg.lstsq(known, noise, rcond=None)[0]
     return np.linalg.solve(np.linalg.cholesky(rest.T @ rest / len(rest)), rest.T).T
-
-
-def _square_root(Q):
-    """Return the symmetric root of a semidefinite matrix; round-off below 0 is 0."""
-    w, V = np.linalg.eigh((Q + Q.T) / 2)
-    return (V * np.sqrt(np.maximum(w, 0))) @ V.T
 
 
 def _evolve(side_a, side_b, *, beta, M0, Q0, n_iter):
@@ -348,12 +330,12 @@ def state_evolution(
     >>> bool(run.iterates[-1].nmse < run.iterates[0].nmse < 1)
     True
     """
-    check_rng(rng)
-    n_samples = check_integer(n_samples, "n_samples", minimum=1)
-    fewest = 10 * max(check_matrix(M0, "M0").shape)
+    door.check_rng(rng)
+    n_samples = door.check_integer(n_samples, "n_samples", minimum=1)
+    fewest = 10 * max(door.check_matrix(M0, "M0").shape)
     if n_samples < fewest:
         raise ValueError(f"n_samples must be at least 10 d = {fewest}, got {n_samples}")
-    check_methods("draw", law_u=law_u, law_v=law_v)
+    door.check_methods("draw", law_u=law_u, law_v=law_v)
     each = zip((law_u, law_v), as_pair(denoiser), strict=True)
     sides = [_SampledSide(law, own, n_samples, rng) for law, own in each]
     return _evolve(*sides, **_check_start(*sides, beta, M0, Q0, n_iter))
@@ -429,27 +411,22 @@ def gaussian_state_evolution(law_u, law_v, denoiser, *, beta, M0, Q0, n_iter) ->
 
 def _check_start(side_a, side_b, beta, M0, Q0, n_iter):
     """Return the arguments of `_evolve`, checked against both sides."""
-    d, d_v, d_hat = len(side_a.S), len(side_b.S), len(check_matrix(Q0, "Q0"))
+    d, d_v, d_hat = len(side_a.S), len(side_b.S), len(door.check_matrix(Q0, "Q0"))
     if d != d_v:
-        raise ValueError(
-            f"law_u has dimension {d}, law_v has {d_v}: both sides share the embedding "
-            "dimension"
-        )
+        raise ValueError(f"law_u has dimension {d}, law_v has {d_v}: make them equal")
     if not np.vdot(side_a.S, side_b.S) > 0:
         raise ValueError(
-            "the rows are zero, or orthogonal: there is no A B^T whose error could be "
-            "predicted"
+            "zero or orthogonal rows: there is no A B^T whose error could be predicted"
         )
-    beta = check_positive(beta, "beta")
-    M0 = check_matrix(M0, "M0", shape=(d, d_hat)).astype(float)
-    Q0 = check_symmetric(Q0, d_hat, "Q0")
+    beta = door.check_positive(beta, "beta")
+    M0 = door.check_matrix(M0, "M0", shape=(d, d_hat)).astype(float)
+    Q0 = door.check_symmetric(Q0, d_hat, "Q0")
     # B_0 = B S^-1 (beta M0) + a rest of second moment >= 0; 10 % for the difference
     # between the law and one instance
     explained = beta * M0.T @ np.linalg.pinv(side_b.S, hermitian=True) @ M0
     if np.linalg.eigvalsh(1.1 * Q0 - explained)[0] < -1e-9 * max(1.0, np.trace(Q0)):
         raise ValueError(
-            "no start has these M0 and Q0: Q0 - beta M0^T S^-1 M0, with S = E(B^T B), "
-            "must be positive semidefinite"
+            "no start has these M0 and Q0: beta M0^T E(B^T B)^-1 M0 must not exceed Q0"
         )
-    n_iter = check_integer(n_iter, "n_iter", minimum=1)
+    n_iter = door.check_integer(n_iter, "n_iter", minimum=1)
     return {"beta": beta, "M0": M0, "Q0": Q0, "n_iter": n_iter}

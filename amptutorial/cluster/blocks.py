@@ -2,8 +2,8 @@
 
 from functools import cached_property
 from hashlib import sha256
-from itertools import accumulate
-from operator import attrgetter
+from itertools import accumulate, pairwise
+from operator import attrgetter, itemgetter
 from os import PathLike
 
 import numpy as np
@@ -87,8 +87,7 @@ class Blocks:
             sizes = [sum(one["shape"][0] for one in files) for files in self._files]
             self.pairs = [sum(one["pairs"] for one in files) for files in self._files]
             self.fingerprint = shards.checksum.encode()
-        ends = list(accumulate(sizes, initial=0))
-        self.slices = [slice(*each) for each in zip(ends, ends[1:], strict=False)]
+        self.slices = consecutive(sizes)
         self.shape = tuple(map(len, self.margins()))
 
     @cached_property
@@ -100,11 +99,23 @@ class Blocks:
     def margins(self):
         """Return the sums of the rows (m,) and of the columns (n,)."""
         if self._margins is None:
-            columns = self.tasks.summed(self.tasks.map(_column_sums, self.parts))
-            sums = self.tasks.map(_row_sums, self.parts), columns
-            rows, columns = self.tasks.gather(sums)
+            found = self.tasks.map(margins, self.parts)
+            rows = self.tasks.map(itemgetter(0), found)
+            columns = self.tasks.summed(self.tasks.map(itemgetter(slice(1, 2)), found))
+            rows, columns = self.tasks.gather([rows, columns])
             self._margins = np.concatenate(rows), *add(columns)
         return self._margins
+
+
+def consecutive(sizes):
+    """Return the slices of parts of these sizes, one after another.
+
+    Examples
+    --------
+    >>> consecutive([2, 3])
+    [slice(0, 2, None), slice(2, 5, None)]
+    """
+    return [slice(*ends) for ends in pairwise(accumulate(sizes, initial=0))]
 
 
 def _joined(files, workers):
@@ -137,11 +148,3 @@ def _whole_rows(k, pieces):
     if not whole.shape[0]:
         return whole
     return sp.csr_array(check_counts(whole, name=f"block {k} of the counts"))
-
-
-def _row_sums(Z):
-    return margins(Z)[0]
-
-
-def _column_sums(Z):
-    return (margins(Z)[1],)

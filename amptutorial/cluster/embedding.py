@@ -27,7 +27,7 @@ from ..reexpansion import settle_rows
 from ..score import blocks
 from ..table import VALIDATION, Table, checked_held_out, rare_bursts, with_rates
 from .amp import ShardedScore
-from .blocks import Blocks
+from .blocks import Blocks, consecutive
 from .tasks import Checkpoint, add
 
 HERE = 2**22  # exponentials that take less time here than on their way to workers
@@ -89,8 +89,7 @@ def sharded_embedding(counts, model, *, client, checkpoints=None):
         raise ValueError("channel='bursts' needs all counts in one process")
     if checkpoints is not None and model.random_state is None:
         raise ValueError(
-            "random_state=None is another seed at every start, so that no fit goes on "
-            "from a checkpoint: give the model a number"
+            "random_state=None is another seed at every start: give the model a number"
         )
     table = ShardedTable(counts, client)
     bias_of_margins(*table.margins())  # refuses what is empty
@@ -247,8 +246,7 @@ class ShardedTable(Blocks):
         columns = np.flatnonzero(columns)
         some = [np.flatnonzero(rows[part]) for part in self.slices]
         kept = [k for k, each in enumerate(some) if each.size]
-        ends = np.cumsum([0, *(some[k].size for k in kept)])
-        slices = [slice(*each) for each in zip(ends, ends[1:], strict=False)]
+        slices = consecutive(some[k].size for k in kept)
         given = [some[k] for k in kept], self.tasks.share(columns, len(kept))
         parts = self.tasks.map(_take, [self.parts[k] for k in kept], *given)
         return ShardedScore(self.of(parts, slices, len(columns))), columns

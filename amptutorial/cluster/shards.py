@@ -157,8 +157,7 @@ def _read(path, checksum):
     data = path.read_bytes()
     if sha256(data).hexdigest() != checksum:
         raise ValueError(
-            f"{path.name} in {path.parent} is not as it was written (its checksum is "
-            "another): write the shards again"
+            f"{path.name} in {path.parent} is not as it was written: write shards again"
         )
     return BytesIO(data)
 

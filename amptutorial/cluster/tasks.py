@@ -71,9 +71,8 @@ def pickled(denoisers):
         return pickle.dumps(denoisers, protocol=4)
     except Exception as error:
         raise TypeError(
-            f"denoiser {denoisers!r} cannot be pickled, and so not be part of a "
-            "checkpoint: define its class in a module, and keep data in it, no "
-            f"functions ({error})"
+            f"denoiser {denoisers!r} cannot be pickled for a checkpoint: define its "
+            f"class in a module, and keep data in it, no functions ({error})"
         ) from error
 
 

@@ -16,12 +16,6 @@ from .windows import cooccurrence
 from .words import term_lemma
 
 __all__ = [
-    "Corpus",
-    "cooccurrence",
-    "corpus_from_texts",
-    "docstring_texts",
-    "load_docstrings",
-    "load_movie_reviews",
-    "movie_review_texts",
-    "term_lemma",
-]
+    "Corpus", "cooccurrence", "corpus_from_texts", "docstring_texts",
+    "load_docstrings", "load_movie_reviews", "movie_review_texts", "term_lemma",
+]  # fmt: skip

@@ -61,10 +61,9 @@ def fingerprint(package):
 def prose(docstring):
     """Return a docstring without code, formulas, headings, references and types."""
     text = _MARKUP.sub(" ", _LINES.sub(" ", _SECTIONS.sub(" ", docstring)))
+    spoken = " ".join(word for word in text.split() if not _CODE.search(word))
     # an apostrophe is a quotation mark more often than not
-    return " ".join(word for word in text.split() if not _CODE.search(word)).translate(
-        _QUOTES
-    )
+    return spoken.translate(_QUOTES)
 
 
 def _sources(package):

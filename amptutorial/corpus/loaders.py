@@ -405,7 +405,7 @@ def _corpus(texts, names, labels, options, n_documents=None, ngram_range=(1, 1))
     if ngram_range != (1, 1):
         numbered = ngrams(numbered, ngram_range)
     counts = count(numbered)
-    chosen = within_bounds(counts, options["min_df"], options["max_df"])
+    chosen = within_bounds(counts, *options["bounds"])
     vocabulary = np.array(list(compress(numbered.vocabulary, chosen)))
     counts = counts[:, chosen]
     full = np.flatnonzero(counts.sum(axis=1))
@@ -416,8 +416,7 @@ def _corpus(texts, names, labels, options, n_documents=None, ngram_range=(1, 1))
 
 def _stored(choices, options, count):
     """Return the corpus that `count` makes, kept under `choices` and `options`."""
-    frequencies = [options["min_df"], options["max_df"]]
-    choices = [*choices, *frequencies, sorted(options["stop_words"])]
+    choices = [*choices, *options["bounds"], sorted(options["stop_words"])]
     return _from_arrays(stored(choices, lambda: _to_arrays(count())))
 
 

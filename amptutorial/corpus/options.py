@@ -12,16 +12,11 @@ from .words import CONTRACTIONS, lemma, words
 
 def check_strings(values, name, *, empty=False) -> list[str]:
     """Return `values` as a list of strings, which may be empty if `empty`."""
-    kind = type(values).__name__
+    what = f"{name} must be a list of strings, got {type(values).__name__}"
     if isinstance(values, Mapping) or len(getattr(values, "shape", " ")) != 1:
-        raise TypeError(
-            f"{name} must be a list of strings, got {kind}: of a table, pass one"
-            ' column, such as frame["review"]'
-        )
+        raise TypeError(f'{what}: of a table, pass one column, as frame["review"]')
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
-        raise TypeError(
-            f"{name} must be a list of strings, got {kind}: put it in a list, [...]"
-        )
+        raise TypeError(f"{what}: put it in a list, [...]")
     values = list(values)
     for k, value in enumerate(values):
         if not isinstance(value, str):
@@ -50,8 +45,7 @@ def check_options(min_df, max_df, stop_words, lemmatize, tokenize=None):
     """Return how to count words, as `loaders` and `windows` take it."""
     tokenize = _check_tokenize(tokenize)
     return {
-        "min_df": _check_df(min_df, "min_df"),
-        "max_df": _check_df(max_df, "max_df"),
+        "bounds": (_check_df(min_df, "min_df"), _check_df(max_df, "max_df")),
         "stop_words": _check_stop_words(stop_words, tokenize or words),
         "lemmatize": _check_lemmatize(lemmatize),
         "tokenize": tokenize,

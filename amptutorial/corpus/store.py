@@ -28,18 +28,14 @@ def stored(choices, compute):
         try:
             return load(file)
         except (OSError, ValueError) as error:
-            warnings.warn(
-                f"{file} is damaged ({error}): the words are counted again",
-                stacklevel=4,
-            )
+            why = f"{file} is damaged ({error}): the words are counted again"
+            warnings.warn(why, stacklevel=4)
     arrays = compute()
     try:
         save(file, arrays)
     except OSError as error:
-        warnings.warn(
-            f"the counts cannot be kept in {file.parent} for the next time ({error})",
-            stacklevel=4,
-        )
+        why = f"the counts cannot be kept in {file.parent} for the next time ({error})"
+        warnings.warn(why, stacklevel=4)
     return arrays
 
 

@@ -89,10 +89,5 @@ def _runs(texts):
 
 def _repeated(hashes):
     """Return the positions of those that occur more than once."""
-    ranked = np.sort(hashes)
-    repeated = ranked[1:][ranked[1:] == ranked[:-1]]
-    # a table of first bits leaves few to search for
-    shift, marked = np.uint64(40), np.zeros(2**24, dtype=bool)
-    marked[repeated >> shift] = True
-    likely = np.flatnonzero(marked[hashes >> shift])
-    return likely[np.isin(hashes[likely], repeated)]
+    _, which, counts = np.unique(hashes, return_inverse=True, return_counts=True)
+    return np.flatnonzero(counts[which] > 1)

@@ -91,8 +91,7 @@ def cooccurrence(
     chosen = check_options(min_df, max_df, stop_words, lemmatize, tokenize)
     known, _, n_twins = distinct(texts, tokenize=chosen["tokenize"])
     known = lemmas(known, chosen["stop_words"], chosen["lemmatize"])
-    bounds = chosen["min_df"], chosen["max_df"]
-    known = known.select(within_bounds(count(known), *bounds))
+    known = known.select(within_bounds(count(known), *chosen["bounds"]))
 
     Z = _counts_before(known, window, weights == "harmonic")
     if not Z.nnz:

@@ -207,8 +207,7 @@ class _NumberedTexts:
 
     def take(self, texts):
         """Return the texts at these positions, which ascend."""
-        taken = np.zeros(len(self.lengths), dtype=bool)
-        taken[texts] = True
+        taken = np.isin(np.arange(len(self.lengths)), texts)
         kept = self.numbers[np.repeat(taken, self.lengths)]
         return _NumberedTexts(kept, self.lengths[taken], self.vocabulary)
 

@@ -11,18 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import gammaln
 
-from .._validation import (
-    AMPWarning,
-    check_choice,
-    check_counts,
-    check_finite,
-    check_integer,
-    check_matrix,
-    check_methods,
-    check_positive,
-    check_rates,
-    quiet,
-)
+from .. import _validation as door
+from .._validation import AMPWarning, check_finite, quiet
 from ..amp import check_start
 from ..metrics import QuadraticLoss
 from ..score import blocks
@@ -62,11 +52,11 @@ class PoissonLoss:
     """
 
     def __init__(self, Z, r_u, r_v, strength=0.0):
-        self.Z = sp.csr_array(check_counts(Z), dtype=np.float64)
+        self.Z = sp.csr_array(door.check_counts(Z), dtype=np.float64)
         self.m, self.n = self.Z.shape
-        self.r_u = check_rates(r_u, self.m, "r_u")
-        self.r_v = check_rates(r_v, self.n, "r_v")
-        self.strength = check_positive(strength, "strength", zero=True)
+        self.r_u = door.check_rates(r_u, self.m, "r_u")
+        self.r_v = door.check_rates(r_v, self.n, "r_v")
+        self.strength = door.check_positive(strength, "strength", zero=True)
         constant = gammaln(self.Z.data + 1).sum()
         constant -= self.Z.sum(axis=1) @ np.log(self.r_u)
         self.constant = constant - self.Z.sum(axis=0) @ np.log(self.r_v)
@@ -81,8 +71,8 @@ class PoissonLoss:
 
     def value_and_gradient(self, U, V):
         """Return the loss, and its derivatives by U and by V."""
-        U = check_matrix(U, "U", shape=(self.m, None))
-        V = check_matrix(V, "V", shape=(self.n, U.shape[1]))
+        U = door.check_matrix(U, "U", shape=(self.m, None))
+        V = door.check_matrix(V, "V", shape=(self.n, U.shape[1]))
         loss, by_U, by_V = self.constant, np.zeros_like(U), np.zeros_like(V)
         for rows in blocks(self.m, LOSS_ROWS):
             counts = self.Z[rows].toarray()
@@ -159,25 +149,22 @@ def minimise(loss, *, B0, A0=None, method="gradient_descent", n_iter=1000, tol=1
     >>> fit.converged, fit.losses[-1] == loss(fit.A, fit.B)
     (True, True)
     """
-    check_methods("gradient", loss=loss)
-    iterate = _ITERATIONS[check_choice(method, "method", _ITERATIONS)]
+    door.check_methods("gradient", loss=loss)
+    iterate = _ITERATIONS[door.check_choice(method, "method", _ITERATIONS)]
     B0 = check_start(B0, loss.m, loss.n)
     if method != "least_squares":
-        A0 = check_matrix(A0, "A0", shape=(loss.m, B0.shape[1]))
+        A0 = door.check_matrix(A0, "A0", shape=(loss.m, B0.shape[1]))
     elif not isinstance(loss, QuadraticLoss):
         raise TypeError(f"least squares need a QuadraticLoss, got {loss!r}")
-    n_iter = check_integer(n_iter, "n_iter", minimum=1)
-    if check_positive(tol, "tol", zero=True) > 1:
+    n_iter = door.check_integer(n_iter, "n_iter", minimum=1)
+    if door.check_positive(tol, "tol", zero=True) > 1:
         raise ValueError(f"tol must be at most 1, a fraction of the loss, got {tol}")
     with quiet():  # a step that overflows is taken back, or named below
         A, B, losses, converged = iterate(loss, A0, B0, n_iter, tol)
     check_finite(A=A, B=B, loss=losses)
     if not converged:
-        warnings.warn(
-            f"not converged after {len(losses)} iterations: raise n_iter or tol",
-            NotConvergedWarning,
-            stacklevel=2,
-        )
+        why = f"not converged after {len(losses)} iterations: raise n_iter or tol"
+        warnings.warn(why, NotConvergedWarning, stacklevel=2)
     return Fit(A, B, losses, bool(converged))
 
 

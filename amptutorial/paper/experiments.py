@@ -124,9 +124,8 @@ def _compare(embedding, laws, denoiser, n_iter, *, rng):
     B0 = random_start(embedding.n, embedding.d, rng)
     result = predict(embedding, laws, denoiser, B0, n_iter, rng=rng)
     for channel in OBSERVATIONS:
-        curves = amp_curves(
-            embedding, observe_score(embedding, channel, rng=rng), denoiser, B0, n_iter
-        )
+        score = observe_score(embedding, channel, rng=rng)
+        curves = amp_curves(embedding, score, denoiser, B0, n_iter)
         result |= {f"AMP_{name}_{channel}": curve for name, curve in curves.items()}
     return result
 
@@ -150,13 +149,11 @@ def l2_instance(index, setting=L2):
     True
     """
     rng = np.random.default_rng([index, setting.m])
-    e = setting.draw(rng=rng)
-    laws = setting.scaled_rows()
+    e, laws = setting.draw(rng=rng), setting.scaled_rows()
     result = _compare(e, laws, setting.denoiser, setting.n_iter, rng=rng)
     loss = QuadraticLoss(*observe_score(e, "counted", rng=rng), setting.denoiser)
     start = {"A0": random_start(e.m, e.d, rng), "B0": random_start(e.n, e.d, rng)}
-    options = {"method": "gradient_descent", "n_iter": 5000, "tol": 1e-8}
-    fit = minimise(loss, **start, **options)
+    fit = minimise(loss, **start, n_iter=5000, tol=1e-8)
     return result | {
         "GD_mse": normalised_mse(e.A, e.B, fit.A, fit.B),
         "GD_loss": fit.losses[-1] / loss(e.A, e.B),

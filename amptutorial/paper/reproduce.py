@@ -26,14 +26,7 @@ from joblib import Parallel, delayed, parallel_config
 from .. import __version__
 from .._files import write_atomically
 from .._progress import progress
-from .experiments import (
-    LOG_RATES,
-    fisher_instance,
-    l1_instance,
-    l2_instance,
-    real_instance,
-    singular_instance,
-)
+from . import experiments
 
 RESULTS = Path(__file__).parent / "results"  # installed with the package
 OWN = Path("reproduced")  # where the command line stores
@@ -77,31 +70,31 @@ def _reviews_instance(index):
 DIGITS = 8  # significant ones that are stored
 REPRODUCTIONS = {
     "l2": _Reproduction(
-        l2_instance,
+        experiments.l2_instance,
         20,
         "figures 1a, 1b: loss and error with a ridge (chapter 18)",
         ("fig:20runs-loss", "fig:mse", "fig:example"),
     ),
     "l1": _Reproduction(
-        l1_instance,
+        experiments.l1_instance,
         20,
         "figures 2a, 2b: loss and error with a lasso (chapter 18)",
         ("fig:sparse20runs-loss", "fig:sparse20runs-mse", "fig:example2"),
     ),
     "fisher": _Reproduction(
-        fisher_instance,
+        experiments.fisher_instance,
         3,
         "figure 3a: errors of pairs by their Fisher information (chapter 18)",
         ("fig:delta-mMSE", "fig:MSE-Fisher"),
     ),
     "singular": _Reproduction(
-        singular_instance,
-        len(LOG_RATES),
+        experiments.singular_instance,
+        len(experiments.LOG_RATES),
         "figure 3b: singular values around the threshold (chapter 18)",
         ("fig:singular", "fig:MSE-Fisher"),
     ),
     "real": _Reproduction(
-        real_instance,
+        experiments.real_instance,
         5,
         "figures 4a, 4b: rows learned from movie reviews * (chapter 18)",
         ("fig:real-loss", "fig:real-mse", "fig:real"),

@@ -28,10 +28,8 @@ def reviews_instance(index):
     kept, held_out, _, columns = hold_out(corpus.counts, HELD_OUT, rng)
     model = AMPEmbedding(random_state=index).fit(kept)
     U, V = model.embedding_, model.components_.T
-    biases, vocabulary = (
-        (model.row_bias_, model.column_bias_),
-        corpus.vocabulary[columns],
-    )
+    biases = model.row_bias_, model.column_bias_
+    vocabulary = corpus.vocabulary[columns]
     (m, n), nonzeros = corpus.counts.shape, corpus.counts.nnz
     return {
         **{"m": m, "n": n, "nonzeros": nonzeros, "d": U.shape[1]},
