@@ -100,20 +100,6 @@ def test_a_floor_is_reported_for_the_side_that_has_it():
     assert it.Q_a - it.Gamma_b < 0 and it.F_b == pytest.approx(FLOOR * (it.Q_a + c) - c, abs=1e-3)
 
 
-def test_unequal_frequencies_are_easier():
-    """At the same mean rate, two classes succeed where one rate fails."""
-    variance, errors = 0.75, []  # detection_ratio: 0.84 for constant, 1.32 for two-class rates
-    denoisers = GaussianPosterior(1.0), GaussianPosterior(variance)
-    for bias in (ConstantBias(0.0), TWO_CLASS):
-        laws = scaled_rows(1, rows_u=GaussianRows(1), rows_v=GaussianRows(variance), bias_u=bias, bias_v=bias)
-        run = gaussian_state_evolution(*laws, denoisers, beta=BETA, M0=[[0.1]], Q0=[[0.1]], n_iter=500)
-        errors.append(run.iterates[-1].nmse)
-    a = np.array([0.5, 1.5])
-    assert errors[0] > 0.9999
-    assert errors[1] == pytest.approx(two_class_recursion(a, variance * a, BETA, 5000, 0.1)[0][-1], rel=1e-6)
-    assert errors[1] < 0.99
-
-
 @pytest.mark.parametrize(
     "denoiser", [pytest.param(Ridge(0.5), marks=pytest.mark.slow), GaussianPosterior([[1.0, 0.2], [0.2, 0.6]])]
 )
@@ -138,14 +124,21 @@ def test_sampled_rows_agree_with_the_closed_form(denoiser, bias):
 SIGNS = np.array([[1.0, 1], [1, -1], [-1, 1], [-1, -1]])  # their second moment is I
 
 
-@pytest.mark.parametrize("denoiser", [Ridge(0.5), GaussianPosterior([[1.0, 0.2], [0.2, 0.6]])], ids=repr)
-def test_the_closed_form_is_that_of_sampled_rows_of_its_moments(denoiser):
-    """With one rate estimates are linear: four rows with the covariance of the law serve, from a start that turns."""
+@pytest.mark.parametrize(
+    ("denoiser", "d_hat"),
+    [(Ridge(0.5), 2), (Ridge(0.5), 3), (GaussianPosterior([[1.0, 0.2], [0.2, 0.6]]), 2), (GaussianPosterior(0.8), 1)],
+)
+def test_the_closed_form_is_that_of_sampled_rows_of_its_moments(denoiser, d_hat):
+    """With one rate estimates are linear: four rows with the covariance of the law serve, from a start that turns.
+
+    The fit may have one direction less than the truth, or one more.
+    """
     C, S = np.array([[1.5, 0.3], [0.3, 1.0]]), np.array([[2.0, -0.5], [-0.5, 1.0]])
-    start = {"beta": BETA, "M0": [[0.2, 1.0], [-1.5, 0.3]], "Q0": [[4.0, 0.4], [0.4, 3.0]], "n_iter": 5}
-    bias = {"bias_u": ConstantBias(0.0), "bias_v": ConstantBias(0.7)}
+    M0, Q0 = np.array([[0.2, 1.0, 0.5], [-1.5, 0.3, -0.4]]), np.array([[4.0, 0.4, 0.1], [0.4, 3.0, 0.2], [0.1, 0.2, 5]])
+    start = {"beta": BETA, "M0": M0[:, :d_hat], "Q0": Q0[:d_hat, :d_hat], "n_iter": 5}
+    rates = {"bias_u": ConstantBias(0.0), "bias_v": ConstantBias(0.7)}
     exact = gaussian_state_evolution(
-        *scaled_rows(2, rows_u=GaussianRows(C), rows_v=GaussianRows(S), **bias), denoiser, **start
+        *scaled_rows(2, rows_u=GaussianRows(C), rows_v=GaussianRows(S), **rates), denoiser, **start
     )
     laws = (EmpiricalRows(np.full(4, r), SIGNS @ np.linalg.cholesky(r * X).T) for r, X in ((1.0, C), (np.exp(0.7), S)))
     sampled = state_evolution(*laws, denoiser, **start, n_samples=40, rng=np.random.default_rng(0))
@@ -370,29 +363,6 @@ def test_excess_loss_of_two_time_state_evolution(rng):
     assert se.iterates[-1].excess_loss < 0 < min(naive)
 
 
-def test_excess_loss_where_the_evolution_has_settled():
-    """A fixed point is critical: moving A or B along itself gains nothing, so both penalties are <Y - X, X> / 2.
-
-    What is left of the loss is (|Y|^2 - |X|^2) / 2, where |A B^T|^2 / m^2 and |X|^2 / m are products of moments.
-    """
-    laws = scaled_rows(2, rows_u=GaussianRows(1.0), rows_v=GaussianRows(3.0), bias_u=TWO_CLASS, bias_v=TWO_CLASS)
-    start = {"beta": BETA, "M0": np.eye(2), "Q0": 2 * np.eye(2)}
-    last = gaussian_state_evolution(*laws, Ridge(1.0), **start, n_iter=500).iterates[-1]
-    signal = np.vdot(1.0 * np.eye(2), 3.0 * np.eye(2)) / BETA  # the bias factors have mean one
-    assert np.allclose(last.Q_b, last.Q_b_next, rtol=1e-12) and not last.floored_a | last.floored_b
-    assert last.excess_loss == pytest.approx(BETA / 2 * (signal - np.vdot(last.Q_a, last.Q_b_next)), rel=1e-9)
-    assert last.nmse < 0.9
-
-
-def test_excess_loss_counts_the_parameters():
-    """At small strength and high rates every one of the d (m + n) parameters takes 1/2 from the loss."""
-    rows, bias, ridge, d = GaussianRows(0.1), ConstantBias(7.0), Ridge(1e-6), 3
-    laws = scaled_rows(d, rows_u=rows, rows_v=rows, bias_u=bias, bias_v=bias)
-    S = laws[1].atoms()[0][0] * 0.1 * np.eye(d) / BETA
-    run = gaussian_state_evolution(*laws, ridge, beta=BETA, M0=S, Q0=1.5 * S, n_iter=10)
-    assert run.iterates[-1].excess_loss == pytest.approx(-d * (1 + BETA) / 2, rel=1e-3)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("denoiser", [Lasso(0.5), Ridge(2.0), GaussianPosterior(1.0)], ids=repr)
 def test_excess_loss_for_every_denoiser(denoiser):
@@ -417,7 +387,7 @@ def test_excess_loss_for_every_denoiser(denoiser):
 @pytest.mark.slow
 @pytest.mark.parametrize("d_hat", [1, 3])
 def test_the_fit_may_have_another_rank_than_the_truth(d_hat):
-    """Two true directions, one or three fitted ones: closed form and sampled rows predict AMP from the same start."""
+    """Two true directions, one or three fitted ones: the closed form predicts AMP from the same start."""
     n, m, prior = 3000, 2000, GaussianPosterior(1.0)
     laws = constant_laws(2, 3.0)
     gaps = []
@@ -433,24 +403,6 @@ def test_the_fit_may_have_another_rank_than_the_truth(d_hat):
         gaps.append([normalised_mse(A, B, it.A, it.B) - se.nmse for it, se in both])
     gaps = np.array(gaps)
     assert (np.abs(gaps.mean(axis=0)) < 4 * gaps.std(axis=0, ddof=1) / np.sqrt(8)).all()
-    sampled = state_evolution(*laws, prior, **start, n_samples=100_000, rng=rng)
-    assert sampled.iterates[-1].nmse == pytest.approx(exact.iterates[-1].nmse, abs=0.01)
-    assert sampled.rows_a[2].shape == (100_000, d_hat)
-
-
-def test_more_dimensions_are_rows_padded_with_zeros(rng):
-    """A truth of rank 1 fitted with two directions is a truth of rank 2 whose second direction has no variance."""
-    prior, rows = GaussianPosterior(0.7), GaussianRows(1.0)
-    narrow = scaled_rows(1, rows_u=rows, rows_v=rows, bias_u=TWO_CLASS, bias_v=TWO_CLASS)
-    padded = GaussianRows(np.diag([1.0, 0.0]))
-    wide = scaled_rows(2, rows_u=padded, rows_v=padded, bias_u=TWO_CLASS, bias_v=TWO_CLASS)
-    M0, Q0 = np.array([[0.4, 0.1]]), np.array([[0.6, 0.2], [0.2, 0.5]])
-    rest = {"beta": BETA, "Q0": Q0, "n_iter": 5}
-    run = gaussian_state_evolution(*narrow, prior, M0=M0, **rest)
-    other = gaussian_state_evolution(*wide, prior, M0=np.vstack([M0, [[0, 0]]]), **rest)
-    for one, two in zip(run.iterates, other.iterates, strict=True):
-        assert np.allclose([one.nmse, one.excess_loss], [two.nmse, two.excess_loss], rtol=1e-10)
-        assert np.allclose(one.M_a, two.M_a[:1], rtol=1e-10)
 
 
 def test_refit_is_followed(rng):

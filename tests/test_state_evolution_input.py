@@ -11,8 +11,6 @@ from amptutorial.denoisers import GaussianPosterior, Lasso, Ridge
 from amptutorial.laws import EmpiricalRows, SparseGaussianRows
 from amptutorial.paper.experiments import L2, predict
 from amptutorial.state_evolution import (
-    _SampledSide,
-    _whiten,
     gaussian_state_evolution,
     has_closed_form,
     state_evolution,
@@ -81,21 +79,3 @@ def test_a_bug_inside_a_denoiser_is_not_answered_by_the_other_form():
     e = setting.draw(rng=rng)
     with pytest.raises(TypeError, match="a bug in the denoiser"):
         predict(e, setting.scaled_rows(), Broken(1.0), random_start(45, 2, rng), 2, rng=rng)
-
-
-def test_fresh_noise_is_white_and_orthogonal_to_what_is_known(rng):
-    """Exactly, in the sample: the excess loss is a small difference, in which sampling errors would drown it."""
-    known, noise = 5 * rng.standard_normal((200, 3)), rng.standard_normal((200, 2))
-    white = _whiten(noise + known[:, :2], known)
-    assert np.allclose(white.T @ known / 200, 0, atol=1e-13)
-    assert np.allclose(white.T @ white / 200, np.eye(2), atol=1e-13)
-    assert np.linalg.matrix_rank(np.hstack([white, noise, known])) == 5  # of the given noise's own directions
-
-
-def test_the_noise_of_two_iterations_has_the_covariances_asked_for(rng):
-    """C = E(old^T new) is no symmetric matrix."""
-    side = _SampledSide(constant_laws(2, 3.0)[0], Ridge(1.0), 50, rng)
-    Q, C = np.array([[2.0, 0.3], [0.3, 1.0]]), np.array([[0.9, 0.5], [-0.2, 0.4]])
-    old, new = side._draw_noise(Q, None), side._draw_noise(3 * Q, C)
-    for X, Y, covariance in ((old, old, Q), (new, new, 3 * Q), (old, new, C), (side.X, new, 0)):
-        assert np.allclose(X.T @ Y / 50, covariance)
