@@ -5,12 +5,11 @@ import pytest
 import scipy.sparse as sp
 from scipy.optimize import minimize_scalar
 from scipy.stats import logser, nbinom, poisson
+from synthetic import drawn_embedding
 
 from amptutorial.channels import CHANNELS, LEAST_DISPERSION, Bursts, Counts, Damped, Indicator, Presence
 from amptutorial.estimator import AMPEmbedding
 from amptutorial.heldout import heldout_gain, split_pairs
-from amptutorial.laws import GaussianRows, ShiftedExponential
-from amptutorial.model import draw_embedding
 from amptutorial.reexpansion import new_side
 from amptutorial.table import Table
 
@@ -149,8 +148,7 @@ def test_zeros_tiny_rates_and_large_counts_stay_finite(channel):
 def bursty():
     """An embedding whose bursts, not its counts, are Poisson, about one in seven pairs: (rates, counts)."""
     rng = np.random.default_rng(3)
-    rows, bias = GaussianRows(np.sqrt(75)), ShiftedExponential(0.25, 3)
-    model = draw_embedding(300, 300, 2, rows_u=rows, rows_v=rows, bias_u=bias, bias_v=bias, rng=rng)
+    model = drawn_embedding(300, 300, 2, rng, variance=np.sqrt(75), shift=3)
     rates = 0.15 * model.rates() / model.rates().mean()
     return rates, rng.negative_binomial(rates / np.log1p(4.0), 1 / 5.0)
 

@@ -118,19 +118,6 @@ def test_a_denoiser_of_ones_own_has_no_penalty_and_does_not_learn(rng):
     assert one.refit(P, r, np.eye(2)) is one and one.frozen() is one
 
 
-def test_posterior_mean_against_the_integral():
-    """E(x | p) for p = x F + N(0, F), x ~ N(0, r c), d = 1, by quadrature of Bayes' rule."""
-    F, r, c, p = 1.7, 2.5, 0.6, 1.3
-    x = np.linspace(-15, 15, 20_001)
-    weights = np.exp(-(x**2) / (2 * r * c) - (p - x * F) ** 2 / (2 * F))
-    mean = weights @ x / weights.sum()
-    variance = weights @ (x - mean) ** 2 / weights.sum()
-    denoiser = GaussianPosterior(c)
-    P, rs, Fs = np.array([[p]]), np.array([r]), np.array([[F]])
-    assert denoiser.estimate(P, rs, Fs)[0, 0] == pytest.approx(mean, rel=1e-6)
-    assert denoiser.mean_jacobian(P, rs, Fs)[0, 0] == pytest.approx(variance, rel=1e-6)  # Tweedie
-
-
 def test_nishimori_identity(rng):
     """E(x_hat x^T) = E(x_hat x_hat^T) for the posterior mean on data from its own prior; false for another prior."""
     N, F, r = 200_000, np.array([[2.0, 0.4], [0.4, 0.7]]), np.exp(rng.uniform(-1, 1, 200_000))
@@ -142,17 +129,6 @@ def test_nishimori_identity(rng):
         gap = np.abs(X_hat.T @ X - X_hat.T @ X_hat).max() / N
         spread = 6 * (X_hat**2).max(axis=1).std() / np.sqrt(N)  # six standard errors of such a mean
         assert (gap < spread) == holds
-
-
-def test_a_step_of_em_averages_the_second_moments_of_the_posteriors(rng):
-    """Row by row: u given p has the precision C^-1 + r F, and the mean that times sqrt(r) p."""
-    problem = draw_problem(7, 3, rng=rng)
-    P, r, F = problem.P, problem.r, problem.F
-    covariances = [np.linalg.inv(np.linalg.inv(COVARIANCE) + rate * F) for rate in r]
-    means = [np.sqrt(rate) * S @ p for rate, S, p in zip(r, covariances, P, strict=True)]
-    expected = sum(np.outer(u, u) + S for u, S in zip(means, covariances, strict=True)) / 7
-    found = GaussianPosterior(COVARIANCE, learn=True).refit(P, r, F).covariance
-    assert np.ptp(r) > 0.5 and np.allclose(found, expected, rtol=1e-9)
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.stats import norm, poisson
+from synthetic import without_margins
 
 from amptutorial import AMPEmbedding, GaussianPosterior
 from amptutorial.heldout import hold_out, split_counts
@@ -41,12 +42,6 @@ def drawn(seed, tau, m=400, n=500, d=2, empty=0):
     rates = np.outer(rng.gamma(2, 0.5, m), rng.gamma(2, 0.5, n)) * np.exp(M) / np.exp(M).mean()
     rates[len(rates) - empty :] = 0
     return rng.poisson(rates), M
-
-
-def without_margins(M, rows, columns):
-    """Subtract weighted means of rows and columns, which biases absorb."""
-    rows, columns = rows / rows.sum(), columns / columns.sum()
-    return M - (M @ columns)[:, None] - rows @ M + rows @ M @ columns
 
 
 @pytest.mark.slow

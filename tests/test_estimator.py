@@ -10,6 +10,7 @@ from scipy.integrate import quad
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from synthetic import drawn_embedding, without_margins
 
 from amptutorial import fitting, reexpansion
 from amptutorial._validation import AMPWarning
@@ -20,9 +21,7 @@ from amptutorial.denoisers import GaussianPosterior, Lasso, Ridge
 from amptutorial.estimator import AMPEmbedding
 from amptutorial.fitting import DENOISERS
 from amptutorial.heldout import heldout_gain, split_pairs
-from amptutorial.laws import GaussianRows, ShiftedExponential
 from amptutorial.metrics import normalised_mse
-from amptutorial.model import draw_embedding
 from amptutorial.score import FisherScore
 
 # of tables so small that their hidden counts hardly tell
@@ -40,10 +39,7 @@ def test_scikit_learn_conventions(estimator, check):
 @pytest.fixture(scope="module")
 def model():
     """300 x 200, d = 2, M of order one, about 3 counts a cell."""
-    rng = np.random.default_rng(7)
-    rows = GaussianRows(np.sqrt(300 / 2))
-    bias = ShiftedExponential(0.25, 3)
-    return draw_embedding(300, 200, 2, rows_u=rows, rows_v=rows, bias_u=bias, bias_v=bias, rng=rng)
+    return drawn_embedding(300, 200, 2, np.random.default_rng(7), variance=np.sqrt(300 / 2), shift=3)
 
 
 @pytest.fixture(scope="module")
@@ -65,8 +61,7 @@ def test_it_recovers_the_embedding(model, counts, fitted):
     """
     rates = 3 * model.rates() / model.rates().mean()
     error = fitted.embedding_ @ fitted.components_ / np.sqrt(300) - model.U @ model.V.T / np.sqrt(300)
-    error -= np.average(error, axis=1, weights=rates.sum(axis=0))[:, None]  # shifts of rows and columns are biases
-    error -= np.average(error, axis=0, weights=rates.sum(axis=1))
+    error = without_margins(error, rates.sum(axis=1), rates.sum(axis=0))  # shifts of rows and columns are biases
     assert (rates * error**2).sum() < 2 * 2 * (300 + 200)
 
 
@@ -268,10 +263,10 @@ def test_a_callback_that_ends_a_fit_is_not_told_to_allow_more_and_its_seconds_ar
 @pytest.mark.parametrize(("variance", "shift"), [(0.5, 1.0), (1.0, 0.0)])
 def test_where_the_theory_holds_it_is_as_good_as_bayes_optimal_amp(variance, shift):
     """M_ij of order 1/sqrt(m): AMP on the score with the true prior is the best there is; the estimator loses 3 %."""
-    rows, bias, ratios = GaussianRows(variance), ShiftedExponential(0.25, shift), []
+    ratios = []
     for seed in range(4):
         rng = np.random.default_rng(seed)
-        truth = draw_embedding(400, 600, 3, rows_u=rows, rows_v=rows, bias_u=bias, bias_v=bias, rng=rng)
+        truth = drawn_embedding(400, 600, 3, rng, variance=variance, shift=shift)
         Z = truth.sample(rng)
         r_u, r_v = estimate_bias(Z)
         Y, posterior = FisherScore(Z, r_u, r_v), GaussianPosterior(variance)
@@ -285,10 +280,10 @@ def test_where_the_theory_holds_it_is_as_good_as_bayes_optimal_amp(variance, shi
 
 def test_below_the_threshold_it_claims_nothing():
     """Rates so low that nothing can be learned: the error stays near that of the zero embedding, 1."""
-    rows, bias, errors = GaussianRows(1.0), ShiftedExponential(0.25, -1.0), []
-    for seed in range(6):
+    errors = []
+    for seed in range(5):
         rng = np.random.default_rng(seed)
-        truth = draw_embedding(500, 400, 3, rows_u=rows, rows_v=rows, bias_u=bias, bias_v=bias, rng=rng)
+        truth = drawn_embedding(500, 400, 3, rng, variance=1.0, shift=-1.0)
         with warnings.catch_warnings(action="ignore", category=AMPWarning):
             fit = AMPEmbedding(3, random_state=seed).fit(truth.sample(rng))
         errors.append(normalised_mse(truth.U, truth.V, fit.embedding_, fit.components_.T))

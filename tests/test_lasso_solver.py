@@ -191,19 +191,6 @@ def test_kkt_of_known_points():
     np.testing.assert_allclose(_lasso_kkt(np.ones((1, 2)), np.ones((1, 2)), np.array([0.25]), F), 1 / 14, rtol=1e-15)
 
 
-def test_jacobian_is_the_derivative_of_the_mean_estimate(rng):
-    F, step = precision(5, 30, rng), 1e-6
-    P, t = rows(300, F, rng)
-    solve = lambda P: solve_lasso_rows(P, 0.4 * t, F)  # noqa: E731
-    support, steps = solve(P) != 0, step * np.eye(5)
-    near = [P + sign * s for s in steps for sign in (1, -1)]
-    away = np.all([((solve(Q) != 0) == support).all(1) for Q in near], axis=0)
-    assert away.mean() > 0.95
-    numeric = [(solve(P + s) - solve(P - s))[away].mean(0) / (2 * step) for s in steps]
-    # away from its kinks the estimate is linear: what is left is round-off over the step, times the condition number
-    np.testing.assert_allclose(lasso_mean_jacobian(support[away], F), numeric, rtol=0, atol=30 * 30 * EPS / step)
-
-
 def test_jacobian_in_blocks_is_the_mean_over_rows(rng, monkeypatch):
     F, support = precision(4, 10, rng), rng.random((100, 4)) < 0.5
     expected = np.zeros((4, 4))

@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
+from synthetic import without_margins
 from tqdm.notebook import tqdm as tqdm_notebook
 
 from amptutorial import AMPEmbedding, AMPWarning, FisherScore, drop_empty, estimate_bias, fitting
@@ -38,10 +39,6 @@ def with_gaps(Z, share, rng):
 
 def associations(model):
     return model.embedding_ @ model.components_ / np.sqrt(len(model.embedding_))
-
-
-def centred(M):
-    return M - M.mean(axis=0) - M.mean(axis=1, keepdims=True) + M.mean()
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +70,7 @@ def test_a_row_knows_what_it_has(share, level, fitted):
     Z, M, model = fitted
     holes = with_gaps(Z, share, np.random.default_rng(2))
     found = AMPEmbedding(3, random_state=0).fit(holes)
-    whole, error = (centred(associations(fit)) - centred(M) for fit in (model, found))
+    whole, error = (without_margins(associations(fit) - M, *map(np.ones, M.shape)) for fit in (model, found))
     assert error.std() < 1.6 * whole.std() / np.sqrt(1 - share)
     assert (np.abs(error) < 1.645 * found.standard_errors()).mean() > level
     rates = np.where(np.isnan(holes), 0, found.predict_rates())
@@ -382,7 +379,7 @@ def test_what_is_no_table_of_counts_is_refused_with_what_makes_one(table):
 
 def test_weights_of_new_rows_and_unknown_rows_are_named(fitted):
     Z, _, model = fitted
-    for method in (model.transform, AMPEmbedding(1, n_iter=1).fit):
+    for method in (model.transform, AMPEmbedding(1).fit):
         with pytest.warns(AMPWarning, match="X holds fractions"):
             method(Z[:90] / 3)
     with pytest.warns(AMPWarning, match="1 rows have no counts in the fitted columns"):

@@ -100,6 +100,17 @@ def test_a_floor_is_reported_for_the_side_that_has_it():
     assert it.Q_a - it.Gamma_b < 0 and it.F_b == pytest.approx(FLOOR * (it.Q_a + c) - c, abs=1e-3)
 
 
+def test_unequal_frequencies_are_easier():
+    """At the same mean rate, two classes succeed where one rate fails."""
+    variance, errors = 0.75, []  # detection_ratio: 0.84 for constant, 1.32 for two-class rates
+    for bias in (ConstantBias(0.0), TWO_CLASS):
+        laws = scaled_rows(1, rows_u=GaussianRows(1), rows_v=GaussianRows(variance), bias_u=bias, bias_v=bias)
+        denoisers = GaussianPosterior(1.0), GaussianPosterior(variance)
+        run = gaussian_state_evolution(*laws, denoisers, beta=BETA, M0=[[0.1]], Q0=[[0.1]], n_iter=100)
+        errors.append(run.iterates[-1].nmse)
+    assert errors[0] > 0.9999 and errors[1] < 0.99
+
+
 @pytest.mark.parametrize(
     "denoiser", [pytest.param(Ridge(0.5), marks=pytest.mark.slow), GaussianPosterior([[1.0, 0.2], [0.2, 0.6]])]
 )
@@ -361,6 +372,15 @@ def test_excess_loss_of_two_time_state_evolution(rng):
     assert np.mean(ratios) == pytest.approx(1, abs=4 * np.std(ratios, ddof=1) / np.sqrt(6))
     assert np.abs(np.array(ratios) - 1).max() < 0.05
     assert se.iterates[-1].excess_loss < 0 < min(naive)
+
+
+def test_excess_loss_counts_the_parameters():
+    """At small strength and high rates every one of the d (m + n) parameters takes 1/2 from the loss."""
+    rows, bias, ridge, d = GaussianRows(0.1), ConstantBias(7.0), Ridge(1e-6), 3
+    laws = scaled_rows(d, rows_u=rows, rows_v=rows, bias_u=bias, bias_v=bias)
+    S = laws[1].atoms()[0][0] * 0.1 * np.eye(d) / BETA
+    run = gaussian_state_evolution(*laws, ridge, beta=BETA, M0=S, Q0=1.5 * S, n_iter=10)
+    assert run.iterates[-1].excess_loss == pytest.approx(-d * (1 + BETA) / 2, rel=1e-3)
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from synthetic import without_margins
 
 from amptutorial import AMPEmbedding
 from amptutorial.channels import Presence
@@ -21,11 +22,6 @@ def drawn(seed, m=500, n=200, d=2, deviation=0.8):
     Z = (rng.random((m, n)) < -np.expm1(-rates * 25 * m / rates.sum())).astype(float)
     rows, columns = Z.any(axis=1), Z.any(axis=0)
     return Z[rows][:, columns], M[rows][:, columns]
-
-
-def centred(M, rows, columns):
-    rows, columns = rows / rows.sum(), columns / columns.sum()
-    return M - (M @ columns)[:, None] - rows @ M + rows @ M @ columns
 
 
 @pytest.fixture(scope="module")
@@ -55,8 +51,8 @@ def test_associations_of_popular_columns_are_no_longer_understated(fits):
         errors, slopes = [], []
         for fit in (law, poisson):
             sides = fit.row_bias_, fit.column_bias_
-            estimate = centred(fit.embedding_ @ fit.components_ / np.sqrt(len(M)), *sides)
-            truth, popular = centred(M, *sides), np.argsort(-fit.column_bias_)[:20]
+            estimate = without_margins(fit.embedding_ @ fit.components_ / np.sqrt(len(M)), *sides)
+            truth, popular = without_margins(M, *sides), np.argsort(-fit.column_bias_)[:20]
             gap = (estimate - truth)[:, popular]
             slopes.append(np.vdot(estimate[:, popular], truth[:, popular]) / (truth[:, popular] ** 2).sum())
             errors.append((gap**2).mean())
