@@ -155,14 +155,6 @@ def presence(Z, U, V, r_u, r_v):
     return np.where(Z > 0, rates / -np.expm1(-rates), 0), rates
 
 
-def test_bursts_are_expected_at_the_rates_of_both_sides(counts, rng):
-    sides = [new_side(rng.standard_normal((n, 2)), np.ones(n), None) for n in (60, 40)]
-    sides = [replace(side, bias=rng.uniform(0.1, 2, len(side.X))) for side in sides]
-    found = expected_bursts(counts, Presence(), *sides, 60)
-    expected, _ = presence(counts.toarray(), *(side.X for side in sides), *(side.bias for side in sides))
-    assert np.allclose(found.toarray(), expected, rtol=1e-12)
-
-
 def test_a_pair_may_have_any_rate_on_the_way():
     """Beyond exp(50) it is exp(50), and a row without counts has none: finite bursts, without a warning."""
     Z = sp.csr_array(np.ones((2, 1)))
