@@ -23,58 +23,38 @@ def informed_start(model, rng):
     return model.B + 0.5 * rng.standard_normal(model.B.shape)
 
 
-def ridge_row_by_row(P, r, Q, Gamma, state, strength=0.3):
-    """The minimiser of each row, the sum of its Jacobians, and the strength, which stays as it is."""
-    inverses = [np.linalg.inv(Q - Gamma + strength / rate * np.eye(len(Q))) for rate in r]
-    return np.array([p @ G for p, G in zip(P, inverses, strict=True)]), sum(inverses), state
+def denoised(P, r, Q, Gamma, denoiser):
+    """Return rows, the sum of their Jacobians and the denoiser, which learns first; only a minimiser sees Gamma."""
+    F = Q if denoiser.precision == "posterior" else Q - Gamma
+    denoiser = denoiser.refit(P, r, F)
+    return denoiser.estimate(P, r, F), len(P) * denoiser.mean_jacobian(P, r, F), denoiser
 
 
-def posterior_row_by_row(P, r, Q, Gamma, C):
-    """Bayes' rule for u ~ N(0, C) of each row, given p = sqrt(r) u Q + N(0, Q); C is learned first."""
-
-    def rows(C):
-        covariances = [np.linalg.inv(np.linalg.inv(C) + rate * Q) for rate in r]
-        return [np.sqrt(rate) * S @ p for rate, S, p in zip(r, covariances, P, strict=True)], covariances
-
-    learned = sum(np.outer(u, u) + S for u, S in zip(*rows(C), strict=True)) / len(P)
-    means, covariances = rows(learned)
-    scaled = np.array([np.sqrt(rate) * u for rate, u in zip(r, means, strict=True)])
-    return scaled, sum(rate * S for rate, S in zip(r, covariances, strict=True)), learned
-
-
-def linear_row_by_row(P, r, Q, Gamma, state):
-    """p G, whose Jacobian [k, l] = d estimate_l / d P_k is G, with G twice as large each time."""
-    return 2 * P @ state @ Linear.MIX, len(P) * 2 * state @ Linear.MIX, 2 * state
-
-
-def algorithm_1(Y, r_u, r_v, B, n_iter, *, denoise=ridge_row_by_row, damping=0.0, per_n=False):
+def algorithm_1(Y, r_u, r_v, B, n_iter, denoiser, *, damping=0.0, per_n=False):
     """Algorithm 1 written out, sums over n divided by m (or by n, as printed); all that is updated is damped."""
     m, n = Y.shape
     d, kept = B.shape[1], 0.0
-    A, Gamma_a, Gamma_b, C_u, C_v = np.zeros((m, d)), np.zeros((d, d)), np.zeros((d, d)), np.eye(d), np.eye(d)
+    A, Gamma_a, Gamma_b, of_u, of_v = np.zeros((m, d)), np.zeros((d, d)), np.zeros((d, d)), denoiser, denoiser
     for _ in range(n_iter):
-        new, jacobians, C_u = denoise(Y @ B / np.sqrt(m) - A @ Gamma_a, r_u, B.T @ B / m, Gamma_a, C_u)
+        new, jacobians, of_u = denoised(Y @ B / np.sqrt(m) - A @ Gamma_a, r_u, B.T @ B / m, Gamma_a, of_u)
         A, Gamma_b = (1 - kept) * new + kept * A, (1 - kept) * jacobians / m + kept * Gamma_b
         kept = damping  # from the second A on
-        new, jacobians, C_v = denoise(Y.T @ A / np.sqrt(m) - B @ Gamma_b, r_v, A.T @ A / m, Gamma_b, C_v)
+        new, jacobians, of_v = denoised(Y.T @ A / np.sqrt(m) - B @ Gamma_b, r_v, A.T @ A / m, Gamma_b, of_v)
         B, Gamma_a = (1 - kept) * new + kept * B, (1 - kept) * jacobians / (n if per_n else m) + kept * Gamma_a
     return A, B
 
 
 @pytest.mark.parametrize("damping", [0.0, 0.4])
-@pytest.mark.parametrize("denoise", [ridge_row_by_row, posterior_row_by_row, linear_row_by_row])
-def test_loop_equals_algorithm_1_written_out(denoise, damping, rng):
+@pytest.mark.parametrize("denoiser", [Ridge(0.3), GaussianPosterior(1.0, learn=True), Linear()], ids=repr)
+def test_loop_equals_algorithm_1_written_out(denoiser, damping, rng):
     """Far from any fixed point, at m != n and unequal rates."""
-    learned = GaussianPosterior(1.0, learn=True)
-    denoiser = {ridge_row_by_row: Ridge(0.3), posterior_row_by_row: learned, linear_row_by_row: Linear()}[denoise]
     model, Y = instance(60, 90, 2, rng)
     B0, r = informed_start(model, rng), (model.r_u, model.r_v)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         run = biased_low_rank_amp(Y, *r, denoiser, B0=B0, n_iter=4, damping=damping)
-    A, B = algorithm_1(Y, *r, B0, 4, denoise=denoise, damping=damping)
+    A, B = algorithm_1(Y, *r, B0, 4, denoiser, damping=damping)
     assert np.allclose(run.A, A) and np.allclose(run.B, B)
-    printed = algorithm_1(Y, *r, B0, 4, denoise=denoise, damping=damping, per_n=True)  # erratum 2
+    printed = algorithm_1(Y, *r, B0, 4, denoiser, damping=damping, per_n=True)  # erratum 2
     assert not np.allclose(printed[1], B, rtol=1e-2)
 
 
@@ -313,7 +293,7 @@ def test_without_a_number_there_are_ten_undamped_iterations(rng):
     model, Y = instance(30, 40, 2, rng)
     B0 = informed_start(model, rng)
     run = biased_low_rank_amp(Y, model.r_u, model.r_v, Ridge(0.3), B0=B0)
-    expected = algorithm_1(Y, model.r_u, model.r_v, B0, 10)
+    expected = algorithm_1(Y, model.r_u, model.r_v, B0, 10, Ridge(0.3))
     assert np.allclose(run.A, expected[0]) and np.allclose(run.B, expected[1])
     for name in ("A", "B", "denoiser_a", "denoiser_b"):
         assert getattr(run, name) is getattr(run.iterates[9], name)

@@ -131,6 +131,17 @@ def test_nishimori_identity(rng):
         assert (gap < spread) == holds
 
 
+def test_a_step_of_em_averages_the_second_moments_of_the_posteriors(rng):
+    """Row by row: u given p has the precision C^-1 + r F, and the mean that times sqrt(r) p."""
+    problem = draw_problem(7, 3, rng=rng)
+    P, r, F = problem.P, problem.r, problem.F
+    covariances = [np.linalg.inv(np.linalg.inv(COVARIANCE) + rate * F) for rate in r]
+    means = [np.sqrt(rate) * S @ p for rate, S, p in zip(r, covariances, P, strict=True)]
+    expected = sum(np.outer(u, u) + S for u, S in zip(means, covariances, strict=True)) / 7
+    found = GaussianPosterior(COVARIANCE, learn=True).refit(P, r, F).covariance
+    assert np.ptp(r) > 0.5 and np.allclose(found, expected, rtol=1e-9)
+
+
 @pytest.mark.slow
 def test_em_finds_the_covariance_and_raises_the_likelihood(rng):
     """Each refit raises the evidence of p ~ N(0, F (r C) F + F); its fixed point is the true C up to sampling."""

@@ -125,18 +125,12 @@ def test_independent_tables_are_said_to_be_within_the_error_of_none(shape):
 
 
 @quiet
-@pytest.mark.parametrize(
-    "table",
-    [
-        5 * np.array([[40, 10, 2, 1], [8, 50, 9, 2], [3, 9, 45, 11], [1, 2, 12, 38]]),
-        9 * np.array([[68, 20, 15, 5], [119, 84, 54, 29], [26, 17, 14, 14], [7, 94, 10, 16]]),
-        np.array([[90, 10], [5, 80], [70, 20]]),
-    ],
-    ids=["diagonal", "hair and eyes", "3 x 2"],
-)
-def test_a_small_table_with_an_association_is_embedded_whatever_the_seed(table):
-    for seed in range(8):
-        assert AMPEmbedding(1, random_state=seed).fit(table).heldout_gain_ > 0
+def test_a_small_table_with_an_association_is_embedded_whatever_the_seed():
+    diagonal = 5 * np.array([[40, 10, 2, 1], [8, 50, 9, 2], [3, 9, 45, 11], [1, 2, 12, 38]])
+    hair_and_eyes = 9 * np.array([[68, 20, 15, 5], [119, 84, 54, 29], [26, 17, 14, 14], [7, 94, 10, 16]])
+    for table in (diagonal, hair_and_eyes, np.array([[90, 10], [5, 80], [70, 20]])):
+        gains = [AMPEmbedding(1, random_state=seed).fit(table).heldout_gain_ for seed in range(8)]
+        assert min(gains) > 0, table
 
 
 @quiet
@@ -363,18 +357,14 @@ def test_the_method_takes_what_was_fitted(fitted):
     assert rows.shape == (300, 3) and columns.shape == (100, 3) and shares.sum() == pytest.approx(1)
 
 
-@pytest.mark.parametrize(
-    "table",
-    [
+def test_what_is_no_table_of_counts_is_refused_with_what_makes_one():
+    texts, long = (
         ["red wine", "white wine"],
-        pd.Series(["red wine", "white wine"]),
         pd.DataFrame({"user": ["ada", "bob"], "item": ["wine", "car"], "n": [1, 2]}),
-    ],
-    ids=["texts", "a series", "a long table"],
-)
-def test_what_is_no_table_of_counts_is_refused_with_what_makes_one(table):
-    with pytest.raises(ValueError, match="CountVectorizer|2D array"):
-        AMPEmbedding(1).fit(table)
+    )
+    for table in (texts, pd.Series(texts), long):
+        with pytest.raises(ValueError, match="CountVectorizer|2D array"):
+            AMPEmbedding(1).fit(table)
 
 
 def test_weights_of_new_rows_and_unknown_rows_are_named(fitted):

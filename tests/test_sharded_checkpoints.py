@@ -1,13 +1,11 @@
 """A fit to shards that is interrupted goes on where it was, to the result of a fit that was not, bit for bit."""
 
-import pickle
-
 import numpy as np
 import pytest
 from distributed import Client
 from sharded_samples import cluster, table
 
-from amptutorial import AMPEmbedding, Ridge, heldout, reexpansion, sampling
+from amptutorial import AMPEmbedding, heldout, reexpansion, sampling
 from amptutorial.cluster import embedding as module
 from amptutorial.cluster.shards import write_shards
 from amptutorial.cluster.tasks import CHECKPOINT, Checkpoint
@@ -112,32 +110,6 @@ def test_a_fit_that_is_interrupted_after_every_iteration_is_the_same(
     size, (m, n) = (tmp_path / "run" / CHECKPOINT).stat().st_size, shards.shape
     sides = 8 * m + 5 * n if len(stages) <= 3 else 14 * m + 9 * n
     assert size < (8 * 2 + 24) * sides + 8 * 4 * n + 10_000  # and the biases and log-ratios of judgements
-
-
-@pytest.mark.usefixtures("few_columns")
-def test_a_fit_that_is_interrupted_within_an_iteration_is_the_same(client, tmp_path, monkeypatch):
-    """In the first half-step, in a later one, in a judgement, between two channels, and as the rows settle."""
-    shards, given = write_shards(table(0.3), tmp_path / "shards", rows=61), {"denoiser": (Ridge(1.0), Ridge(2.0))}
-    expected, reached = fit(shards, client, **given), []
-    places = [
-        (module.ShardedTable, "sums", 1, None),  # nothing is stored yet
-        (module.ShardedTable, "sums", 3, (0, 1)),  # the rows of the second iteration
-        (heldout, "fit_margins", 2, (0, 2)),
-        (module._Columns, "sums", 2, (0, 3)),  # the next channel
-        (heldout, "fit_margins", 3, (1, 2)),
-        (module.ShardedTable, "sums", 4, (2, 1)),
-        (module.ShardedTable, "settled", 1, (2, REFINEMENTS)),
-    ]
-    for owner, name, call, _ in places:
-        with monkeypatch.context() as patch:
-            interrupt(patch, owner, name, call)
-            with pytest.raises(KeyboardInterrupt):
-                fit(shards, client, tmp_path / "run", **given)
-        path = tmp_path / "run" / CHECKPOINT
-        state = pickle.loads(np.load(path)["state"]) if path.exists() else None
-        reached.append(state and (len(state) - 1, state[-1][0]))
-    assert reached == [place for *_, place in places]
-    assert_equal(fit(shards, client, tmp_path / "run", **given), expected)
 
 
 def test_a_fit_without_an_iterate_worth_keeping_goes_on(half_steps, client, tmp_path, monkeypatch):
