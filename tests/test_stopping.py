@@ -22,22 +22,21 @@ def test_patience_ends_with_the_first_iteration_without_progress():
     assert patience.k == 12 and patience.highest == pytest.approx(1.1)
 
 
-@pytest.mark.parametrize(("gain", "progress"), [(1.0199, False), (1.0201, True), (0.9, False), (1.0, False)])
-def test_progress_is_measured_by_what_is_left_of_the_cross_entropy(gain, progress):
-    """After a gain of 1 with an entropy of 3 + 1/50: a hundredth of what is left at 1.02 is 0.02."""
-    patience = Patience(entropy=3.02, tol=0.01)
-    patience = patience.after(1.0)
-    patience = patience.after(gain)
-    assert patience.progress == progress
-    assert patience.highest == max(gain, 1)
-
-
-def test_a_gain_that_stays_the_same_is_no_progress_even_without_a_tolerance():
-    patience = Patience(entropy=3.0, tol=0.0)
+@pytest.mark.parametrize(
+    ("tol", "gains", "progress"),
+    [
+        (0.01, [1.0, 1.0201], [True, True]),
+        *((0.01, [1.0, gain], [True, False]) for gain in (1.0199, 0.9, 1.0)),
+        (0.0, [-1e9, -1e9, 1.0, 1.0, 1.5], [True, False, True, False, True]),
+    ],
+)
+def test_progress_is_measured_by_what_is_left_of_the_cross_entropy(tol, gains, progress):
+    """With an entropy of 3 + 1/50: a hundredth of what is left at 1.02 is 0.02; without a tolerance any gain counts."""
+    patience = Patience(entropy=3.02, tol=tol)
     assert patience.progress is False and patience.k == 0
-    for gain, progress in ((-1e9, True), (-1e9, False), (1.0, True), (1.0, False), (1.5, True)):
+    for k, (gain, some) in enumerate(zip(gains, progress, strict=True), 1):
         patience = patience.after(gain)
-        assert patience.progress is progress
+        assert patience.progress is some and patience.highest == max(gains[:k])
 
 
 class Gains:
@@ -127,9 +126,7 @@ def test_hidden_pairs_are_marked_where_counts_are_expected_and_look_empty_elsewh
     seen, held_out = Table(sp.csr_array(Z)).hide(np.random.default_rng(0))
     gaps, kept = np.isnan(seen.Z.toarray()), np.nan_to_num(seen.Z.toarray())
     rest = sp.coo_array((held_out.z, (held_out.i, held_out.j)), shape=Z.shape).toarray()
-    assert (kept + rest <= Z).all() and np.array_equal(
-        (kept + rest)[:, 90:], Z[:, 90:]
-    )  # what keeps no count is left out
+    assert (kept + rest <= Z).all() and np.array_equal((kept + rest)[:, 90:], Z[:, 90:])
     rare, frequent = np.split(gaps, [90], axis=1)
     assert not rare.any() and frequent[rest[:, 90:] > 0].all()
     assert abs(frequent.mean() - 0.1) < 4 * np.sqrt(0.09 / frequent.size)
