@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from amptutorial.bias import estimate_bias
 from amptutorial.denoisers import Denoiser
 from amptutorial.laws import ConstantBias, GaussianRows, ShiftedExponential, scaled_rows
 from amptutorial.model import draw_embedding
@@ -26,6 +27,13 @@ def instance(m, n, d, rng, **laws):
     """Return an embedding and a Gaussian score Y~ (eq:YGauss)."""
     model = drawn_embedding(m, n, d, rng, **laws)
     return model, model.A @ model.B.T / np.sqrt(m) + rng.standard_normal((m, n))
+
+
+def small_problem(seed, m=6, n=8, d=2):
+    """Return counts above zero, their biases, rows on both sides, and the generator."""
+    rng = np.random.default_rng(seed)
+    Z = rng.poisson(2.0, (m, n)) + 1
+    return Z, *estimate_bias(Z), rng.standard_normal((m, d)), rng.standard_normal((n, d)), rng
 
 
 def without_margins(M, rows, columns):

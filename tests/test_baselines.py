@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from scipy import stats
 from scipy.sparse.linalg import aslinearoperator
-from synthetic import instance
+from synthetic import instance, small_problem
 
 from amptutorial import baselines
 from amptutorial.amp import biased_low_rank_amp
@@ -68,19 +68,13 @@ def test_all_minimisers_meet_at_the_same_loss_with_zero_gradient(rng):
         assert size < 1e-3 * np.linalg.norm(Y @ fit.B), name
 
 
-def poisson_problem(seed, m=6, n=8, d=2):
-    rng = np.random.default_rng(seed)
-    Z = rng.poisson(2.0, (m, n)) + 1
-    return Z, *estimate_bias(Z), rng.standard_normal((m, d)), rng.standard_normal((n, d)), rng
-
-
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
 @pytest.mark.parametrize("rows", [4, 2**20])
 def test_poisson_loss_equals_scipys_log_likelihood(rows, make, monkeypatch):
     """In one slice, and in two."""
     monkeypatch.setattr("amptutorial.paper.descent.LOSS_ROWS", rows)
     for seed in range(20):
-        Z, r_u, r_v, U, V, _ = poisson_problem(seed)
+        Z, r_u, r_v, U, V, _ = small_problem(seed)
         rates = np.outer(r_u, r_v) * np.exp(U @ V.T / np.sqrt(6))
         expected = -stats.poisson.logpmf(Z, rates).sum() + 0.15 * (np.vdot(U, U) + np.vdot(V, V))
         assert PoissonLoss(make(Z), r_u, r_v, 0.3)(U, V) == pytest.approx(expected)
@@ -89,7 +83,7 @@ def test_poisson_loss_equals_scipys_log_likelihood(rows, make, monkeypatch):
 @pytest.mark.parametrize("rows", [4, 2**20])
 def test_poisson_gradient_is_a_finite_difference(rows, monkeypatch):
     monkeypatch.setattr("amptutorial.paper.descent.LOSS_ROWS", rows)
-    Z, r_u, r_v, U, V, rng = poisson_problem(2)
+    Z, r_u, r_v, U, V, rng = small_problem(2)
     loss, h = PoissonLoss(Z, r_u, r_v, 0.3), 1e-5
     step_U, step_V = rng.standard_normal(U.shape), rng.standard_normal(V.shape)
     slope = (loss(U + h * step_U, V + h * step_V) - loss(U - h * step_U, V - h * step_V)) / (2 * h)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.optimize import minimize_scalar
-from scipy.stats import logser, nbinom, poisson
+from scipy.stats import nbinom, poisson
 from synthetic import drawn_embedding
 
 from amptutorial.channels import CHANNELS, LEAST_DISPERSION, Bursts, Counts, Damped, Indicator, Presence
@@ -54,18 +54,6 @@ def test_the_information_of_a_presence_is_the_variance_of_its_score():
     for rate, information in zip(RATES, Presence().information(RATES), strict=True):
         score = Presence().bursts(COUNTED, np.full(COUNTED.size, rate)) - rate
         assert information == pytest.approx(law(Presence(), rate) @ score**2, rel=1e-9)
-
-
-def test_expected_bursts_are_those_of_simulated_ones(rng):
-    """Poisson numbers of bursts with logarithmic sizes: the mean number, given the count."""
-    rate = 1.3
-    n = rng.poisson(rate, 200_000)
-    sizes = logser.rvs(DISPERSION / (1 + DISPERSION), size=n.sum(), random_state=rng)
-    z = np.bincount(np.repeat(np.arange(n.size), n), sizes, n.size)
-    for count in (1, 2, 4, 8):
-        of_this = n[z == count]
-        error = of_this.std() / np.sqrt(of_this.size)
-        assert abs(of_this.mean() - Bursts(DISPERSION).bursts(float(count), rate)) <= 4 * error
 
 
 def test_rare_pairs_show_their_presence_and_frequent_ones_their_counts():

@@ -6,18 +6,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from amptutorial import AMPEmbedding, AMPWarning, draw_embedding, gaussian_state_evolution, scaled_rows
+from amptutorial import AMPEmbedding, AMPWarning, ConstantBias, DiscreteBias, GaussianRows, Zipf, scaled_rows
 from amptutorial.denoisers import Denoiser, GaussianPosterior, Lasso, Ridge
-from amptutorial.laws import (
-    ConstantBias,
-    DiscreteBias,
-    EmpiricalRows,
-    GaussianRows,
-    LogNormal,
-    SparseGaussianRows,
-    Zipf,
-)
+from amptutorial.laws import EmpiricalRows, LogNormal, SparseGaussianRows
+from amptutorial.model import draw_embedding
 from amptutorial.planning import _solve, counts_needed, laws_of, rows_needed
+from amptutorial.state_evolution import gaussian_state_evolution
 
 BETA, SIZE = 2 / 3, {"m": 200, "n": 300}
 POSTERIOR = GaussianPosterior(1.0)

@@ -8,18 +8,10 @@ from scipy import stats
 from scipy.optimize import brentq
 from synthetic import BETA, Linear, constant_laws
 
+from amptutorial import ConstantBias, DiscreteBias, GaussianRows, ShiftedExponential, Zipf, scaled_rows
 from amptutorial.amp import FLOOR, biased_low_rank_amp, random_start
 from amptutorial.denoisers import Denoiser, GaussianPosterior, Lasso, Ridge
-from amptutorial.laws import (
-    ConstantBias,
-    DiscreteBias,
-    EmpiricalRows,
-    GaussianRows,
-    ShiftedExponential,
-    SparseGaussianRows,
-    Zipf,
-    scaled_rows,
-)
+from amptutorial.laws import EmpiricalRows, SparseGaussianRows
 from amptutorial.metrics import QuadraticLoss, normalised_mse, row_errors
 from amptutorial.paper.experiments import L2, predict
 from amptutorial.spectrum import detection_ratio
