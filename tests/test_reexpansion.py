@@ -256,11 +256,9 @@ def test_a_direction_that_was_lost_keeps_a_little_of_the_prior_by_its_scale(coun
 
 def test_the_prior_of_unequal_sides_stays_symmetric(counts, rng):
     """A change of coordinates by 1e9 leaves round-off that a covariance must not have."""
-    m, learned = counts.shape[0], GaussianPosterior(np.array([[1.0, 0.3], [0.3, 2.0]]))
-    sides = reexpansion.starting_sides(*estimate_bias(counts), learned, rng.standard_normal((40, 2)) * [1.0, 1e9], 5.0)
-    ((rows, columns),) = iterated(counts, *(in_double(side) for side in sides), m, 1)
-    rows = replace(rows, X=rows.X * [1e9, 1e-9])
-    covariance = balanced_sides(rows, columns)[0].denoiser.covariance
+    prior, X = GaussianPosterior([[1.0, 0.3], [0.3, 2.0]]), [rng.standard_normal((n, 2)) * [1.0, 1e9] for n in (60, 40)]
+    sides = (new_side(*side, prior) for side in zip(X, estimate_bias(counts), strict=True))
+    covariance = balanced_sides(*sides)[0].denoiser.covariance
     assert np.array_equal(covariance, covariance.T)
 
 
