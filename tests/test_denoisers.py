@@ -1,4 +1,4 @@
-"""Denoisers against optimality conditions, finite differences, direct inverses and integrals over the prior."""
+"""Denoisers against optimality conditions, finite differences, direct inverses and Nishimori's identity."""
 
 import numpy as np
 import pytest

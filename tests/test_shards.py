@@ -102,10 +102,9 @@ def test_a_shard_that_is_missing_is_named_before_a_run_and_in_it(shards):
         load_counts(shards.folder, shards.files[1])
 
 
-def change(shards, edit):
-    manifest = json.loads((shards.folder / MANIFEST).read_text())
-    edit(manifest)
-    (shards.folder / MANIFEST).write_text(json.dumps(manifest))
+def swap(manifest):
+    first, last = manifest["shards"][0]["shape"], manifest["shards"][-1]["shape"]
+    first[0], last[0] = last[0], first[0]
 
 
 EDITS = [
@@ -113,23 +112,16 @@ EDITS = [
     (lambda manifest: manifest.update(margins=""), "margins.npz in .* is not as it was written"),
     (lambda manifest: manifest["shards"][1]["shape"].__setitem__(0, 0), "shard-00001.npz in .* has the shape"),
     (lambda manifest: manifest["shards"].pop(), "do not have 61 rows in all"),
+    (swap, "shard-000.*.npz has the shape .*, the manifest has"),  # as its counts are loaded
 ]
 
 
 @pytest.mark.parametrize(("edit", "message"), EDITS)
 def test_a_manifest_that_cannot_be_is_refused(edit, message, shards):
-    change(shards, edit)
+    manifest = json.loads((shards.folder / MANIFEST).read_text())
+    edit(manifest)
+    (shards.folder / MANIFEST).write_text(json.dumps(manifest))
     with pytest.raises(ValueError, match=message):
-        open_shards(shards.folder)
-
-
-def test_a_shard_of_another_shape_than_the_manifest_says_is_refused(shards):
-    def swap(manifest):
-        first, last = manifest["shards"][0]["shape"], manifest["shards"][-1]["shape"]
-        first[0], last[0] = last[0], first[0]
-
-    change(shards, swap)
-    with pytest.raises(ValueError, match="shard-000.*.npz has the shape .*, the manifest has"):
         for one in open_shards(shards.folder).files:
             load_counts(shards.folder, one)
 
