@@ -174,25 +174,7 @@ def test_transform_embeds_new_rows(model, counts):
     assert (error**2).sum() < 0.2 * (signal**2).sum()
 
 
-@pytest.mark.filterwarnings("ignore:1 rows have no counts:amptutorial.AMPWarning")
-def test_rows_and_columns_without_counts_are_zero(counts):
-    holes = counts.copy()
-    holes[4], holes[:, [0, 9]] = 0, 0
-    with pytest.warns(AMPWarning, match="1 rows and 2 columns without counts"):
-        estimator = AMPEmbedding(2, random_state=0).fit(holes)
-    rates = estimator.predict_rates()
-    assert not rates[4].any() and not rates[:, [0, 9]].any()
-    assert not estimator.embedding_[4].any() and not estimator.components_[:, [0, 9]].any()
-    assert estimator.row_bias_[4] == 0 and not estimator.column_bias_[[0, 9]].any()
-    assert np.allclose(rates.sum(axis=1), holes.sum(axis=1), rtol=1e-5)
-    with_new_words = holes.copy()
-    with_new_words[:, 0] = 3
-    assert np.array_equal(estimator.transform(with_new_words), estimator.transform(holes))
-    with pytest.warns(AMPWarning, match="2 rows have no counts in the fitted columns"):
-        assert not estimator.transform(np.zeros((2, 200))).any()
-
-
-def test_holes_do_not_change_the_rest(counts, fitted):
+def test_rows_and_columns_without_counts_are_zero_and_do_not_change_the_rest(counts, fitted):
     """Many empty rows and a column put in between: the same fit, in the unit that sqrt(m) gives M, and transformation.
 
     To ten times the tolerance at which a row has converged, 1e-3 in M; sqrt(m) in M counts the empty rows too.
@@ -200,11 +182,18 @@ def test_holes_do_not_change_the_rest(counts, fitted):
     wide = np.insert(np.insert(counts, 10, 0, axis=1), np.repeat([3, 50], 150), 0, axis=0)
     with pytest.warns(AMPWarning, match="300 rows and 1 columns without counts"):
         estimator = AMPEmbedding(2, random_state=0).fit(wide)
-    rates = np.delete(estimator.predict_rates()[wide.any(axis=1)], 10, axis=1)
-    assert np.allclose(rates, fitted.predict_rates())
-    with pytest.warns(AMPWarning, match="300 rows have no counts"):
-        M = (estimator.transform(wide) - estimator.embedding_) @ estimator.components_ / np.sqrt(600)
-    assert np.abs(M).max() < 1e-2
+    full, rates = wide.any(axis=1), estimator.predict_rates()
+    assert not estimator.embedding_[~full].any() and not estimator.components_[:, 10].any()
+    assert not estimator.row_bias_[~full].any() and estimator.column_bias_[10] == 0
+    assert not rates[~full].any() and not rates[:, 10].any()
+    assert np.allclose(rates.sum(axis=1), wide.sum(axis=1), rtol=1e-5)
+    assert np.allclose(np.delete(rates[full], 10, axis=1), fitted.predict_rates())
+    with_new_words = wide.copy()
+    with_new_words[:, 10] = 3
+    with pytest.warns(AMPWarning, match="300 rows have no counts in the fitted columns"):
+        U, same = estimator.transform(wide), estimator.transform(with_new_words)
+    assert np.array_equal(U, same) and not U[~full].any()
+    assert np.abs((U - estimator.embedding_) @ estimator.components_).max() / np.sqrt(600) < 1e-2
 
 
 @pytest.mark.parametrize("variance", [0.25, 1.0, 3.0])

@@ -36,33 +36,26 @@ def start(B, m, noise, rng, mix=None):
     return B0, *start_overlap(B, B0, m).values()
 
 
-def two_class_recursion(a, b, beta, n_iter, P_v):
-    """The posterior-mean evolution for unit Gaussian rows of rates a and b, written out for d = 1."""
-    errors, moments = [], []
-    for _ in range(n_iter):
-        q_u = a * P_v / (1 + a * P_v)
-        P_u = np.mean(a * q_u)
-        moments.append([P_v, P_u])
-        q_v = b * P_u / (1 + b * P_u)
-        P_v = np.mean(b * q_v) / beta
-        errors.append(1 - P_u * np.mean(b * q_v) / (np.mean(a) * np.mean(b)))
-    return np.array(errors), q_u, moments
-
-
 def test_two_class_closed_form():
     """q_u(a) = a P_v / (1 + a P_v), P_v = E(b q_v) / beta, and so for v: the exact error-against-frequency curve."""
     a, b = np.array([0.5, 1.5]), np.array([0.8, 2.4])
     biases = {"bias_u": DiscreteBias(np.log(a)), "bias_v": DiscreteBias(np.log(b))}
     laws = scaled_rows(1, rows_u=GaussianRows(1), rows_v=GaussianRows(1), **biases)
-    posterior, P0 = GaussianPosterior(1.0), 0.3
-    start = {"beta": BETA, "M0": [[P0]], "Q0": [[P0]], "n_iter": 25}
+    posterior, P_v, errors, moments = GaussianPosterior(1.0), 0.3, [], []
+    start = {"beta": BETA, "M0": [[P_v]], "Q0": [[P_v]], "n_iter": 25}
     run = gaussian_state_evolution(*laws, posterior, **start)
-    errors, q_u, moments = two_class_recursion(a, b, BETA, 25, P0)
+    for _ in range(25):
+        q_u = a * P_v / (1 + a * P_v)
+        P_u = np.mean(a * q_u)
+        moments.append([P_v, P_u])
+        q_v = b * P_u / (1 + b * P_u)
+        P_v = np.mean(b * q_v) / BETA
+        errors.append(1 - P_u * np.mean(b * q_v) / (np.mean(a) * np.mean(b)))
     for names in (("M_b", "M_a"), ("Q_b", "Q_a")):
         assert np.allclose([[getattr(it, name)[0, 0] for name in names] for it in run.iterates], moments, rtol=1e-10)
     assert np.allclose([it.nmse for it in run.iterates], errors, rtol=1e-10)
     independence = np.mean(a) * np.mean(b) / BETA / 2  # half of |A B^T|^2 / m^2 is the divergence of no embedding
-    assert np.allclose([it.divergence for it in run.iterates], errors * independence, rtol=1e-10)
+    assert np.allclose([it.divergence for it in run.iterates], np.multiply(errors, independence), rtol=1e-10)
     # the two classes one by one, from the sampled rows: E|x - x_hat|^2 given a is a (1 - q_u(a))
     sampled = state_evolution(*laws, posterior, **start, n_samples=200_000, rng=np.random.default_rng(5))
     r, X, X_hat = sampled.rows_a
