@@ -186,8 +186,7 @@ def test_a_plan_of_weak_associations_holds_on_tables(error):
     """Rows without a closed form, Gaussian columns, counted biases: within a tenth, without a warning."""
     options = {"n_samples": 5000, "n_iter": 20, "rng": np.random.default_rng(0)}
     plan = counts_needed(error, *study(weaker=4.0), m=1600, n=1000, **options)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         measured, bar = plan.check(4, rng=np.random.default_rng(1))
     assert abs(measured / error - 1) < 0.1 and 0 < bar < 0.05 * error
 
@@ -201,8 +200,7 @@ def test_a_plan_that_fails_on_its_tables_says_so():
         measured, bar = plan.check(rng=np.random.default_rng(1))
     assert bar < 0.05 * measured
     plan = counts_needed(0.15**2 / measured, *study(weaker=1.5), **options)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # beside the smaller error, it is off
+    with warnings.catch_warnings(action="ignore"):  # beside the smaller error, it is off
         measured, bar = plan.check(rng=np.random.default_rng(2))
     assert measured == pytest.approx(0.15, rel=0.1)
 
@@ -230,8 +228,7 @@ def pilot():
     given |= {"bias_v": Zipf(0.4, 0.7)}
     truth = draw_embedding(500, 400, 2, **given, rng=np.random.default_rng(0))
     Z = np.pad(truth.sample(np.random.default_rng(1)), (0, 1))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the empty row and column
+    with warnings.catch_warnings(action="ignore"):  # of the empty row and column
         model = AMPEmbedding(2, channel="counts", random_state=0).fit(Z)
     return scaled_rows(2, **given), model, truth
 

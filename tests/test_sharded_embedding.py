@@ -174,8 +174,7 @@ def test_what_cannot_be_fitted_on_shards_is_refused(client, tmp_path):
     shards = write_shards(table(0.3), tmp_path / "shards", rows=50)
 
     def fit(model, shards=shards):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             return sharded_embedding(shards, model, client=client)
 
     gap = write_shards(np.array([[1, 0], [2, 0]]), tmp_path / "gap")

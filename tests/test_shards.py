@@ -1,6 +1,7 @@
 """Counts in files: a shard holds its rows, what is damaged or missing is named."""
 
 import json
+import tracemalloc
 
 import dask.array as da
 import numpy as np
@@ -8,8 +9,9 @@ import pandas
 import pytest
 import scipy.sparse as sp
 
-from amptutorial import drop_empty
-from amptutorial.cluster.shards import MANIFEST, load_counts, open_shards, write_shards
+from amptutorial import FisherScore, drop_empty
+from amptutorial.bias import bias_of_margins
+from amptutorial.cluster.shards import MANIFEST, bytes_to_load, load_counts, open_shards, write_shards
 
 
 @pytest.fixture(scope="module")
@@ -135,3 +137,19 @@ def test_an_interrupted_writing_leaves_no_manifest(counts, shards):
         write_shards(blocks(), shards.folder)
     with pytest.raises(FileNotFoundError, match="has no manifest.json"):
         open_shards(shards.folder)
+
+
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.float64])
+def test_to_load_a_shard_takes_the_memory_that_is_asked_for(dtype, index, rng, tmp_path):
+    Z = sp.random_array((300, 400), density=0.5, format="csr", rng=rng)
+    Z = sp.csr_array((np.ceil(9 * Z.data).astype(dtype), Z.indices.astype(index), Z.indptr.astype(index)), Z.shape)
+    (shard,) = write_shards(Z, tmp_path).files
+    r_u, r_v = bias_of_margins(*(np.asarray(Z.sum(axis=k), float) for k in (1, 0)))
+    tracemalloc.start()
+    FisherScore(load_counts(tmp_path, shard), r_u, r_v)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    margins = 50 * sum(Z.shape) + 20_000  # of rows and columns, and of what Python itself takes
+    wide = index == np.int64 and dtype == np.float64
+    assert (0.95 if wide else 0.45) * bytes_to_load(shard) < peak < bytes_to_load(shard) + margins

@@ -57,7 +57,7 @@ def test_two_class_closed_form():
     independence = np.mean(a) * np.mean(b) / BETA / 2  # half of |A B^T|^2 / m^2 is the divergence of no embedding
     assert np.allclose([it.divergence for it in run.iterates], np.multiply(errors, independence), rtol=1e-10)
     # the two classes one by one, from the sampled rows: E|x - x_hat|^2 given a is a (1 - q_u(a))
-    sampled = state_evolution(*laws, posterior, **start, n_samples=200_000, rng=np.random.default_rng(5))
+    sampled = state_evolution(*laws, posterior, **start, n_samples=50_000, rng=np.random.default_rng(5))
     r, X, X_hat = sampled.rows_a
     for rate, q in zip(a, q_u, strict=True):
         measured = row_errors(X, X_hat)[np.isclose(r, rate)]
@@ -362,6 +362,20 @@ def test_excess_loss_of_two_time_state_evolution(rng):
     assert np.mean(ratios) == pytest.approx(1, abs=4 * np.std(ratios, ddof=1) / np.sqrt(6))
     assert np.abs(np.array(ratios) - 1).max() < 0.05
     assert se.iterates[-1].excess_loss < 0 < min(naive)
+
+
+def test_excess_loss_where_the_evolution_has_settled():
+    """A fixed point is critical: moving A or B along itself gains nothing, so both penalties are <Y - X, X> / 2.
+
+    What is left of the loss is (|Y|^2 - |X|^2) / 2, where |A B^T|^2 / m^2 and |X|^2 / m are products of moments.
+    """
+    laws = scaled_rows(2, rows_u=GaussianRows(1.0), rows_v=GaussianRows(3.0), bias_u=TWO_CLASS, bias_v=TWO_CLASS)
+    start = {"beta": BETA, "M0": np.eye(2), "Q0": 2 * np.eye(2)}
+    last = gaussian_state_evolution(*laws, Ridge(1.0), **start, n_iter=500).iterates[-1]
+    signal = np.vdot(1.0 * np.eye(2), 3.0 * np.eye(2)) / BETA  # the bias factors have mean one
+    assert np.allclose(last.Q_b, last.Q_b_next, rtol=1e-12) and not last.floored_a | last.floored_b
+    assert last.excess_loss == pytest.approx(BETA / 2 * (signal - np.vdot(last.Q_a, last.Q_b_next)), rel=1e-9)
+    assert last.nmse < 0.9
 
 
 def test_excess_loss_counts_the_parameters():
