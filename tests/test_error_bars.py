@@ -76,7 +76,6 @@ def test_what_has_no_counts_has_the_covariance_of_the_prior_and_counts_lower_it(
     assert np.array_equal(fit.standard_errors(3), fit.standard_errors([3]))  # as predict_rates takes rows
 
 
-@pytest.mark.filterwarnings("ignore:heldout_gain_ =:amptutorial.AMPWarning")
 def test_standard_errors_are_the_spread_of_products_of_drawn_rows(rng):
     """Rows and columns with few counts, so that the product of both uncertainties matters; 50,000 draws a pair."""
     Z, _ = drawn(2, 4.0, m=40, n=50)
