@@ -304,9 +304,12 @@ def sides(rng):
 
 @pytest.mark.parametrize(("length", "longer"), [(0.25, 0.375), (0.5, 0.75), (0.8, 1.0), (1.0, 1.0)])
 def test_a_row_that_goes_on_takes_half_as_much_again_and_one_that_turns_back_half(sides, length, longer):
+    """Its first step is a whole one."""
     Z, rows, columns = sides
-    step = reexpanded_half_step(Z, rows, columns, 8).step
+    first = reexpanded_half_step(Z, rows, columns, 8)
+    step = first.step
     assert (np.abs(step).max(axis=1) > 0).all()
+    assert (first.length == 1).all() and np.array_equal(first.X, step)
     turning = np.arange(8) % 2 == 0
     back, on = (np.array([[np.cos(t), np.sin(t)], [-np.sin(t), np.cos(t)]]) for t in np.radians([95, 85]))
     before = replace(rows, step=np.where(turning[:, None], step @ back, step @ on), length=np.full(8, length))
@@ -315,13 +318,7 @@ def test_a_row_that_goes_on_takes_half_as_much_again_and_one_that_turns_back_hal
     assert np.allclose(after.length, np.where(turning, length / 2, longer), rtol=1e-15)
     assert np.allclose(after.X, after.length[:, None] * step, rtol=1e-15)
     # the Onsager term goes as far as the rows do on average
-    whole, moved = reexpanded_half_step(Z, rows, columns, 8).Gamma, after.length.mean()
+    whole, moved = first.Gamma, after.length.mean()
     assert np.allclose(after.Gamma, moved * whole, rtol=1e-12)
     after = reexpanded_half_step(Z, replace(before, Gamma=np.diag([5.0, 7.0])), columns, 8)
     assert np.allclose(after.Gamma, moved * whole + (1 - moved) * np.diag([5.0, 7.0]), rtol=1e-12)
-
-
-def test_a_row_that_moves_for_the_first_time_takes_a_whole_step(sides):
-    Z, rows, columns = sides
-    after = reexpanded_half_step(Z, rows, columns, 8)
-    assert (after.length == 1).all() and np.array_equal(after.X, after.step)
