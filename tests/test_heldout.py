@@ -260,7 +260,8 @@ def test_the_standard_error_covers_what_rows_and_columns_share(rng):
         (np.ones((2, 4)), np.repeat([1.0, -1.0], 4), np.sqrt(1 / 2 - 1 / 8)),
         (np.ones((4, 2)), np.tile([1.0, -1.0], 4), np.sqrt(1 / 2 - 1 / 8)),
         # pairs of one row, or of one column
-        *((counts, np.ones(np.count_nonzero(counts)), np.inf) for counts in ([[0, 3]], [[1, 3]], [[1], [2]])),
+        *((counts, np.ones(2), np.inf) for counts in ([[1, 3], [0, 0]], [[1, 0], [2, 0]])),
+        ([[0, 3], [0, 0]], [1.0], np.inf),
     ],
 )
 def test_the_standard_error_is_that_by_hand(counts, values, error):
