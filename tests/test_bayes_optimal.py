@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from amptutorial import Denoiser, DiscreteBias, GaussianPosterior, GaussianRows, scaled_rows
+from amptutorial import DiscreteBias, GaussianPosterior, GaussianRows, scaled_rows
 from amptutorial.bayes_optimal import GaussianMixture, MatchedEvolution, SeenRows
 from amptutorial.spectrum import detection_ratio, overlaps
-from amptutorial.state_evolution import gaussian_state_evolution, state_evolution
+from amptutorial.state_evolution import gaussian_state_evolution
 
 BETA = 0.6
 GAUSSIAN = GaussianMixture([1], [0], [1])
@@ -53,19 +53,13 @@ def test_chances_of_zero_count_for_nothing_and_those_given_are_brought_to_a_sum_
     assert np.allclose(sample.probabilities, rounded / 1.000005, rtol=1e-12)
 
 
-def test_signs_are_estimated_by_hyperbolic_tangents(rng):
-    z, t = rng.standard_normal(200_000), 0.8
-    p = t + np.sqrt(t) * z  # given u = 1, by symmetry
-    for value, samples in ((SIGNS.known_share(t), np.tanh(p) ** 2), (SIGNS.information(t), t - np.log(np.cosh(p)))):
-        assert abs(samples.mean() - value) < 4 * samples.std() / np.sqrt(len(z))
-
-
-@pytest.mark.slow
 @every_prior
-@pytest.mark.parametrize("t", [0.2, 1.5, 12.0])
+@pytest.mark.parametrize(
+    "t", [pytest.param(0.2, marks=pytest.mark.slow), 1.5, pytest.param(12, marks=pytest.mark.slow)]
+)
 def test_the_known_share_is_that_of_bayes_rule_on_a_grid(prior, t):
     """Bayes' rule with sums over a grid of u and of p; components without width are atoms."""
-    grid = np.linspace(-25, 25, 4001)
+    grid = np.linspace(-25, 25, 1001)
     atoms, weights = [], []
     for w, mu, v in zip(prior.weights, prior.means, prior.variances, strict=True):
         atoms.append(grid if v else [mu])
@@ -147,36 +141,6 @@ def test_unequal_gaussian_rows_follow_the_closed_form_of_state_evolution():
         s, t = evolution.step(t)
         assert np.allclose(it.Q_a, s * np.eye(2), rtol=1e-5) and np.allclose(it.Q_b_next, t * np.eye(2), rtol=1e-5)
         assert evolution.error(s, t) == pytest.approx(it.nmse, rel=1e-4)
-
-
-class DrawnSigns(Denoiser):
-    """Signs, as a law and as its posterior mean."""
-
-    precision = "posterior"
-
-    def draw(self, size, *, rng):
-        return rng.choice([-1.0, 1.0], size)
-
-    def estimate(self, P, r, F):
-        root = np.sqrt(r)[:, None]
-        return root * np.tanh(root * P)
-
-
-def test_unequal_signs_follow_the_sampled_state_evolution():
-    bias, law = DiscreteBias(np.log(RATES), CHANCES), DrawnSigns()
-    laws = scaled_rows(1, rows_u=law, rows_v=law, bias_u=bias, bias_v=bias)
-    start, sampled = [[0.1]], []
-    for seed in range(8):
-        rest = {"n_iter": 4, "n_samples": 20_000, "rng": np.random.default_rng(seed)}
-        run = state_evolution(*laws, law, beta=BETA, M0=start, Q0=start, **rest)
-        sampled.append([it.nmse for it in run.iterates])
-    mean, bar = np.mean(sampled, axis=0), np.std(sampled, axis=0, ddof=1) / np.sqrt(8)
-    evolution = MatchedEvolution(*(SeenRows(SIGNS, *law.atoms()) for law in laws), BETA)
-    t, errors = 0.1, []
-    for _ in range(4):
-        s, t = evolution.step(t)
-        errors.append(evolution.error(s, t))
-    assert (np.abs(mean - errors) < 4 * bar).all() and mean[0] - mean[-1] > 0.1
 
 
 @pytest.mark.parametrize("prior", [GAUSSIAN, SIGNS, SPARSE], ids=["gaussian", "signs", "sparse"])

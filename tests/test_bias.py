@@ -6,9 +6,10 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from synthetic import drawn_embedding
 
 from amptutorial.bias import drop_empty, estimate_bias, margins
-from amptutorial.laws import ConstantBias, GaussianRows, ShiftedExponential
+from amptutorial.laws import ConstantBias, GaussianRows
 from amptutorial.model import draw_embedding
 
 counts = arrays(np.int64, st.tuples(st.integers(1, 6), st.integers(1, 6)), elements=st.integers(1, 50))
@@ -48,15 +49,9 @@ def test_margins_and_normalisation(Z):
     assert np.isclose(r_u.mean(), 1)
 
 
-def instance(m, n, rng, variance=0.1):
-    rows = GaussianRows(variance)
-    bias = ShiftedExponential(0.25, 3)
-    return draw_embedding(m, n, 3, rows_u=rows, rows_v=rows, bias_u=bias, bias_v=bias, rng=rng)
-
-
 def test_erratum_1_the_printed_formula_loses_the_scale(rng):
     """Printed: r_v = n / Z_tot col. Corrected: r_v = col / m. The error of the first is total, of the second small."""
-    model = instance(400, 600, rng)
+    model = drawn_embedding(400, 600, 3, rng, variance=0.1, shift=3)
     Z = model.sample(rng)
     r_u, r_v = estimate_bias(Z)
     printed = 600 / Z.sum() * Z.sum(axis=0)
@@ -78,7 +73,7 @@ def test_consistency_and_its_rate(rng):
     sizes = np.array([100, 200, 400, 800])
 
     def error(n):
-        model = instance(n, n, rng)
+        model = drawn_embedding(n, n, 3, rng, variance=0.1, shift=3)
         return np.mean((estimate_bias(model.sample(rng))[0] - model.r_u) ** 2)
 
     errors = [np.mean([error(n) for _ in range(8)]) for n in sizes]

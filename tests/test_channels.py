@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.optimize import minimize_scalar
-from scipy.stats import logser, nbinom, poisson
+from scipy.stats import nbinom, poisson
+from synthetic import drawn_embedding
 
 from amptutorial.channels import CHANNELS, LEAST_DISPERSION, Bursts, Counts, Damped, Indicator, Presence
 from amptutorial.estimator import AMPEmbedding
 from amptutorial.heldout import heldout_gain, split_pairs
-from amptutorial.laws import GaussianRows, ShiftedExponential
-from amptutorial.model import draw_embedding
 from amptutorial.reexpansion import new_side
 from amptutorial.table import Table
 
@@ -55,18 +54,6 @@ def test_the_information_of_a_presence_is_the_variance_of_its_score():
     for rate, information in zip(RATES, Presence().information(RATES), strict=True):
         score = Presence().bursts(COUNTED, np.full(COUNTED.size, rate)) - rate
         assert information == pytest.approx(law(Presence(), rate) @ score**2, rel=1e-9)
-
-
-def test_expected_bursts_are_those_of_simulated_ones(rng):
-    """Poisson numbers of bursts with logarithmic sizes: the mean number, given the count."""
-    rate = 1.3
-    n = rng.poisson(rate, 200_000)
-    sizes = logser.rvs(DISPERSION / (1 + DISPERSION), size=n.sum(), random_state=rng)
-    z = np.bincount(np.repeat(np.arange(n.size), n), sizes, n.size)
-    for count in (1, 2, 4, 8):
-        of_this = n[z == count]
-        error = of_this.std() / np.sqrt(of_this.size)
-        assert abs(of_this.mean() - Bursts(DISPERSION).bursts(float(count), rate)) <= 4 * error
 
 
 def test_rare_pairs_show_their_presence_and_frequent_ones_their_counts():
@@ -149,8 +136,7 @@ def test_zeros_tiny_rates_and_large_counts_stay_finite(channel):
 def bursty():
     """An embedding whose bursts, not its counts, are Poisson, about one in seven pairs: (rates, counts)."""
     rng = np.random.default_rng(3)
-    rows, bias = GaussianRows(np.sqrt(75)), ShiftedExponential(0.25, 3)
-    model = draw_embedding(300, 300, 2, rows_u=rows, rows_v=rows, bias_u=bias, bias_v=bias, rng=rng)
+    model = drawn_embedding(300, 300, 2, rng, variance=np.sqrt(75), shift=3)
     rates = 0.15 * model.rates() / model.rates().mean()
     return rates, rng.negative_binomial(rates / np.log1p(4.0), 1 / 5.0)
 

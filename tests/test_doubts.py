@@ -52,8 +52,7 @@ def numbered(Z):
 )
 def test_what_is_no_count_of_events_is_said_when_it_is_fitted(change, words, rng):
     Z = change(drawn(rng))
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", AMPWarning)
+    with warnings.catch_warnings(record=True, action="always", category=AMPWarning) as caught:
         AMPEmbedding(1, channel="counts", n_iter=2, random_state=0).fit(pd.DataFrame(Z))
     assert sum(bool(re.match(words, str(warning.message))) for warning in caught) == 1
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.stats import norm, poisson
+from synthetic import without_margins
 
 from amptutorial import AMPEmbedding, GaussianPosterior
 from amptutorial.heldout import hold_out, split_counts
@@ -33,20 +34,13 @@ def test_posterior_covariances_add_the_precisions_of_prior_and_counts(hidden, rn
         assert np.allclose(np.linalg.inv(covariance), np.linalg.inv(C) + information)
 
 
-def drawn(seed, tau, m=400, n=500, d=2, empty=0):
-    """Return counts with unequal frequencies, and M; the last rows are empty."""
+def drawn(seed, tau, m=400, n=500, d=2):
+    """Return counts with unequal frequencies, and M."""
     rng = np.random.default_rng([seed, round(10 * tau)])
     U, V = (np.sqrt(tau) * rng.standard_normal((size, d)) for size in (m, n))
     M = U @ V.T / np.sqrt(m)
     rates = np.outer(rng.gamma(2, 0.5, m), rng.gamma(2, 0.5, n)) * np.exp(M) / np.exp(M).mean()
-    rates[len(rates) - empty :] = 0
     return rng.poisson(rates), M
-
-
-def without_margins(M, rows, columns):
-    """Subtract weighted means of rows and columns, which biases absorb."""
-    rows, columns = rows / rows.sum(), columns / columns.sum()
-    return M - (M @ columns)[:, None] - rows @ M + rows @ M @ columns
 
 
 @pytest.mark.slow
@@ -66,29 +60,22 @@ def test_ninety_per_cent_intervals_cover_ninety_per_cent(tau):
 
 
 def test_what_has_no_counts_has_the_covariance_of_the_prior_and_counts_lower_it():
-    Z, _ = drawn(0, 4.0, empty=3)
-    with pytest.warns(match="without counts"):
-        fit = AMPEmbedding(2, channel="counts", random_state=0).fit(Z)
-    C_u, C_v = fit.covariances()
-    assert C_u.shape == (400, 2, 2) and C_v.shape == (500, 2, 2)
-    assert np.allclose(C_u[-3:], C_u[-1]) and np.allclose(C_u, C_u.transpose(0, 2, 1))
-    spread = np.trace(C_u[:-3], axis1=1, axis2=2)
-    assert (spread < np.trace(C_u[-1])).all()
-    totals = Z[:-3].sum(axis=1)
-    assert spread[totals > np.quantile(totals, 0.9)].max() < spread[totals < np.quantile(totals, 0.1)].min()
-
-
-def test_standard_errors_of_some_rows_are_those_rows_and_do_not_depend_on_empty_ones():
+    """Errors of some rows are those rows, and do not depend on the empty ones."""
     Z, _ = drawn(1, 4.0)
     fit = AMPEmbedding(2, channel="counts", random_state=0).fit(Z)
-    assert np.allclose(fit.standard_errors([3, 5]), fit.standard_errors()[[3, 5]])
-    assert np.array_equal(fit.standard_errors(3), fit.standard_errors([3]))  # as predict_rates takes rows
     with pytest.warns(match="without counts"):
         padded = AMPEmbedding(2, channel="counts", random_state=0).fit(np.pad(Z, ((0, 100), (0, 0))))
+    C_u, C_v = padded.covariances()
+    assert C_u.shape == C_v.shape == (500, 2, 2)
+    assert np.allclose(C_u[400:], C_u[-1]) and np.allclose(C_u, C_u.transpose(0, 2, 1))
+    spread, totals = np.trace(C_u[:400], axis1=1, axis2=2), Z.sum(axis=1)
+    assert (spread < np.trace(C_u[-1])).all()
+    assert spread[totals > np.quantile(totals, 0.9)].max() < spread[totals < np.quantile(totals, 0.1)].min()
     assert np.allclose(padded.standard_errors(slice(400)), fit.standard_errors(), rtol=1e-3)
+    assert np.allclose(fit.standard_errors([3, 5]), fit.standard_errors()[[3, 5]])
+    assert np.array_equal(fit.standard_errors(3), fit.standard_errors([3]))  # as predict_rates takes rows
 
 
-@pytest.mark.filterwarnings("ignore:heldout_gain_ =:amptutorial.AMPWarning")
 def test_standard_errors_are_the_spread_of_products_of_drawn_rows(rng):
     """Rows and columns with few counts, so that the product of both uncertainties matters; 50,000 draws a pair."""
     Z, _ = drawn(2, 4.0, m=40, n=50)

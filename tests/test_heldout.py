@@ -1,5 +1,6 @@
 """Held-out counts: binomial thinning, and what a gain over independence means."""
 
+import pickle
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,21 +11,11 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from amptutorial import sums
+from amptutorial import heldout, sums
 from amptutorial.bias import drop_empty, estimate_bias, margins
 from amptutorial.biases import refit_biases
-from amptutorial.heldout import (
-    SURPRISING,
-    Chosen,
-    Half,
-    HeldOut,
-    held_out_pairs,
-    heldout_gain,
-    hold_out,
-    split_counts,
-    split_pairs,
-    surprising_pairs,
-)
+from amptutorial.heldout import Chosen, HeldOut, held_out_pairs, heldout_gain, hold_out, split_counts, split_pairs
+from amptutorial.table import Table
 
 counts = arrays(np.int64, st.tuples(st.integers(1, 6), st.integers(1, 6)), elements=st.integers(0, 50))
 
@@ -55,19 +46,18 @@ def test_a_fractional_rest_goes_to_one_part_by_the_coin(rng):
     assert abs((held_out > 0).mean() - 0.2) < 4 * np.sqrt(0.2 * 0.8 / 2000)
 
 
-@pytest.mark.parametrize("fraction", [0, 1, 1.5, -0.1, np.nan])
-def test_a_fraction_outside_the_unit_interval_is_an_error(fraction, rng):
-    with pytest.raises(ValueError, match="fraction must be"):
-        split_counts(np.ones((2, 2)), fraction, rng)
-
-
-def test_counts_that_cannot_be_drawn_from_are_an_error(rng):
+def test_what_cannot_be_split_is_an_error(rng):
     """NumPy draws from at most 2^63 - 1 counts; the largest double below 2^63 is 2^63 - 1024."""
     kept, held_out = split_counts(np.array([[2.0**63 - 1024]]), 0.5, rng)
     assert (kept + held_out).toarray() == 2.0**63 - 1024
-    for Z in (np.array([[2.0**63]]), np.array([[2**64 - 1]], dtype=np.uint64), sp.csr_array([[1e300]])):
-        with pytest.raises(ValueError, match=r"only counts below 2\^63 can be split"):
-            split_counts(Z, 0.5, rng)
+    large = np.array([[2.0**63]]), np.array([[2**64 - 1]], dtype=np.uint64), sp.csr_array([[1e300]])
+    for split, Z, fraction, message in (
+        *((split_counts, np.ones((2, 2)), fraction, "fraction must be") for fraction in (0, 1, 1.5, -0.1, np.nan)),
+        *((split_counts, Z, 0.5, r"only counts below 2\^63 can be split") for Z in large),
+        (hold_out, np.array([[1]]), 1 - 1e-12, "no counts are kept"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            split(Z, fraction, rng)
 
 
 def test_holding_out_is_splitting_and_leaving_out_what_keeps_no_count():
@@ -80,11 +70,6 @@ def test_holding_out_is_splitting_and_leaving_out_what_keeps_no_count():
     assert np.array_equal(found[0].toarray(), kept.toarray())
     assert np.array_equal(found[1].toarray(), held_out.toarray()[np.ix_(rows, columns)])
     assert np.array_equal(found[2], rows) and np.array_equal(found[3], columns)
-
-
-def test_holding_out_everything_is_an_error(rng):
-    with pytest.raises(ValueError, match="no counts are kept"):
-        hold_out(np.array([[1]]), 1 - 1e-12, rng)
 
 
 def small_model(rng, m=12, n=9, d=2):
@@ -124,17 +109,6 @@ def test_rates_of_pairs_that_were_not_observed_are_no_excess(rng):
     assert found == pytest.approx(gain - excess - raised / z.sum(), rel=1e-9)
 
 
-def test_rates_that_follow_what_is_hidden_gain_nothing(rng):
-    """Of a table by chance, a fit that raises its rates in the gaps, and sees nothing else, is worse than none."""
-    Z = rng.poisson(np.outer(rng.gamma(2, 1, 25), rng.gamma(2, 1, 20))) + np.eye(25, 20)
-    gains = []
-    for _ in range(20):
-        kept, held_out = split_pairs(Z, 0.2, rng)
-        U, V = np.isnan(kept.toarray()) * np.sqrt(25) / 2, np.eye(20)
-        gains.append(heldout_gain(kept, held_out, U, V, *refit_biases(kept, U, V)))
-    assert max(gains) < 0 and np.mean(gains) < -0.05
-
-
 def test_what_gaps_add_expects_nothing_for_rates_that_do_not_follow_them(rng):
     """Of true rates, over splits of one table with popular columns: the mean is zero, within its error."""
     U, V, *_ = small_model(rng, m=60, n=80)
@@ -161,25 +135,6 @@ def test_an_iterate_is_judged_with_biases_refitted_to_the_counts_that_were_seen(
         chosen.judge(SimpleNamespace(X=scale * U), SimpleNamespace(X=V), pairs)
         assert np.allclose(chosen.log_ratios, ratios[pairs.i, pairs.j]) and np.allclose(chosen.r_v, r_v)
         assert chosen.fitting(pairs).biases is chosen.r_v
-
-
-def test_the_true_rates_gain_most_in_expectation(rng):
-    """The gain is linear in the held-out counts: with their expectation in their place, no embedding gains more."""
-    U, V, r_u, r_v, rates = small_model(rng)
-    best = heldout_gain(rates, rates, U, V, r_u, r_v)
-    assert best > 0
-    for size in (0.01, 0.1, 1.0):
-        for _ in range(10):
-            U_, V_ = (X + size * rng.standard_normal(X.shape) for X in (U, V))
-            assert heldout_gain(rates, rates, U_, V_, *refit_biases(rates, U_, V_)) < best
-
-
-def test_rows_and_columns_that_were_not_seen_are_left_out():
-    kept, held_out = np.array([[4, 2, 0], [2, 4, 0], [0, 0, 0]]), np.array([[1, 1, 5], [2, 0, 0], [7, 0, 0]])
-    U, V = np.array([[1.0], [-1.0], [9.0]]), np.array([[1.0], [-1.0], [9.0]])
-    r_u, r_v = refit_biases(kept, U, V)
-    inside = np.where(kept > 0, held_out, 0)
-    assert heldout_gain(kept, held_out, U, V, r_u, r_v) == heldout_gain(kept, inside, U, V, r_u, r_v)
 
 
 @pytest.fixture
@@ -221,9 +176,14 @@ def test_without_held_out_counts_every_mean_is_zero(example):
     assert heldout_gain(kept, 0 * held_out, U, V, r_u, r_v) == pytest.approx(0, abs=1e-6)  # the tolerance of the refit
 
 
+def held_out_of(counts):
+    """Return all pairs of a table with counts, of rows and columns of one count each."""
+    m, n = np.shape(counts)
+    return HeldOut.of(np.ones(m), np.ones(n), sp.csr_array(counts))
+
+
 def test_a_mean_is_one_over_counts_even_if_they_are_less_than_one():
-    pairs = HeldOut.of(np.ones(1), np.ones(2), np.array([[0.1, 0.3]]))
-    assert pairs.mean(np.array([1.0, 2.0])) == pytest.approx(0.7 / 0.4)
+    assert held_out_of([[0.1, 0.3]]).mean(np.array([1.0, 2.0])) == pytest.approx(0.7 / 0.4)
 
 
 def test_the_entropy_bounds_the_gain():
@@ -246,7 +206,7 @@ def test_pairs_are_hidden_whole_by_the_same_coin_and_are_gaps_where_a_zero_would
     assert not held_out[kept > 0].any()
     assert np.array_equal(np.where(gaps, 0, kept) + held_out, Z, equal_nan=True)
     rows, columns = margins(np.where(gaps, 0, kept))
-    surprising = (np.outer(rows, columns) > SURPRISING * rows.sum()) & ~unknown
+    surprising = (np.outer(rows, columns) > heldout.SURPRISING * rows.sum()) & ~unknown
     assert 0.02 < surprising.mean() and not gaps[~surprising].any()
     assert (gaps == (held_out > 0))[surprising & (Z > 0)].all()
     for some in (Z == 1, Z > 1):  # large counts are hidden as often as small ones
@@ -258,8 +218,8 @@ def test_pairs_are_hidden_whole_by_the_same_coin_and_are_gaps_where_a_zero_would
 def test_pairs_are_drawn_alike_and_where_the_margins_say(rng):
     """Of the rows and columns of a small table, in a thousand draws."""
     rows, columns = np.array([6.0, 0.0, 1.0, 3.0]), np.array([1.0, 0.0, 5.0, 2.0, 2.0])
-    drawn = sum(surprising_pairs(rows, columns, 0.3, rng) for _ in range(1000)).toarray()
-    some = np.outer(rows, columns) > SURPRISING * 10
+    drawn = sum(heldout.surprising_pairs(rows, columns, 0.3, rng) for _ in range(1000)).toarray()
+    some = np.outer(rows, columns) > heldout.SURPRISING * 10
     assert (drawn[some] > 0).all() and not drawn[~some].any()
     assert np.abs(drawn[some] / 1000 - 0.3).max() < 4 * np.sqrt(0.21 / 1000)
 
@@ -291,40 +251,36 @@ def test_the_standard_error_covers_what_rows_and_columns_share(rng):
     assert naive < 0.25 * scatter
 
 
-def test_the_standard_error_weighs_pairs_by_their_counts():
-    """By hand: mean 0.75, deviations -0.25 * (-0.75), 0.75 * 0.25 in two rows and two columns."""
-    pairs = HeldOut.of(np.ones(2), np.ones(2), np.array([[1, 0], [0, 3]]))
-    a, b = 0.25 * -0.75, 0.75 * 0.25
-    assert pairs.standard_error(np.array([0.0, 1.0])) == pytest.approx(np.sqrt(a**2 + b**2))
-
-
-@pytest.mark.parametrize("counts", [[[0, 3], [0, 0]], [[1, 3], [0, 0]], [[1, 0], [2, 0]]])
-def test_pairs_of_one_row_or_of_one_column_have_no_standard_error(counts):
-    pairs = HeldOut.of(np.ones(2), np.ones(2), np.array(counts))
-    assert pairs.standard_error(np.ones(len(pairs.z))) == np.inf
-
-
-def test_what_rows_and_columns_both_count_is_counted_once():
-    """By hand: deviations +-1/8 by rows: the sums of rows squared are 2/4, those of columns 0, the squares 8/64."""
-    pairs = HeldOut.of(np.ones(2), np.ones(4), np.ones((2, 4)))
-    assert pairs.standard_error(np.repeat([1.0, -1.0], 4)) == pytest.approx(np.sqrt(1 / 2 - 1 / 8), rel=1e-14)
-    turned = HeldOut.of(np.ones(4), np.ones(2), np.ones((4, 2)))
-    assert turned.standard_error(np.tile([1.0, -1.0], 4)) == pytest.approx(np.sqrt(1 / 2 - 1 / 8), rel=1e-14)
+@pytest.mark.parametrize(
+    ("counts", "values", "error"),
+    [
+        # mean 0.75, deviations -0.25 * (-0.75), 0.75 * 0.25 in two rows and two columns
+        ([[1, 0], [0, 3]], [0.0, 1.0], np.hypot(0.25 * -0.75, 0.75 * 0.25)),
+        # deviations +-1/8 by rows: the sums of rows squared are 2/4, those of columns 0, the squares 8/64
+        (np.ones((2, 4)), np.repeat([1.0, -1.0], 4), np.sqrt(1 / 2 - 1 / 8)),
+        (np.ones((4, 2)), np.tile([1.0, -1.0], 4), np.sqrt(1 / 2 - 1 / 8)),
+        # pairs of one row, or of one column
+        *((counts, np.ones(2), np.inf) for counts in ([[1, 3], [0, 0]], [[1, 0], [2, 0]])),
+        ([[0, 3], [0, 0]], [1.0], np.inf),
+    ],
+)
+def test_the_standard_error_is_that_by_hand(counts, values, error):
+    assert held_out_of(counts).standard_error(np.array(values)) == pytest.approx(error, rel=1e-14)
 
 
 def test_pairs_without_held_out_counts_are_left_out_even_if_they_are_stored():
     held_out = sp.csr_array((np.array([0.0, 2.0]), np.array([0, 1]), np.array([0, 1, 2])), shape=(2, 2))
-    pairs = HeldOut.of(np.ones(2), np.ones(2), held_out)
+    pairs = held_out_of(held_out)
     assert (pairs.i.tolist(), pairs.j.tolist(), pairs.z.tolist()) == ([1], [1], [2.0])
 
 
 def halves_of(pairs, iterates):
-    return [[Half(pairs.mean(x, z), x) for z in pairs.halves] for x in iterates]
+    return [[heldout.Half(pairs.mean(x, z), x) for z in pairs.halves] for x in iterates]
 
 
 def test_a_half_of_the_pairs_is_judged_by_what_the_other_half_would_choose():
     """Of two iterates the first is better for every second pair; by hand."""
-    pairs = HeldOut.of(np.ones(20), np.ones(20), np.ones((20, 20)))
+    pairs = held_out_of(np.ones((20, 20)))
     found = [np.tile([3.0, 1.0], 200), np.tile([1.0, 2.0], 200)]
     assert pairs.judged(halves_of(pairs, found))[:2] == (1.0, 0.0)
     assert pairs.judged(halves_of(pairs, found[:1]))[0] == 2.0  # without a choice all pairs judge
@@ -332,20 +288,20 @@ def test_a_half_of_the_pairs_is_judged_by_what_the_other_half_would_choose():
 
 def test_a_gain_that_is_the_same_everywhere_is_sure():
     """Cut at two, all log-ratios are the same: no error is left to compare with."""
-    pairs = HeldOut.of(np.ones(20), np.ones(20), np.ones((20, 20)))
+    pairs = held_out_of(np.ones((20, 20)))
     strong = 3 + 0.1 * np.random.default_rng(0).standard_normal(400)
     assert pairs.judged(halves_of(pairs, [strong])).errors == np.inf
     assert pairs.judged(halves_of(pairs, [np.zeros(400)])).errors == 0
 
 
 def test_in_a_small_table_each_pair_gives_counts_to_both_halves():
-    pairs = HeldOut.of(np.ones(2), np.ones(2), np.array([[4, 5], [0, 3]]))
+    pairs = held_out_of([[4, 5], [0, 3]])
     assert [half.tolist() for half in pairs.halves] == [[2, 3, 1], [2, 2, 2]]
 
 
 def test_what_is_chosen_by_noise_gains_nothing_in_the_mean(rng):
     """Of fifty iterates whose log-ratios are noise the best gains two errors; by the other half, none."""
-    pairs = HeldOut.of(np.ones(30), np.ones(40), np.ones((30, 40)))
+    pairs = held_out_of(np.ones((30, 40)))
     best, ratios = [], []
     for _ in range(100):
         found = [rng.standard_normal(1200) for _ in range(50)]
@@ -368,3 +324,130 @@ def test_rates_may_be_moved_to_gaps_without_a_gain(rng):
     there = 0.5 * np.sqrt(60) * U, V, *biases
     gain = heldout_gain(kept, held_out, *there) + pairs.compared.raised(pairs.compared.log_ratios(*there))
     assert chosen.patience.highest == pytest.approx(gain, abs=0.02)
+
+
+# When a fit stops, and which iterate it keeps
+
+
+def test_patience_ends_with_the_first_iteration_without_progress():
+    """But not before the tenth. Progress lowers the cross-entropy, here 3 - gain, by more than a hundredth."""
+    patience, ended = heldout.Patience(entropy=3.0, tol=0.01), []
+    for k in range(1, 13):
+        patience = patience.after(0.1 * k if k not in (4, 12) else -1.0)
+        ended.append(patience.exhausted)
+    assert ended == 11 * [False] + [True]
+    assert patience.k == 12 and patience.highest == pytest.approx(1.1)
+
+
+@pytest.mark.parametrize(
+    ("tol", "gains", "progress"),
+    [
+        (0.01, [1.0, 1.0201], [True, True]),
+        *((0.01, [1.0, gain], [True, False]) for gain in (1.0199, 0.9, 1.0)),
+        (0.0, [-1e9, -1e9, 1.0, 1.0, 1.5], [True, False, True, False, True]),
+    ],
+)
+def test_progress_is_measured_by_what_is_left_of_the_cross_entropy(tol, gains, progress):
+    """With an entropy of 3 + 1/50: a hundredth of what is left at 1.02 is 0.02; without a tolerance any gain counts."""
+    patience = heldout.Patience(entropy=3.02, tol=tol)
+    assert patience.progress is False and patience.k == 0
+    for k, (gain, some) in enumerate(zip(gains, progress, strict=True), 1):
+        patience = patience.after(gain)
+        assert patience.progress is some and patience.highest == max(gains[:k])
+
+
+class Gains:
+    """In the place of `HeldOut`: an iterate is its own log-ratio, and every pair has one count."""
+
+    rows = columns = z = np.ones(100)
+    observed, gaps, halves = (rows, columns), None, (z, z)
+
+    def log_ratios(self, X, _, __, ___):
+        return X[:, 0]
+
+    def mean(self, values, z=None):
+        return float(values.mean())
+
+    def standard_error(self, values):
+        return 7.0 * float(values.mean())
+
+    def entropy(self):
+        return 5.0
+
+
+def sides(gain):
+    return SimpleNamespace(X=np.full((100, 1), gain)), SimpleNamespace(X=np.zeros((100, 1)))
+
+
+@pytest.fixture
+def judged(monkeypatch):
+    """Return a function that returns what is chosen of iterates, which end after the last one; nothing is refitted."""
+    monkeypatch.setattr(heldout, "fit_margins", lambda *_: (np.ones(100), np.ones(100)))
+
+    def judge(iterates, best=None):
+        best = best or Chosen(Gains(), 1e-4)
+        for rows, columns in iterates:
+            if best.judge(rows, columns, Gains()):
+                break
+        return best
+
+    return judge
+
+
+def test_the_best_iterate_is_kept_with_its_gain_and_error(judged):
+    gains = [0.1, 0.5, 0.3, *[0.2] * 7]
+    best = judged(sides(gain) for gain in gains)
+    assert best.sides[0].X[0, 0] == 0.5 and best.k == 2 and not best.patience.progress
+    assert best.gain == pytest.approx(0.5) and best.error == pytest.approx(3.5)
+
+
+@pytest.mark.parametrize("number", [1, 2, 9, 10])
+def test_a_judgement_goes_on_where_it_was(number, judged, monkeypatch):
+    """Stored and loaded, it knows the column biases of the last one judged, where the next refit starts."""
+    monkeypatch.setattr(heldout, "fit_margins", lambda _, __, U, ___, r_v, *____: (r_v, r_v + U[0]))
+    iterates = [sides(gain) for gain in [0.1, 0.5, 0.3, *[0.2] * 17]]
+    expected, best = judged(iterates), pickle.loads(pickle.dumps(judged(iterates[:number])))
+    found = judged(iterates[number:10], best)
+    assert found.patience.k == expected.patience.k == 10 and found.k == expected.k == 2
+    assert np.array_equal(found.sides[0].X, iterates[1][0].X) and np.array_equal(found.r_v, expected.r_v)
+    assert vars(found.patience) == vars(expected.patience)
+
+
+def test_independence_is_kept_where_no_iterate_beats_it(judged):
+    best = judged([sides(-0.1)] * 10)
+    assert best.sides is None and (best.gain, best.k, best.patience.progress) == (0.0, 0, False)
+    assert best.error == pytest.approx(-0.7)  # of the best of them, for what is said of it
+
+
+def test_the_last_iterate_is_announced(judged):
+    iterates = iter([sides(1.0)] * 20)
+    best = judged(iterates)
+    assert best.k == 1 and not best.patience.progress  # all are equally good: the first one is kept
+    assert len(list(iterates)) == 10
+
+
+def test_iterates_that_run_out_while_improving_are_reported(judged):
+    best = judged([sides(0.1), sides(0.2)])
+    assert best.k == 2 and best.patience.progress
+
+
+@pytest.mark.parametrize("gain", [np.nan, -np.inf])
+def test_a_gain_that_is_not_finite_is_an_error(gain, judged):
+    with pytest.raises(FloatingPointError, match="heldout_gain is not finite"):
+        judged([sides(gain)])
+
+
+def test_hidden_pairs_are_marked_where_counts_are_expected_and_look_empty_elsewhere(rng):
+    """Of columns with 0.02 counts in a pair all do, of columns with one count none, whether they have counts or not."""
+    Z = rng.poisson(np.repeat([0.02, 1.0], [90, 100]), (200, 190)).astype(float)
+    seen, held_out = Table(sp.csr_array(Z)).hide(np.random.default_rng(0))
+    gaps, kept = np.isnan(seen.Z.toarray()), np.nan_to_num(seen.Z.toarray())
+    rest = sp.coo_array((held_out.z, (held_out.i, held_out.j)), shape=Z.shape).toarray()
+    assert (kept + rest <= Z).all() and np.array_equal((kept + rest)[:, 90:], Z[:, 90:])
+    rare, frequent = np.split(gaps, [90], axis=1)
+    assert not rare.any() and frequent[rest[:, 90:] > 0].all()
+    assert abs(frequent.mean() - 0.1) < 4 * np.sqrt(0.09 / frequent.size)
+    assert abs((Z[gaps] == 0).mean() - np.exp(-1)) < 4 * np.sqrt(0.25 / gaps.sum())
+    independent = np.outer(held_out.rows, held_out.columns) / held_out.rows.sum()
+    for axis in (0, 1):  # of the pairs seen
+        assert np.allclose(np.where(gaps, 0, independent).sum(axis=axis), kept.sum(axis=axis))

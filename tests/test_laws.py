@@ -4,20 +4,9 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
+from amptutorial import ConstantBias, DiscreteBias, GaussianRows, ShiftedExponential, Zipf, scaled_rows
 from amptutorial.denoisers import GaussianPosterior
-from amptutorial.laws import (
-    BiasLaw,
-    ConstantBias,
-    DiscreteBias,
-    EmpiricalRows,
-    GaussianRows,
-    LogNormal,
-    ScaledRows,
-    ShiftedExponential,
-    SparseGaussianRows,
-    Zipf,
-    scaled_rows,
-)
+from amptutorial.laws import BiasLaw, EmpiricalRows, LogNormal, ScaledRows, SparseGaussianRows
 from amptutorial.model import PoissonEmbedding
 
 BIASES = [ConstantBias(1.5), DiscreteBias([4.5, 5.5], [0.25, 0.75]), ShiftedExponential(0.25, 5), Zipf(0.4, 2.0)]

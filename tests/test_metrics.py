@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
+from synthetic import small_problem
 
-from amptutorial.bias import estimate_bias
 from amptutorial.denoisers import GaussianPosterior, Lasso, Ridge
 from amptutorial.metrics import QuadraticLoss, align, normalised_mse, overlap, row_errors, squared_norm
 from amptutorial.score import FisherScore
@@ -14,16 +14,10 @@ from amptutorial.score import FisherScore
 seeds = st.integers(0, 1000)
 
 
-def problem(seed, m=6, n=8, d=2):
-    rng = np.random.default_rng(seed)
-    Z = rng.poisson(2.0, (m, n)) + 1
-    return Z, *estimate_bias(Z), rng.standard_normal((m, d)), rng.standard_normal((n, d)), rng
-
-
 @given(seeds, st.booleans())
 def test_quadratic_loss_equals_its_definition(seed, sparse):
     """eq:LAB with the residual formed."""
-    Z, r_u, r_v, A, B, _ = problem(seed)
+    Z, r_u, r_v, A, B, _ = small_problem(seed)
     Y = FisherScore(sp.csr_array(Z) if sparse else Z, r_u, r_v)
     loss = QuadraticLoss(Y, r_u, r_v, (Ridge(0.3), Lasso(0.7)))
     U, V = A / np.sqrt(r_u)[:, None], B / np.sqrt(r_v)[:, None]
@@ -33,7 +27,7 @@ def test_quadratic_loss_equals_its_definition(seed, sparse):
 
 @pytest.mark.parametrize("denoiser", [Ridge(0.3), GaussianPosterior([[1.0, 0.4], [0.4, 0.5]])], ids=repr)
 def test_gradients_are_finite_differences(denoiser):
-    Z, r_u, r_v, A, B, rng = problem(1)
+    Z, r_u, r_v, A, B, rng = small_problem(1)
     loss = QuadraticLoss(FisherScore(Z, r_u, r_v), r_u, r_v, denoiser)
     step_A, step_B, h = rng.standard_normal(A.shape), rng.standard_normal(B.shape), 1e-5
     slope = (loss(A + h * step_A, B + h * step_B) - loss(A - h * step_A, B - h * step_B)) / (2 * h)
@@ -42,7 +36,7 @@ def test_gradients_are_finite_differences(denoiser):
 
 
 def test_a_penalty_without_a_derivative_is_named():
-    Z, r_u, r_v, A, B, _ = problem(1)
+    Z, r_u, r_v, A, B, _ = small_problem(1)
     loss = QuadraticLoss(FisherScore(Z, r_u, r_v), r_u, r_v, (Ridge(1.0), Lasso(0.5)))
     with pytest.raises(NotImplementedError, match=r"Lasso\(0.5\) has no derivative of its penalty.*penalty_gradient"):
         loss.gradient(A, B)
@@ -51,7 +45,7 @@ def test_a_penalty_without_a_derivative_is_named():
 @given(seeds)
 def test_normalised_mse_equals_its_definition(seed):
     """MSE_k after eq:mmhat; estimates of another rank allowed; small errors without cancellation."""
-    _, _, _, A, B, rng = problem(seed)
+    _, _, _, A, B, rng = small_problem(seed)
     A_hat, B_hat = rng.standard_normal((6, 3)), rng.standard_normal((8, 3))
     X = A @ B.T
     assert normalised_mse(A, B, A_hat, B_hat) == pytest.approx(((A_hat @ B_hat.T - X) ** 2).sum() / (X**2).sum())
@@ -71,7 +65,7 @@ def test_erratum_14_two_definitions_of_m(rng):
 
 @given(seeds)
 def test_alignment_is_the_best_rotation(seed):
-    _, _, _, A, _, rng = problem(seed, d=3)
+    _, _, _, A, _, rng = small_problem(seed, d=3)
     R = np.linalg.qr(rng.standard_normal((3, 3)))[0]  # with two columns, a reflection: its own inverse
     assert np.allclose(align(A @ R, A), A)
     noisy = A @ R + 0.1 * rng.standard_normal(A.shape)

@@ -6,15 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse as sp
 from scipy import stats
+from synthetic import drawn_embedding
 
 from amptutorial import model as model_module
 from amptutorial.laws import GaussianRows, ShiftedExponential
 from amptutorial.model import LONG, PoissonEmbedding, _thinning_bounds, draw_embedding, draw_example
-
-
-def make(m, n, d, rng, variance=1.0, shift=1.0):
-    rows, bias = GaussianRows(variance), ShiftedExponential(0.3, shift)
-    return draw_embedding(m, n, d, rows_u=rows, rows_v=rows, bias_u=bias, bias_v=bias, rng=rng)
 
 
 @given(st.integers(1, 6), st.integers(1, 6), st.integers(1, 3), st.integers(0, 99))
@@ -35,7 +31,7 @@ def test_marginals_and_pmi_up_to_their_orders(rng):
     """eq:marginal errs like 1/sqrt(m), eq:pcorr like 1/m."""
 
     def errors(m):
-        model = make(m, m, 2, rng, shift=0.0)
+        model = drawn_embedding(m, m, 2, rng, variance=1.0, shift=0.0, spread=0.3)
         P = model.joint_pmf()
         P_u, P_v = P.sum(axis=1), P.sum(axis=0)
         pmi = np.log(P) - np.log(P_u)[:, None] - np.log(P_v)
@@ -106,7 +102,7 @@ def test_samples_follow_the_law_of_each_count(how, rng, densely_drawn):
 
 
 def test_thinning_bounds_dominate(rng):
-    model = make(30, 40, 3, rng, variance=9.0)
+    model = drawn_embedding(30, 40, 3, rng, variance=9.0)
     c_u, c_v = _thinning_bounds(model.U, model.V, np.sqrt(model.m))
     assert (model.U @ model.V.T / np.sqrt(model.m) <= c_u[:, None] + c_v + 1e-12).all()
 

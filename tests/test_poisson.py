@@ -33,15 +33,6 @@ def test_sums_and_means_are_those_of_the_dense_rates(instance):
     assert np.allclose(log_partition(U, W, r_v), log_sums, rtol=1e-13)
 
 
-def test_the_means_are_the_gradient_of_the_log_sums(instance):
-    """Central differences, whose error is of order step^2 = 1e-10 times the third derivative."""
-    U, W, r_v, _ = instance
-    step = 1e-5
-    for k, e in enumerate(step * np.eye(U.shape[1])):
-        slope = (log_partition(U + e, W, r_v) - log_partition(U - e, W, r_v)) / (2 * step)
-        assert np.allclose(tilted_means(U, W, r_v)[1][:, k], slope, atol=1e-8)
-
-
 def test_columns_without_bias_do_not_count(instance):
     U, W, r_v, _ = instance
     without = np.where(np.arange(len(r_v)) < 10, 0, r_v)

@@ -155,14 +155,6 @@ def presence(Z, U, V, r_u, r_v):
     return np.where(Z > 0, rates / -np.expm1(-rates), 0), rates
 
 
-def test_bursts_are_expected_at_the_rates_of_both_sides(counts, rng):
-    sides = [new_side(rng.standard_normal((n, 2)), np.ones(n), None) for n in (60, 40)]
-    sides = [replace(side, bias=rng.uniform(0.1, 2, len(side.X))) for side in sides]
-    found = expected_bursts(counts, Presence(), *sides, 60)
-    expected, _ = presence(counts.toarray(), *(side.X for side in sides), *(side.bias for side in sides))
-    assert np.allclose(found.toarray(), expected, rtol=1e-12)
-
-
 def test_a_pair_may_have_any_rate_on_the_way():
     """Beyond exp(50) it is exp(50), and a row without counts has none: finite bursts, without a warning."""
     Z = sp.csr_array(np.ones((2, 1)))
@@ -264,11 +256,9 @@ def test_a_direction_that_was_lost_keeps_a_little_of_the_prior_by_its_scale(coun
 
 def test_the_prior_of_unequal_sides_stays_symmetric(counts, rng):
     """A change of coordinates by 1e9 leaves round-off that a covariance must not have."""
-    m, learned = counts.shape[0], GaussianPosterior(np.array([[1.0, 0.3], [0.3, 2.0]]))
-    sides = reexpansion.starting_sides(*estimate_bias(counts), learned, rng.standard_normal((40, 2)) * [1.0, 1e9], 5.0)
-    ((rows, columns),) = iterated(counts, *(in_double(side) for side in sides), m, 1)
-    rows = replace(rows, X=rows.X * [1e9, 1e-9])
-    covariance = balanced_sides(rows, columns)[0].denoiser.covariance
+    prior, X = GaussianPosterior([[1.0, 0.3], [0.3, 2.0]]), [rng.standard_normal((n, 2)) * [1.0, 1e9] for n in (60, 40)]
+    sides = (new_side(*side, prior) for side in zip(X, estimate_bias(counts), strict=True))
+    covariance = balanced_sides(*sides)[0].denoiser.covariance
     assert np.array_equal(covariance, covariance.T)
 
 
@@ -298,3 +288,37 @@ def test_leading_directions_are_those_of_the_score(rng):
 def test_without_a_signal_the_variance_is_the_largest_that_noise_can_hide(rng):
     Z = sp.csr_array(rng.poisson(5.0, (80, 120)))
     assert Table(Z).leading_directions(3, rng)[1] == pytest.approx(3 * np.sqrt(80 * 120) / Z.sum())
+
+
+# How far rows go: less after they turn back, up to a whole step where they go on
+
+
+@pytest.fixture
+def sides(rng):
+    """Counts of 8 x 6 pairs, rows at the origin, and columns so short that no whole step is beyond the reach."""
+    Z = sp.csr_array(rng.integers(1, 9, (8, 6)))
+    r_u, r_v = estimate_bias(Z)
+    columns = new_side(0.1 * rng.standard_normal((6, 2)), r_v, Ridge(1.0))
+    return Table(Z), new_side(np.zeros((8, 2)), r_u, Ridge(1.0)), columns
+
+
+@pytest.mark.parametrize(("length", "longer"), [(0.25, 0.375), (0.5, 0.75), (0.8, 1.0), (1.0, 1.0)])
+def test_a_row_that_goes_on_takes_half_as_much_again_and_one_that_turns_back_half(sides, length, longer):
+    """Its first step is a whole one."""
+    Z, rows, columns = sides
+    first = reexpanded_half_step(Z, rows, columns, 8)
+    step = first.step
+    assert (np.abs(step).max(axis=1) > 0).all()
+    assert (first.length == 1).all() and np.array_equal(first.X, step)
+    turning = np.arange(8) % 2 == 0
+    back, on = (np.array([[np.cos(t), np.sin(t)], [-np.sin(t), np.cos(t)]]) for t in np.radians([95, 85]))
+    before = replace(rows, step=np.where(turning[:, None], step @ back, step @ on), length=np.full(8, length))
+    after = reexpanded_half_step(Z, before, columns, 8)
+    assert (after.reach < reexpansion.REACH).all() and np.array_equal(after.step, step)
+    assert np.allclose(after.length, np.where(turning, length / 2, longer), rtol=1e-15)
+    assert np.allclose(after.X, after.length[:, None] * step, rtol=1e-15)
+    # the Onsager term goes as far as the rows do on average
+    whole, moved = first.Gamma, after.length.mean()
+    assert np.allclose(after.Gamma, moved * whole, rtol=1e-12)
+    after = reexpanded_half_step(Z, replace(before, Gamma=np.diag([5.0, 7.0])), columns, 8)
+    assert np.allclose(after.Gamma, moved * whole + (1 - moved) * np.diag([5.0, 7.0]), rtol=1e-12)

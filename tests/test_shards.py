@@ -1,6 +1,7 @@
 """Counts in files: a shard holds its rows, what is damaged or missing is named."""
 
 import json
+import tracemalloc
 
 import dask.array as da
 import numpy as np
@@ -8,8 +9,9 @@ import pandas
 import pytest
 import scipy.sparse as sp
 
-from amptutorial import drop_empty
-from amptutorial.cluster.shards import MANIFEST, load_counts, open_shards, write_shards
+from amptutorial import FisherScore, drop_empty
+from amptutorial.bias import bias_of_margins
+from amptutorial.cluster.shards import MANIFEST, bytes_to_load, load_counts, open_shards, write_shards
 
 
 @pytest.fixture(scope="module")
@@ -102,10 +104,9 @@ def test_a_shard_that_is_missing_is_named_before_a_run_and_in_it(shards):
         load_counts(shards.folder, shards.files[1])
 
 
-def change(shards, edit):
-    manifest = json.loads((shards.folder / MANIFEST).read_text())
-    edit(manifest)
-    (shards.folder / MANIFEST).write_text(json.dumps(manifest))
+def swap(manifest):
+    first, last = manifest["shards"][0]["shape"], manifest["shards"][-1]["shape"]
+    first[0], last[0] = last[0], first[0]
 
 
 EDITS = [
@@ -113,23 +114,16 @@ EDITS = [
     (lambda manifest: manifest.update(margins=""), "margins.npz in .* is not as it was written"),
     (lambda manifest: manifest["shards"][1]["shape"].__setitem__(0, 0), "shard-00001.npz in .* has the shape"),
     (lambda manifest: manifest["shards"].pop(), "do not have 61 rows in all"),
+    (swap, "shard-000.*.npz has the shape .*, the manifest has"),  # as its counts are loaded
 ]
 
 
 @pytest.mark.parametrize(("edit", "message"), EDITS)
 def test_a_manifest_that_cannot_be_is_refused(edit, message, shards):
-    change(shards, edit)
+    manifest = json.loads((shards.folder / MANIFEST).read_text())
+    edit(manifest)
+    (shards.folder / MANIFEST).write_text(json.dumps(manifest))
     with pytest.raises(ValueError, match=message):
-        open_shards(shards.folder)
-
-
-def test_a_shard_of_another_shape_than_the_manifest_says_is_refused(shards):
-    def swap(manifest):
-        first, last = manifest["shards"][0]["shape"], manifest["shards"][-1]["shape"]
-        first[0], last[0] = last[0], first[0]
-
-    change(shards, swap)
-    with pytest.raises(ValueError, match="shard-000.*.npz has the shape .*, the manifest has"):
         for one in open_shards(shards.folder).files:
             load_counts(shards.folder, one)
 
@@ -143,3 +137,19 @@ def test_an_interrupted_writing_leaves_no_manifest(counts, shards):
         write_shards(blocks(), shards.folder)
     with pytest.raises(FileNotFoundError, match="has no manifest.json"):
         open_shards(shards.folder)
+
+
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.float64])
+def test_to_load_a_shard_takes_the_memory_that_is_asked_for(dtype, index, rng, tmp_path):
+    Z = sp.random_array((300, 400), density=0.5, format="csr", rng=rng)
+    Z = sp.csr_array((np.ceil(9 * Z.data).astype(dtype), Z.indices.astype(index), Z.indptr.astype(index)), Z.shape)
+    (shard,) = write_shards(Z, tmp_path).files
+    r_u, r_v = bias_of_margins(*(np.asarray(Z.sum(axis=k), float) for k in (1, 0)))
+    tracemalloc.start()
+    FisherScore(load_counts(tmp_path, shard), r_u, r_v)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    margins = 50 * sum(Z.shape) + 20_000  # of rows and columns, and of what Python itself takes
+    wide = index == np.int64 and dtype == np.float64
+    assert (0.95 if wide else 0.45) * bytes_to_load(shard) < peak < bytes_to_load(shard) + margins

@@ -1,26 +1,22 @@
 """Algorithm 2: closed forms, thresholds, AMP against its prediction with the finite-size trend, and the loss."""
 
+from contextlib import nullcontext
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
 from scipy.optimize import brentq
 from synthetic import BETA, Linear, constant_laws
 
-from amptutorial.amp import FLOOR, biased_low_rank_amp
+from amptutorial import ConstantBias, DiscreteBias, GaussianRows, ShiftedExponential, Zipf, scaled_rows
+from amptutorial.amp import FLOOR, biased_low_rank_amp, random_start
 from amptutorial.denoisers import Denoiser, GaussianPosterior, Lasso, Ridge
-from amptutorial.laws import (
-    ConstantBias,
-    DiscreteBias,
-    EmpiricalRows,
-    GaussianRows,
-    ShiftedExponential,
-    SparseGaussianRows,
-    Zipf,
-    scaled_rows,
-)
+from amptutorial.laws import EmpiricalRows, SparseGaussianRows
 from amptutorial.metrics import QuadraticLoss, normalised_mse, row_errors
+from amptutorial.paper.experiments import L2, predict
 from amptutorial.spectrum import detection_ratio
-from amptutorial.state_evolution import gaussian_state_evolution, start_overlap, state_evolution
+from amptutorial.state_evolution import gaussian_state_evolution, has_closed_form, start_overlap, state_evolution
 
 TWO_CLASS = DiscreteBias(np.log([0.5, 1.5]))
 
@@ -33,23 +29,11 @@ def draw(laws, n, rng):
     return (r_u, A), (r_v, B), W, A @ B.T / np.sqrt(m) + W
 
 
-def start(B, m, noise, rng):
-    """Return a start near the truth with its M0 and Q0."""
-    B0 = B + noise * np.sqrt((B**2).mean()) * rng.standard_normal(B.shape)
+def start(B, m, noise, rng, mix=None):
+    """Return a start near the truth, or near mixed columns of it, with its M0 and Q0."""
+    B0 = B if mix is None else B @ mix
+    B0 = B0 + noise * np.sqrt((B**2).mean()) * rng.standard_normal(B0.shape)
     return B0, *start_overlap(B, B0, m).values()
-
-
-def two_class_recursion(a, b, beta, n_iter, P_v):
-    """The posterior-mean evolution for unit Gaussian rows of rates a and b, written out for d = 1."""
-    errors, moments = [], []
-    for _ in range(n_iter):
-        q_u = a * P_v / (1 + a * P_v)
-        P_u = np.mean(a * q_u)
-        moments.append([P_v, P_u])
-        q_v = b * P_u / (1 + b * P_u)
-        P_v = np.mean(b * q_v) / beta
-        errors.append(1 - P_u * np.mean(b * q_v) / (np.mean(a) * np.mean(b)))
-    return np.array(errors), q_u, moments
 
 
 def test_two_class_closed_form():
@@ -57,17 +41,23 @@ def test_two_class_closed_form():
     a, b = np.array([0.5, 1.5]), np.array([0.8, 2.4])
     biases = {"bias_u": DiscreteBias(np.log(a)), "bias_v": DiscreteBias(np.log(b))}
     laws = scaled_rows(1, rows_u=GaussianRows(1), rows_v=GaussianRows(1), **biases)
-    posterior, P0 = GaussianPosterior(1.0), 0.3
-    start = {"beta": BETA, "M0": [[P0]], "Q0": [[P0]], "n_iter": 25}
+    posterior, P_v, errors, moments = GaussianPosterior(1.0), 0.3, [], []
+    start = {"beta": BETA, "M0": [[P_v]], "Q0": [[P_v]], "n_iter": 25}
     run = gaussian_state_evolution(*laws, posterior, **start)
-    errors, q_u, moments = two_class_recursion(a, b, BETA, 25, P0)
+    for _ in range(25):
+        q_u = a * P_v / (1 + a * P_v)
+        P_u = np.mean(a * q_u)
+        moments.append([P_v, P_u])
+        q_v = b * P_u / (1 + b * P_u)
+        P_v = np.mean(b * q_v) / BETA
+        errors.append(1 - P_u * np.mean(b * q_v) / (np.mean(a) * np.mean(b)))
     for names in (("M_b", "M_a"), ("Q_b", "Q_a")):
         assert np.allclose([[getattr(it, name)[0, 0] for name in names] for it in run.iterates], moments, rtol=1e-10)
     assert np.allclose([it.nmse for it in run.iterates], errors, rtol=1e-10)
     independence = np.mean(a) * np.mean(b) / BETA / 2  # half of |A B^T|^2 / m^2 is the divergence of no embedding
-    assert np.allclose([it.divergence for it in run.iterates], errors * independence, rtol=1e-10)
+    assert np.allclose([it.divergence for it in run.iterates], np.multiply(errors, independence), rtol=1e-10)
     # the two classes one by one, from the sampled rows: E|x - x_hat|^2 given a is a (1 - q_u(a))
-    sampled = state_evolution(*laws, posterior, **start, n_samples=200_000, rng=np.random.default_rng(5))
+    sampled = state_evolution(*laws, posterior, **start, n_samples=50_000, rng=np.random.default_rng(5))
     r, X, X_hat = sampled.rows_a
     for rate, q in zip(a, q_u, strict=True):
         measured = row_errors(X, X_hat)[np.isclose(r, rate)]
@@ -103,15 +93,12 @@ def test_a_floor_is_reported_for_the_side_that_has_it():
 def test_unequal_frequencies_are_easier():
     """At the same mean rate, two classes succeed where one rate fails."""
     variance, errors = 0.75, []  # detection_ratio: 0.84 for constant, 1.32 for two-class rates
-    denoisers = GaussianPosterior(1.0), GaussianPosterior(variance)
     for bias in (ConstantBias(0.0), TWO_CLASS):
         laws = scaled_rows(1, rows_u=GaussianRows(1), rows_v=GaussianRows(variance), bias_u=bias, bias_v=bias)
-        run = gaussian_state_evolution(*laws, denoisers, beta=BETA, M0=[[0.1]], Q0=[[0.1]], n_iter=500)
+        denoisers = GaussianPosterior(1.0), GaussianPosterior(variance)
+        run = gaussian_state_evolution(*laws, denoisers, beta=BETA, M0=[[0.1]], Q0=[[0.1]], n_iter=100)
         errors.append(run.iterates[-1].nmse)
-    a = np.array([0.5, 1.5])
-    assert errors[0] > 0.9999
-    assert errors[1] == pytest.approx(two_class_recursion(a, variance * a, BETA, 5000, 0.1)[0][-1], rel=1e-6)
-    assert errors[1] < 0.99
+    assert errors[0] > 0.9999 and errors[1] < 0.99
 
 
 @pytest.mark.parametrize(
@@ -138,14 +125,21 @@ def test_sampled_rows_agree_with_the_closed_form(denoiser, bias):
 SIGNS = np.array([[1.0, 1], [1, -1], [-1, 1], [-1, -1]])  # their second moment is I
 
 
-@pytest.mark.parametrize("denoiser", [Ridge(0.5), GaussianPosterior([[1.0, 0.2], [0.2, 0.6]])], ids=repr)
-def test_the_closed_form_is_that_of_sampled_rows_of_its_moments(denoiser):
-    """With one rate estimates are linear: four rows with the covariance of the law serve, from a start that turns."""
+@pytest.mark.parametrize(
+    ("denoiser", "d_hat"),
+    [(Ridge(0.5), 2), (Ridge(0.5), 3), (GaussianPosterior([[1.0, 0.2], [0.2, 0.6]]), 2), (GaussianPosterior(0.8), 1)],
+)
+def test_the_closed_form_is_that_of_sampled_rows_of_its_moments(denoiser, d_hat):
+    """With one rate estimates are linear: four rows with the covariance of the law serve, from a start that turns.
+
+    The fit may have one direction less than the truth, or one more.
+    """
     C, S = np.array([[1.5, 0.3], [0.3, 1.0]]), np.array([[2.0, -0.5], [-0.5, 1.0]])
-    start = {"beta": BETA, "M0": [[0.2, 1.0], [-1.5, 0.3]], "Q0": [[4.0, 0.4], [0.4, 3.0]], "n_iter": 5}
-    bias = {"bias_u": ConstantBias(0.0), "bias_v": ConstantBias(0.7)}
+    M0, Q0 = np.array([[0.2, 1.0, 0.5], [-1.5, 0.3, -0.4]]), np.array([[4.0, 0.4, 0.1], [0.4, 3.0, 0.2], [0.1, 0.2, 5]])
+    start = {"beta": BETA, "M0": M0[:, :d_hat], "Q0": Q0[:d_hat, :d_hat], "n_iter": 5}
+    rates = {"bias_u": ConstantBias(0.0), "bias_v": ConstantBias(0.7)}
     exact = gaussian_state_evolution(
-        *scaled_rows(2, rows_u=GaussianRows(C), rows_v=GaussianRows(S), **bias), denoiser, **start
+        *scaled_rows(2, rows_u=GaussianRows(C), rows_v=GaussianRows(S), **rates), denoiser, **start
     )
     laws = (EmpiricalRows(np.full(4, r), SIGNS @ np.linalg.cholesky(r * X).T) for r, X in ((1.0, C), (np.exp(0.7), S)))
     sampled = state_evolution(*laws, denoiser, **start, n_samples=40, rng=np.random.default_rng(0))
@@ -394,63 +388,30 @@ def test_excess_loss_counts_the_parameters():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("denoiser", [Lasso(0.5), Ridge(2.0), GaussianPosterior(1.0)], ids=repr)
-def test_excess_loss_for_every_denoiser(denoiser):
-    """The prediction through sampled rows of the instance against eq:LAB, in each iteration, within the spread."""
+@pytest.mark.parametrize(
+    ("denoiser", "d_hat"),
+    [(Lasso(0.5), 2), (Ridge(2.0), 2), (GaussianPosterior(1.0), 2), (GaussianPosterior(1.0), 1), (Ridge(2.0), 3)],
+)
+def test_excess_loss_for_every_denoiser(denoiser, d_hat):
+    """The prediction through sampled rows of the instance against eq:LAB, in each iteration, within the spread.
+
+    So is the error; of two true directions one, two or three are fitted.
+    """
     laws, n, m = constant_laws(2, 8.0, rows=SparseGaussianRows(2.0, 0.5)), 1200, 800
     gaps = []
     for seed in range(8):
         rng = np.random.default_rng(seed)
         (r_u, A), (r_v, B), W, Y = draw(laws, n, rng)
-        B0, M0, Q0 = start(B, m, 0.7, rng)
+        B0, M0, Q0 = start(B, m, 0.7, rng, mix=np.array([[1.0, 0.2, 0.0], [0.3, 0.8, 0.0]])[:, :d_hat])
         run = biased_low_rank_amp(Y, r_u, r_v, denoiser, B0=B0, n_iter=4)
         rows, begin = (EmpiricalRows(r_u, A), EmpiricalRows(r_v, B)), {"beta": BETA, "M0": M0, "Q0": Q0, "n_iter": 4}
         se = state_evolution(*rows, denoiser, **begin, n_samples=48_000, rng=rng)
         loss = QuadraticLoss(Y, r_u, r_v, denoiser)
         noise = (W**2).sum() / 2 + np.vdot(W, A @ B.T) / np.sqrt(m)
-        measured = [(loss(it.A, it.B) - noise) / n for it in run.iterates]
-        gaps.append([a - it.excess_loss for a, it in zip(measured, se.iterates, strict=True)])
-    gaps, typical = np.array(gaps), np.abs(measured).mean()
+        measured = [((loss(it.A, it.B) - noise) / n, normalised_mse(A, B, it.A, it.B)) for it in run.iterates]
+        gaps.append(np.subtract(measured, [(it.excess_loss, it.nmse) for it in se.iterates]))
+    gaps, typical = np.array(gaps), np.abs(measured).mean(axis=0)
     assert (np.abs(gaps.mean(axis=0)) < 4 * gaps.std(axis=0, ddof=1) / np.sqrt(8) + 0.005 * typical).all()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("d_hat", [1, 3])
-def test_the_fit_may_have_another_rank_than_the_truth(d_hat):
-    """Two true directions, one or three fitted ones: closed form and sampled rows predict AMP from the same start."""
-    n, m, prior = 3000, 2000, GaussianPosterior(1.0)
-    laws = constant_laws(2, 3.0)
-    gaps = []
-    for seed in range(8):
-        rng = np.random.default_rng(seed)
-        (r_u, A), (r_v, B), _, Y = draw(laws, n, rng)
-        mix = np.array([[1.0, 0.2, 0.0], [0.3, 0.5, 0.0]])[:, :d_hat]
-        B0 = B @ mix + 0.5 * rng.standard_normal((n, d_hat))
-        run = biased_low_rank_amp(Y, r_u, r_v, prior, B0=B0, n_iter=6)
-        start = start_overlap(B, B0, m) | {"beta": BETA, "n_iter": 6}
-        exact = gaussian_state_evolution(*laws, prior, **start)
-        both = zip(run.iterates, exact.iterates, strict=True)
-        gaps.append([normalised_mse(A, B, it.A, it.B) - se.nmse for it, se in both])
-    gaps = np.array(gaps)
-    assert (np.abs(gaps.mean(axis=0)) < 4 * gaps.std(axis=0, ddof=1) / np.sqrt(8)).all()
-    sampled = state_evolution(*laws, prior, **start, n_samples=100_000, rng=rng)
-    assert sampled.iterates[-1].nmse == pytest.approx(exact.iterates[-1].nmse, abs=0.01)
-    assert sampled.rows_a[2].shape == (100_000, d_hat)
-
-
-def test_more_dimensions_are_rows_padded_with_zeros(rng):
-    """A truth of rank 1 fitted with two directions is a truth of rank 2 whose second direction has no variance."""
-    prior, rows = GaussianPosterior(0.7), GaussianRows(1.0)
-    narrow = scaled_rows(1, rows_u=rows, rows_v=rows, bias_u=TWO_CLASS, bias_v=TWO_CLASS)
-    padded = GaussianRows(np.diag([1.0, 0.0]))
-    wide = scaled_rows(2, rows_u=padded, rows_v=padded, bias_u=TWO_CLASS, bias_v=TWO_CLASS)
-    M0, Q0 = np.array([[0.4, 0.1]]), np.array([[0.6, 0.2], [0.2, 0.5]])
-    rest = {"beta": BETA, "Q0": Q0, "n_iter": 5}
-    run = gaussian_state_evolution(*narrow, prior, M0=M0, **rest)
-    other = gaussian_state_evolution(*wide, prior, M0=np.vstack([M0, [[0, 0]]]), **rest)
-    for one, two in zip(run.iterates, other.iterates, strict=True):
-        assert np.allclose([one.nmse, one.excess_loss], [two.nmse, two.excess_loss], rtol=1e-10)
-        assert np.allclose(one.M_a, two.M_a[:1], rtol=1e-10)
 
 
 def test_refit_is_followed(rng):
@@ -463,3 +424,61 @@ def test_refit_is_followed(rng):
     se = state_evolution(*laws, learner, beta=BETA, M0=M0, Q0=Q0, n_iter=8, n_samples=60_000, rng=rng)
     measured = [normalised_mse(A, B, it.A, it.B) for it in run.iterates]
     assert np.allclose(measured, [it.nmse for it in se.iterates], rtol=0.1)  # one instance: spread about 3 %
+
+
+# At its door: bad input is named, and which of its two forms applies is asked
+
+
+def test_bad_input_is_named(rng):
+    start = {"beta": BETA, "M0": np.eye(2), "Q0": 2 * np.eye(2), "n_iter": 2, "n_samples": 100, "rng": rng}
+    zero = EmpiricalRows(np.ones(50), np.zeros((50, 1)))
+    laws, no_signal = constant_laws(2, 3.0), start | {"M0": [[0.0]], "Q0": [[1.0]]}
+    for law_u, law_v, given, message in (
+        (*laws, start | {"M0": 9 * np.eye(2)}, "no start has these M0 and Q0"),
+        (*laws, start | {"n_samples": 10}, "n_samples must be at least 10 d = 20"),
+        (constant_laws(1, 2.0)[0], laws[1], start, "law_u has dimension 1, law_v has 2"),
+        (zero, zero, no_signal, "there is no A B.T whose error could be predicted"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            state_evolution(law_u, law_v, GaussianPosterior(1.0), **given)
+
+
+def test_a_start_may_have_lost_a_dimension_and_miss_its_law_by_a_tenth():
+    """B_0 with a column of zeros has singular moments, and round-off is measured by their scale.
+
+    B_0 = B has Q0 = beta M0 S^-1 M0 exactly; an instance differs a little from its law, but not by half.
+    """
+    laws = constant_laws(2, 3.0)
+    whole = laws[1].atoms()[0][0] / BETA * np.eye(2)  # E(B^2) of rows of variance one
+    starts = [(whole, share * whole, share > 0.9) for share in (1.0, 0.95, 0.85, 0.5)]
+    for scale in (1.0, 1e10):
+        for smallest in (0.0, -1e-12, -1e-3):
+            starts.append((np.sqrt(scale) * np.diag([1.0, 0.0]), scale * np.diag([2.0, smallest]), smallest > -1e-9))
+    for M0, Q0, fits in starts:
+        with nullcontext() if fits else pytest.raises(ValueError, match="no start has these M0 and Q0"):
+            run = gaussian_state_evolution(*laws, Ridge(1.0), beta=BETA, n_iter=1, M0=M0, Q0=Q0)
+            assert np.isfinite(run.iterates[-1].nmse)
+
+
+def test_the_closed_form_serves_gaussian_rows_with_fixed_linear_denoisers_only():
+    gaussian, sparse = constant_laws(1, 2.0), constant_laws(1, 2.0, rows=SparseGaussianRows(1.0, 0.5))
+    assert has_closed_form(*gaussian, (Ridge(1.0), GaussianPosterior(1.0)))
+    assert not has_closed_form(*sparse, Ridge(1.0)) and not has_closed_form(gaussian[0], sparse[1], Ridge(1.0))
+    assert not has_closed_form(*gaussian, (Ridge(1.0), Lasso(1.0)))
+    assert not has_closed_form(*gaussian, GaussianPosterior(1.0, learn=True))
+    with pytest.raises(TypeError, match="ScaledRows of GaussianRows.*use state_evolution"):
+        gaussian_state_evolution(*sparse, Ridge(1.0), beta=1.0, M0=[[1.0]], Q0=[[1.0]], n_iter=1)
+
+
+def test_a_bug_inside_a_denoiser_is_not_answered_by_the_other_form():
+    """`predict` once took a TypeError of the denoiser's own for the closed form's refusal, and sampled instead."""
+
+    class Broken(Ridge):
+        def modes(self, F):
+            raise TypeError("a bug in the denoiser")
+
+    setting = replace(L2, m=30, n=45, d=2)
+    rng = np.random.default_rng(0)
+    e = setting.draw(rng=rng)
+    with pytest.raises(TypeError, match="a bug in the denoiser"):
+        predict(e, setting.scaled_rows(), Broken(1.0), random_start(45, 2, rng), 2, rng=rng)
