@@ -101,10 +101,7 @@ def check_choice(value, name, choices):
 def refuse_masked(X, name):
     """Raise a TypeError if some entries of `X` are masked."""
     if np.ma.is_masked(X):
-        raise TypeError(
-            f"{name} has masked entries, and the mask would be lost: fill them first, "
-            "with X.filled(0) if they are zeros"
-        )
+        raise TypeError(f"{name} has masked entries: fill them, as by X.filled(0)")
 
 
 def check_array(X, name):
@@ -154,16 +151,10 @@ def _cast(X, dtype):
 
 def _usable(dtype, name):
     """Return the dtype in which to compute with numbers that come as `dtype`."""
-    if dtype.kind == "c":
-        raise ValueError(
-            f"{name} holds complex numbers, whose imaginary parts would be lost: pass "
-            "X.real if they are zero"
-        )
     if dtype.kind not in "biuf":
-        raise ValueError(
-            f"{name} must hold numbers, got dtype {dtype}: convert it first, with "
-            "X.astype(float)"
-        )
+        real = "X.real, if no imaginary parts would be lost"
+        how = real if dtype.kind == "c" else "X.astype(float)"
+        raise ValueError(f"{name} must hold numbers, got dtype {dtype}: pass {how}")
     usual = dtype.kind in "biu" or dtype in (np.float32, np.float64)
     return dtype if usual and dtype.isnative else np.dtype(np.float64)
 
@@ -185,13 +176,15 @@ def check_matrix(X, name, *, shape=(None, None)):
         If `X` is not two-dimensional, has another shape, or holds NaN or infinity, or
         anything but real numbers.
     """
-    X = _as_float(check_array(X, name))
-    fits = X.ndim == 2 and all(
-        s is None or s == t for s, t in zip(shape, X.shape, strict=True)
-    )
-    if not fits:
-        wanted = ", ".join("any" if s is None else str(s) for s in shape)
-        raise ValueError(f"{name} must have shape ({wanted}), got {X.shape}")
+    return _finite(_as_float(check_array(X, name)), name, shape)
+
+
+def _finite(X, name, shape):
+    """Return the array `X` if it has this shape (None: any size) and is finite."""
+    sizes = zip(shape, X.shape, strict=False)
+    if X.ndim != len(shape) or any(s not in (None, size) for s, size in sizes):
+        wanted = str(shape).replace("None", "any")
+        raise ValueError(f"{name} must have shape {wanted}, got {X.shape}")
     if not _all_finite(X):
         raise ValueError(f"{name} holds NaN or infinite values")
     return X
@@ -277,8 +270,7 @@ def check_counts(Z, *, integers=False, gaps=False, name="Z"):
     Z = Z if sp.issparse(Z) else check_array(Z, name)
     if Z.ndim != 2 or 0 in Z.shape:
         raise ValueError(
-            f"{name} must be a matrix with at least one row and one column, got shape "
-            f"{Z.shape}"
+            f"{name} must be a matrix with at least one row and column, got {Z.shape}"
         )
     Z = pairs_once(Z, name) if sp.issparse(Z) else Z
     if sp.issparse(Z) and not Z.data.all():
@@ -293,8 +285,7 @@ def check_counts(Z, *, integers=False, gaps=False, name="Z"):
         raise ValueError(f"{name} holds negative values: counts are at least zero")
     if integers and (values != np.floor(values)).any():
         raise ValueError(
-            f"{name} holds fractional values: whole counts are needed here, not "
-            "weights such as tf-idf"
+            f"{name} holds fractional values: counts are needed, not tf-idf weights"
         )
     return Z
 
@@ -336,12 +327,8 @@ def check_values(x, name, *, shape=None):
     ValueError
         If it has another shape, or holds NaN or infinity.
     """
-    x = _cast(check_array(x, name), np.dtype(np.float64))
-    if shape is not None and x.shape != shape:
-        raise ValueError(f"{name} must have shape {shape}, got {x.shape}")
-    if not np.isfinite(x).all():
-        raise ValueError(f"{name} holds NaN or infinite values")
-    return x
+    x = _cast(check_array(x, name), np.float64)
+    return _finite(x, name, x.shape if shape is None else shape)
 
 
 def quiet():
@@ -377,12 +364,11 @@ def check_covariance(C, name, *, definite=False):
     if d == 0:
         raise ValueError(f"{name} must not be empty")
     C = check_symmetric(C, d, name)
-    smallest = np.linalg.eigvalsh(C)[0]
-    if definite and smallest <= 0 or smallest < -1e-12 * np.trace(C):
+    least = np.linalg.eigvalsh(C)[0]
+    if definite and least <= 0 or least < -1e-12 * np.trace(C):
         wanted = "definite" if definite else "semidefinite"
         raise ValueError(
-            f"{name} must be positive {wanted}, its smallest eigenvalue is "
-            f"{smallest:.3g}"
+            f"{name} must be positive {wanted}, its smallest eigenvalue is {least:.3g}"
         )
     return C
 
@@ -413,9 +399,7 @@ def covariance_matrix(C, d):
     if np.ndim(C) == 0:
         return C * np.eye(d)
     if np.shape(C) != (d, d):
-        raise ValueError(
-            f"covariance has shape {np.shape(C)}, the rows have {d} entries"
-        )
+        raise ValueError(f"covariance has shape {np.shape(C)}, rows have {d} entries")
     return np.array(C)
 
 
@@ -452,8 +436,5 @@ def check_factors(s, name):
     with np.errstate(over="ignore", under="ignore"):
         r = np.exp(s)
     if not (np.isfinite(r).all() and (r > 0).all()):
-        raise OverflowError(
-            f"exp({name}) is zero or infinite: the biases are too small or too large, "
-            "or differ too much; scale them down"
-        )
+        raise OverflowError(f"exp({name}) is zero or infinite: scale the biases down")
     return r
