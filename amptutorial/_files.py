@@ -27,8 +27,7 @@ def compressed(path, data):
     suffix = path.suffix.lower()
     if suffix in REFUSED or path.stem.lower().endswith(".tar"):
         raise ValueError(
-            f"{path.name} would not be what its name says: take "
-            f"{', '.join(COMPRESSING)} to compress it, or another name"
+            f"{path.name} would not be what its name says: try {', '.join(COMPRESSING)}"
         )
     module = COMPRESSING.get(suffix)
     return import_module(module).compress(data) if module else data

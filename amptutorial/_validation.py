@@ -101,7 +101,7 @@ def check_choice(value, name, choices):
 def refuse_masked(X, name):
     """Raise a TypeError if some entries of `X` are masked."""
     if np.ma.is_masked(X):
-        raise TypeError(f"{name} has masked entries: fill them, as by X.filled(0)")
+        raise TypeError(f"{name} has masked entries: pass X.filled(0) if they are zero")
 
 
 def check_array(X, name):

@@ -107,13 +107,13 @@ def _forced(word, Z):
 def _sums_and_numbers(word, Z, sums, others):
     """Yield which columns are no counts of their own, given the sums of both sides."""
     m = len(others)
+    if m < FEW:
+        return
     numbers = np.arange(m), np.arange(1, m + 1)
-    for k in np.flatnonzero(2 * sums == sums.sum()):
-        if min(len(sums), m) >= FEW and np.array_equal(
-            2 * Z[:, [k]].toarray()[:, 0], others
-        ):
-            yield f"{word} {k} is the sum of the others: leave out totals"
-    for k in np.flatnonzero(np.isin(sums, [each.sum() for each in numbers])):
+    known = [sums.sum() / 2, *(each.sum() for each in numbers)]
+    for k in np.flatnonzero(np.isin(sums, known)):
         column = Z[:, [k]].toarray()[:, 0]
-        if m >= FEW and any(np.array_equal(column, each) for each in numbers):
+        if len(sums) >= FEW and np.array_equal(2 * column, others):
+            yield f"{word} {k} is the sum of the others: leave out totals"
+        if any(np.array_equal(column, each) for each in numbers):
             yield f"{word} {k} holds the numbers from {column[0]:.0f} on: leave it out"

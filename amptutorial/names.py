@@ -61,8 +61,7 @@ def named(X):
         X, rows, columns = X.X, X.obs_names, X.var_names
         if X is None:
             raise ValueError(
-                "X of the AnnData is None: put the counts there, from adata.layers or "
-                "adata.raw"
+                "X of the AnnData is None: set it, as from adata.layers or adata.raw"
             )
     return X, _kept(rows), _kept(columns)
 
@@ -258,13 +257,9 @@ def _texts(names, cleaned):
             raise ValueError(f"the name {name!r} is empty in the file: give another")
         if text in known:
             raise ValueError(
-                f"{known[text]!r} and {name!r} are both {text!r} in the file: give "
-                "names that differ"
+                f"{known[text]!r} and {name!r} are both {text!r} in the file: alter one"
             )
         if any("\ud800" <= letter <= "\udfff" for letter in text):
-            raise ValueError(
-                f"the name {name!r} holds half of a pair of surrogates, which UTF-8 "
-                "has no bytes for"
-            )
+            raise ValueError(f"the name {name!r} holds half of a pair of surrogates")
         known[text] = name
     return list(known)

@@ -108,8 +108,7 @@ def _places(vocabulary):
             raise TypeError(f"vocabulary[{j}] is {word!r}; expected a str")
         if places.setdefault(str(word) if isinstance(word, str) else word, j) != j:
             raise ValueError(
-                f"{word!r} stands in the vocabulary twice, at {places[word]} and {j}: "
-                "which row of X is meant?"
+                f"{word!r} stands in the vocabulary twice, at {places[word]} and {j}"
             )
     return places
 
@@ -179,10 +178,19 @@ def rate_coordinates(U, V, r_u, r_v):
 
 
 def _centred(U, V, r_u, r_v):
-    """Return both sides without their weighted means, and the weights p and q."""
+    """Return both sides without their weighted means, and the weights p and q.
+
+    These are the shares of rows (m,) and of columns (n,) in the sum of the rates.
+    """
+    # loads joblib, which nearest words can do without
+    from .sums import log_partition
+
     U, V = (X.astype(np.float64) for X in check_embedding(U, V, None, None))
     r_u, r_v = _checked_bias(r_u, len(U), "r_u"), _checked_bias(r_v, len(V), "r_v")
-    p, q = _shares(U, V, r_u, r_v)
+    W = V / np.sqrt(len(U))
+    with quiet():  # the logarithm of a factor of zero is minus infinity, as it must be
+        p = softmax(np.log(r_u) + log_partition(U, W, r_v))
+        q = softmax(np.log(r_v) + log_partition(W, U, r_u))
     return U - p @ U, V - q @ V, p, q
 
 
@@ -191,19 +199,6 @@ def _checked_bias(r, size, name):
     if not r.any():
         raise ValueError(f"{name} is zero everywhere: there are no rates")
     return r
-
-
-def _shares(U, V, r_u, r_v):
-    """Return the shares of rows (m,) and of columns (n,) in the sum of the rates."""
-    # loads joblib, which nearest words can do without
-    from .sums import log_partition
-
-    W = V / np.sqrt(len(U))
-    with quiet():  # the logarithm of a factor of zero is minus infinity, as it must be
-        log_u, log_v = np.log(r_u), np.log(r_v)
-    rows = log_u + log_partition(U, W, r_v)
-    columns = log_v + log_partition(W, U, r_u)
-    return softmax(rows), softmax(columns)
 
 
 def normalise_rows(X):

@@ -260,10 +260,7 @@ def laws_of(model):
     [True, False]
     """
     if model.channel_ != "counts":
-        raise ValueError(
-            f"the pilot has channel_={model.channel_!r}, and a plan is one of counts: "
-            'fit with channel="counts"'
-        )
+        raise ValueError(f'channel_ is {model.channel_!r}: fit with channel="counts"')
     if not model.n_iter_:
         raise ValueError("the embedding of the pilot is zero: there is nothing to plan")
     C_u, C_v = model.covariances()
@@ -286,9 +283,7 @@ def _side_of(X, C, r):
 
 def _plan(more, error, law_u, law_v, denoiser, m, n, rarest, n_iter, n_samples, rng):
     """Return the plan of a table with more counts, or with more rows."""
-    error = check_positive(error, "error")
-    if error >= 1:
-        raise ValueError(f"error must be below 1, that of estimating zero, got {error}")
+    error = check_positive(error, "error", below=1)  # that of estimating zero
     m, n = check_integer(m, "m", minimum=1), check_integer(n, "n", minimum=1)
     if np.shape(rarest) != (2,) or not all(0 < share <= 1 for share in rarest):
         raise ValueError(f"rarest must be two fractions, at most 1, got {rarest}")
