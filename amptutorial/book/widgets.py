@@ -185,14 +185,12 @@ class _SliderExperiment:
         sliders = [
             SelectionSlider(
                 options=[(label(x), k) for k, x in enumerate(options)],
-                value=start,
+                value=options.index(self.defaults[name]),
                 description=_readable(name),
                 style={"description_width": "9em"},
                 layout=Layout(width="100%", max_width="34em"),
             )
-            for (name, options), start in zip(
-                self.values.items(), self.start, strict=True
-            )
+            for name, options in self.values.items()
         ]
         picture = HTML(self.figure(self.start))
 
@@ -232,14 +230,11 @@ def _check_experiment(draw, stored, values):
         )
     for name, options in stored.items():
         if left_out := set(options) - set(values[name]):
-            raise ValueError(
-                f"live leaves out stored values of {name}: add"
-                f" {', '.join(map(label, sorted(left_out)))}"
-            )
+            lost = ", ".join(map(label, sorted(left_out)))
+            raise ValueError(f"live leaves out stored values of {name}: add {lost}")
     if not inspect.getdoc(draw):
         raise ValueError(
-            f"{draw.__name__} has no docstring: its first line is the picture's"
-            " alternative text"
+            f"{draw.__name__} has no docstring: the picture has no alternative text"
         )
     parameters = inspect.signature(draw).parameters
     for name, options in values.items():
