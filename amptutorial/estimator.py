@@ -238,11 +238,11 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             report.bar.set_description("AMPEmbedding, with all counts", False)
             fit = settle(table, run, *refine(table, run, rng), rng)
 
+        rows, columns, self._sample, r_u, r_v = fit
+        self._rows, self._columns = rows.in_double(), columns.in_double()
         self.heldout_gain_, self.heldout_error_, _ = judged
         self.path_ = np.rec.fromrecords([*map(tuple, path)], names=Progress._fields)
         self.n_iter_, self.channel_, self._channel = run.best.k, run.name, run.channel
-        self._rows, self._columns = fit.rows.in_double(), fit.columns.in_double()
-        self._sample = fit.sample
         self._row_index, self._column_index = row_index, column_index
         self._totals, m = margins[1], len(row_index)
         if run.channel.saturates:
@@ -254,9 +254,9 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         counted = observed.margins()
         of_rows = partial(_spread, index=row_index, size=shape[0])
         of_columns = partial(_spread, index=column_index, size=shape[1])
-        self.embedding_ = of_rows(self._unit * fit.rows.X)
-        self.components_ = of_columns(self._unit * fit.columns.X).T
-        self.row_bias_, self.column_bias_ = of_rows(fit.r_u), of_columns(fit.r_v)
+        self.embedding_ = of_rows(self._unit * rows.X)
+        self.components_ = of_columns(self._unit * columns.X).T
+        self.row_bias_, self.column_bias_ = of_rows(r_u), of_columns(r_v)
         self._counts = of_rows(counted[0]), of_columns(counted[1])
         return run.best, judged
 
@@ -282,12 +282,9 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """
         check_is_fitted(self)
         Z = self._check_counts(X, reset=False)[:, self._column_index]
-        unknown = np.sum((Z > 0).sum(axis=1) == 0)
-        if unknown:
-            _warn(
-                f"{unknown} rows have no counts in the fitted columns: their "
-                "embeddings are zero"
-            )
+        lost = np.sum((Z > 0).sum(axis=1) == 0)
+        if lost:
+            _warn(f"{lost} rows have no counts in the fitted columns: embedded as zero")
         return self._embedded(Z)[0]
 
     def _embedded(self, Z):
@@ -341,11 +338,9 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         table, names, _ = named(X)
         self._check_names("rows", names, self.row_names_)
         Z = sp.csc_array(check_counts(table, gaps=True, name="X"), dtype=float)
-        if Z.shape[0] != len(self.embedding_):
-            raise ValueError(
-                f"X has {Z.shape[0]} rows, but the model was fitted to "
-                f"{len(self.embedding_)}: new columns are counted in the fitted rows"
-            )
+        found, known = Z.shape[0], len(self.embedding_)
+        if found != known:
+            raise ValueError(f"X has {found} rows, but the model was fitted to {known}")
         m, table = len(self._row_index), Table(Z[self._row_index].T.tocsr())
         V, ones = np.zeros((Z.shape[1], len(self.components_))), np.ones(Z.shape[1])
         sampler = Sampler(np.random.default_rng(0), SETTLING)
@@ -529,10 +524,7 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def _spread(self, this, other, gaps, index, size):
         """Return posterior covariances at `index`, and those of the prior elsewhere."""
         if not isinstance(this.denoiser, GaussianPosterior):
-            raise ValueError(
-                "only a Gaussian prior has posterior covariances: fit with "
-                "denoiser='posterior'"
-            )
+            raise ValueError("only denoiser='posterior' has posterior covariances")
         full = np.tile(prior_covariance(this), (size, 1, 1))
         given = len(self._row_index), gaps, self._channel
         full[index] = posterior_covariances(this, other, *given)
@@ -665,11 +657,9 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def __setstate__(self, state):
         version = state.pop("_version", "an older one")
         if version != __version__:
-            warnings.warn(
+            _warn(
                 f"pickled by version {version} of amptutorial, read by {__version__}: "
-                "fit again if results look wrong",
-                AMPWarning,
-                stacklevel=2,
+                "fit again if results look wrong"
             )
         super().__setstate__(state)
 
@@ -740,21 +730,15 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             lost = sorted(set(fitted) - set(here))
             lacks = f"; it lacks {', '.join(lost[:5])}" if lost else ""
             raise ValueError(
-                f"X has {side} of other names, or in another order, than the fitted "
-                f"table{lacks}"
+                f"X has {side} of other names or order than the fitted table{lacks}"
             )
 
     def _check_size(self, kept, total, shape):
-        if total < 1:
-            raise ValueError(
-                f"the counts add up to {total:.1e}, less than one count: pass numbers "
-                "of occurrences, not shares"
-            )
-        if total > LARGEST_TOTAL:
-            raise ValueError(
-                f"the counts add up to {total:.1e}, more than single precision can "
-                "iterate with: divide them all by the same number"
-            )
+        if not 1 <= total <= LARGEST_TOTAL:
+            why = "too much for single precision: divide them all by the same number"
+            if total < 1:
+                why = "less than one count: pass numbers of occurrences, not shares"
+            raise ValueError(f"the counts add up to {total:.1e}, {why}")
         if self.n_components != "auto" and self.n_components > min(kept):
             raise ValueError(
                 f"n_components={self.n_components} must be at most {min(kept)}: Z has "
@@ -780,15 +764,11 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         if errors >= DOUBTFUL:
             return
         if not np.isfinite(error):
-            _warn(
-                "the hidden counts are of one row or of one column, which do not show "
-                "how others differ: heldout_gain_ cannot be judged"
-            )
+            _warn("heldout_gain_ cannot be judged by counts of one row or one column")
             return
         most = max(gain, 0.0) + DOUBTFUL * error
-        if most > WORTH or not error:
-            why = "too few to tell independent rows and columns from a gain of"
-        else:
+        why = "too few to tell independent rows and columns from a gain of"
+        if error and most <= WORTH:
             why = "enough to say: rows and columns are independent, but for a gain of"
         _warn(
             f"heldout_gain_ = {gain:.2g} +- {error:.2g} is within three standard "
@@ -823,10 +803,8 @@ def _warn(message):
 
 def _selection(rows):
     """Return an index of rows that keeps their axis; None stands for all of them."""
-    if rows is None:
-        return slice(None)
-    if isinstance(rows, slice):
-        return rows
+    if rows is None or isinstance(rows, slice):
+        return rows or slice(None)
     index = np.atleast_1d(rows)
     index = index if index.size else index.astype(int)
     if index.ndim > 1 or index.dtype.kind not in "biu":

@@ -22,7 +22,6 @@ from .channels import Channel
 from .denoisers import GaussianPosterior, Lasso, Ridge, as_pair, check_is_denoiser
 from .heldout import Chosen, Judged
 from .reexpansion import (
-    Side,
     balanced_sides,
     next_sides,
     sample_of,
@@ -235,19 +234,18 @@ def _lead(held_out, run, other):
 
 def _raced(table, runs, n_iter, held_out):
     """Return those of runs, iterated side by side, that are not far behind another."""
-
-    def in_front():
-        behind = (any(_lead(held_out, x, run) > FAR for x in runs) for run in runs)
-        return [run for run, far in zip(runs, behind, strict=True) if not far]
-
-    several = len(runs) > 1 and n_iter > COMPARED_AFTER
-    if several:
+    stages = [n_iter]
+    if len(runs) > 1 and n_iter > COMPARED_AFTER:
+        stages = [COMPARED_AFTER, n_iter - COMPARED_AFTER]
+    for number in stages:
         for run in runs:
-            run.go(table, COMPARED_AFTER)
-        runs = in_front()
-    for run in runs:
-        run.go(table, n_iter - several * COMPARED_AFTER)
-    return in_front()
+            run.go(table, number)
+        runs = [run for run in runs if not _is_far_behind(run, runs, held_out)]
+    return runs
+
+
+def _is_far_behind(run, others, held_out):
+    return any(_lead(held_out, other, run) > FAR for other in others)
 
 
 def _started(table, seen, held_out, model, seed, report, name, d):
@@ -318,30 +316,8 @@ def refine(table, run, rng):
     return table.repeat(step, (rows, columns, None), REFINEMENTS, rng)[:2]
 
 
-@dataclass(frozen=True)
-class Settled:
-    """Where a fit ends: what `settle` returns.
-
-    Attributes
-    ----------
-    rows, columns : Side
-        With biases refitted to the bursts.
-    sample : AllColumns or amptutorial.sampling.ColumnSample
-        Of the columns, over which sums of rows run: those of new rows too.
-    r_u, r_v : arrays (m,), (n,)
-        Biases with which the rates have the margins of the counts; of the bursts behind
-        them, if the channel saturates.
-    """
-
-    rows: Side
-    columns: Side
-    sample: object
-    r_u: np.ndarray
-    r_v: np.ndarray
-
-
 def settle(table, run, rows, columns, rng):
-    """Return both sides, `Settled`: each row has converged, given the columns.
+    """Return both sides where a fit ends: each row has converged, given the columns.
 
     The columns take the coordinates of `amptutorial.reexpansion.balanced_sides` and
     the biases that belong to them, and stay there.
@@ -353,6 +329,16 @@ def settle(table, run, rows, columns, rng):
     rows, columns : Side
         As from `refine`.
     rng : numpy.random.Generator
+
+    Returns
+    -------
+    rows, columns : Side
+        With biases refitted to the bursts.
+    sample : AllColumns or amptutorial.sampling.ColumnSample
+        Of the columns, over which sums of rows run: those of new rows too.
+    r_u, r_v : arrays (m,), (n,)
+        Biases with which the rates have the margins of the counts; of the bursts behind
+        them, if the channel saturates.
     """
     m, channel, sampler = table.shape[0], run.channel, Sampler(rng, SETTLING)
     rows, columns = balanced_sides(rows, columns)
@@ -364,9 +350,10 @@ def settle(table, run, rows, columns, rng):
     rows = table.settled(rows, held, m, channel, sample)
     if channel.saturates:
         biases = _biases_of_bursts(table, channel, rows, columns)
-        return Settled(rows, columns, sample, *biases)
-    given = rows.in_double().X, scaled_rows(held, m), run.best, Sampler(rng)
-    return Settled(rows, columns, sample, *_biases(table, *given))
+    else:
+        U, W = rows.in_double().X, scaled_rows(held, m)
+        biases = _biases(table, U, W, run.best, Sampler(rng))
+    return rows, columns, sample, *biases
 
 
 def _biases_of_bursts(table, channel, rows, columns):
