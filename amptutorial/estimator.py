@@ -221,8 +221,8 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         with all_or_nothing(self):
             Z = self._check_counts(X, reset=True)
             shape = Z.shape
-            Z, row_index, column_index = drop_empty(Z)
-            decided = self._fit(Table(Z), row_index, column_index, shape)
+            Z, rows, columns = drop_empty(Z)
+            decided = self._fit(Table(Z), rows, columns, shape)
             for doubt in doubts(Z, self._channel.saturates):
                 _warn(doubt)
             self._warn_of_doubts(*decided)
@@ -465,8 +465,7 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         rows = self._row_biases(kept, *nothing, totals) * totals.sum()
         totals = totals * (rows.sum() / totals.sum())
         pairs = HeldOut.of(rows, totals, hidden, without_gaps(kept)[1])
-        if self._channel.saturates:
-            pairs = replace(pairs, law=self._channel, total=np.nansum(kept.data))
+        pairs = replace(pairs, law=self._channel, total=np.nansum(kept.data))
         if not len(pairs.z):
             raise ValueError("X has too few counts: none of the hidden pairs has one")
         (U, *_), (V, r_v) = self._embedded(kept), self._known_columns()

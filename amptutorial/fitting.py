@@ -163,14 +163,6 @@ class Run:
         """Iterate, so many times at most."""
         self.state = table.repeat(self.step, self.state, number, self.rng)
 
-    def sides(self):
-        """Return both sides of the best iterate, to go on from with all pairs."""
-        rows, columns = self.start
-        if not self.best.k:
-            return rows, replace(columns, X=np.zeros_like(columns.X))
-        r_v, (rows, columns) = columns.r, self.best.sides
-        return rows, replace(columns, r=r_v)
-
 
 def search(table, model, rng, report):
     """Return the `Run` that predicts hidden pairs best, and what they say of it.
@@ -298,16 +290,19 @@ def refine(table, run, rng):
     ----------
     table : amptutorial.table.Table
     run : Run
-        If none of its iterates beats independence, nothing is refined.
+        If none of its iterates beats independence, both sides are zero.
     rng : numpy.random.Generator
 
     Returns
     -------
     rows, columns : Side
     """
-    m, sampler, (rows, columns) = table.shape[0], Sampler(rng, REFINING), run.sides()
+    rows, columns = run.start
     if not run.best.k:
-        return rows, columns
+        return rows, replace(columns, X=np.zeros_like(columns.X))
+    r_v, (rows, columns) = columns.r, run.best.sides
+    columns = replace(columns, r=r_v)  # counted in all pairs again
+    m, sampler = table.shape[0], Sampler(rng, REFINING)
 
     def step(rows, columns, ahead):
         bursts = table.bursts(run.channel, rows, columns, m)

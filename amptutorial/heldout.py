@@ -443,14 +443,12 @@ class HeldOut:
         best = [max(each, key=attrgetter("gain")) for each in zip(*halves, strict=True)]
         judging = zip(reversed(self.halves), best, strict=True)
         log_ratios = sum(z * half.log_ratios for z, half in judging) / self.z
-        cut = np.minimum(log_ratios, LARGEST_RATIO)
-        means, errors = zip(*map(self._judged, (log_ratios, cut)), strict=True)
+        values = log_ratios, np.minimum(log_ratios, LARGEST_RATIO)
+        means = [self.mean(each) for each in values]
+        errors = [self.standard_error(each) for each in values]
         with np.errstate(divide="ignore", invalid="ignore"):
             times = np.nan_to_num(np.divide(means, errors), nan=0.0, posinf=np.inf)
         return Judged(means[0], errors[0], float(times.max()))
-
-    def _judged(self, values):
-        return self.mean(values), self.standard_error(values)
 
     def mean(self, values, z=None):
         """Return the mean over the held-out counts of `values`, one for each pair.

@@ -225,25 +225,20 @@ class _SliderExperiment:
 def _check_experiment(draw, stored, values):
     """Raise a ValueError if something is missing from an experiment."""
     if not stored:
-        raise ValueError(
-            "stored is empty: name at least one parameter whose pictures the page keeps"
-        )
+        raise ValueError("stored is empty: name a parameter whose pictures are kept")
     for name, options in stored.items():
         if left_out := set(options) - set(values[name]):
             lost = ", ".join(map(label, sorted(left_out)))
             raise ValueError(f"live leaves out stored values of {name}: add {lost}")
     if not inspect.getdoc(draw):
-        raise ValueError(
-            f"{draw.__name__} has no docstring: the picture has no alternative text"
-        )
+        raise ValueError(f"{draw.__name__} has no docstring, the picture's words")
     parameters = inspect.signature(draw).parameters
     for name, options in values.items():
         if name not in parameters:
             raise ValueError(f"{draw.__name__} has no parameter {name!r}")
         if parameters[name].default not in options:
             raise ValueError(
-                f"give {name} of {draw.__name__} a default that is one of {options}:"
-                " its slider begins there"
+                f"give {name} of {draw.__name__} a default that is one of {options}"
             )
 
 
