@@ -237,7 +237,7 @@ def check_symmetric(F, d, name="F"):
     return F
 
 
-def check_counts(Z, *, gaps=False, name="Z"):
+def check_counts(Z, *, integers=False, gaps=False, name="Z"):
     """Return the counts `Z` as a finite non-negative array, or as a CSR array.
 
     Sparse counts come back as a CSR array that stores each pair once, with sorted
@@ -247,6 +247,8 @@ def check_counts(Z, *, gaps=False, name="Z"):
     Parameters
     ----------
     Z : array-like, sparse array, DataFrame, Corpus or AnnData, shape (m, n)
+    integers : bool
+        Whether fractional entries are an error.
     gaps : bool
         Whether pairs may be NaN, not observed.
     name : str
@@ -257,8 +259,9 @@ def check_counts(Z, *, gaps=False, name="Z"):
     TypeError
         If some entries of `Z` are masked.
     ValueError
-        If `Z` is empty, not two-dimensional, or has infinite, negative or (without
-        `gaps`) NaN entries, or anything but real numbers.
+        If `Z` is empty, not two-dimensional, or has infinite, negative, (without
+        `gaps`) NaN or (with `integers`) fractional entries, or anything but real
+        numbers.
     """
     Z = named(Z)[0]
     Z = Z if sp.issparse(Z) else check_array(Z, name)
@@ -277,6 +280,8 @@ def check_counts(Z, *, gaps=False, name="Z"):
         raise ValueError(f"{name} holds NaN or infinite values: counts are finite")
     if (values < 0).any():
         raise ValueError(f"{name} holds negative values: counts are at least zero")
+    if integers and (values != np.floor(values)).any():
+        raise ValueError(f"{name} holds fractional values: pass counts, not weights")
     return Z
 
 

@@ -806,7 +806,7 @@ def _selection(rows):
         return rows or slice(None)
     index = np.atleast_1d(rows)
     index = index if index.size else index.astype(int)
-    if index.ndim > 1 or index.dtype.kind not in "biu":
+    if index.dtype.kind not in "biu":
         raise ValueError("rows must be a slice or a vector of row numbers")
     return index
 

@@ -279,7 +279,7 @@ class HeldOut:
     gaps : csr_array (m, n), or None
         One where a pair was not observed, or is hidden and no zero stands for it.
     contrast : csr_array (m, n), or None
-        See `_contrast`.
+        See `contrasted`.
     law : Channel
         The margins are those of the bursts of a law that saturates.
     total : float
@@ -318,9 +318,8 @@ class HeldOut:
         rows, columns = self.rows, self.columns
         if self.gaps is None:
             return rows, columns
-        shares = rows / rows.sum(), columns / columns.sum()
-        unseen = self.gaps @ shares[1], self.gaps.T @ shares[0]
-        return rows * (1 - unseen[0]), columns * (1 - unseen[1])
+        p, q = rows / rows.sum(), columns / columns.sum()
+        return rows * (1 - self.gaps @ q), columns * (1 - self.gaps.T @ p)
 
     @cached_property
     def halves(self):
@@ -522,34 +521,30 @@ def held_out_pairs(kept, held_out):
         shapes = f"{kept.shape} and {held_out.shape}"
         raise ValueError(f"kept and held_out must have the same shape, got {shapes}")
     sums, kept, held_out = margins(kept), sp.csr_array(kept), sp.csr_array(held_out)
-    contrast = _contrast(kept, held_out)
-    pairs = HeldOut.of(*sums, held_out, without_gaps(kept)[1], contrast)
+    (observed, gaps), (_, own) = without_gaps(kept), without_gaps(held_out)
+    contrast = None
+    if gaps is not None:
+        # what the split saw: zeros in its gaps
+        before = observed if own is None else observed + same_pairs(own, np.nan)
+        contrast = contrasted(surprising_pairs(*margins(before)), gaps, own)
+    pairs = HeldOut.of(*sums, held_out, gaps, contrast)
     if not pairs.rows.any():
         raise ValueError("kept has no counts at all")
     return pairs
 
 
-def _contrast(kept, held_out):
+def contrasted(like, gaps, own=None):
     """Return 1 in the gaps of `split_pairs`, minus a share in like pairs that are seen.
 
-    Like pairs are all that the split might have made gaps. The shares add up to the
-    number of the gaps, so that a sum with these weights expects zero for rates that do
-    not follow which pairs are hidden. None where no pair is a gap in `kept` alone.
-    """
-    observed, gaps = without_gaps(kept)
-    own = without_gaps(held_out)[1]
-    if gaps is None:
-        return None
-    # what the split saw: zeros in its gaps
-    before = observed if own is None else observed + same_pairs(own, np.nan)
-    like = surprising_pairs(*margins(before))
-    return contrasted(like, gaps, own)
+    The shares add up to the number of the gaps, so that a sum with these weights
+    expects zero for rates that do not follow which pairs are hidden.
 
-
-def contrasted(like, gaps, own=None):
-    """Return 1 in gaps that are not the table's `own`, minus a share in `like` pairs.
-
-    As `_contrast`, of which pairs are like those that are hidden.
+    Parameters
+    ----------
+    like : csr_array (m, n)
+        One in all pairs that the split might have made gaps.
+    gaps, own : csr_arrays (m, n)
+        One where a pair is a gap, or one of the table itself.
     """
     seen = like - like.multiply(gaps)
     hidden = like.multiply(gaps if own is None else gaps - gaps.multiply(own))

@@ -56,12 +56,13 @@ def test_single_precision_stays_single():
 
 @pytest.mark.parametrize(
     ("entry", "message"),
-    [(np.nan, "NaN or infinite"), (np.inf, "NaN or infinite"), (-1.0, "negative")],
+    [(np.nan, "NaN or infinite"), (np.inf, "NaN or infinite"), (-1.0, "negative"), (0.5, "fractional")],
 )
 @pytest.mark.parametrize("make", [np.array, sp.csr_array])
 def test_one_bad_count_among_good_ones_is_enough(make, entry, message):
     with pytest.raises(ValueError, match=f"counts holds {message} values"):
-        check_counts(make([[1.0, 2.0], [entry, 0.0]]), name="counts")
+        check_counts(make([[1.0, 2.0], [entry, 0.0]]), integers=True, name="counts")
+    assert check_counts(make([[1.0, 2.0], [3.0, 0.0]]), integers=True).sum() == 6
     assert check_counts(make([[1.0, 2.0], [0.5, 0.0]])).sum() == 3.5
 
 
