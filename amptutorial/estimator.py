@@ -20,17 +20,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
 from . import __version__
+from . import _validation as door
 from ._extras import extra
-from ._validation import (
-    AMPWarning,
-    check_choice,
-    check_counts,
-    check_integer,
-    check_positive,
-    pairs_once,
-    quiet,
-    refuse_masked,
-)
+from ._validation import AMPWarning, pairs_once, quiet, refuse_masked
 from .bias import drop_empty, without_gaps
 from .biases import observed_biases
 from .channels import CHANNELS
@@ -337,7 +329,7 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         check_is_fitted(self)
         table, names, _ = named(X)
         self._check_names("rows", names, self.row_names_)
-        Z = sp.csc_array(check_counts(table, gaps=True, name="X"), dtype=float)
+        Z = sp.csc_array(door.check_counts(table, gaps=True, name="X"), dtype=float)
         found, known = Z.shape[0], len(self.embedding_)
         if found != known:
             raise ValueError(f"X has {found} rows, but the model was fitted to {known}")
@@ -676,13 +668,13 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def _check_parameters(self):
         d = self.n_components
         if not isinstance(d, str):
-            check_integer(d, "n_components", minimum=1)
+            door.check_integer(d, "n_components", minimum=1)
         elif d != "auto":
             raise ValueError(f'n_components must be an integer or "auto", got {d!r}')
-        check_integer(self.n_iter, "n_iter", minimum=1)
-        check_positive(self.tol, "tol", zero=True)
-        check_choice(self.init, "init", ("spectral", "random"))
-        check_choice(self.channel, "channel", ("auto", *CHANNELS))
+        door.check_integer(self.n_iter, "n_iter", minimum=1)
+        door.check_positive(self.tol, "tol", zero=True)
+        door.check_choice(self.init, "init", ("spectral", "random"))
+        door.check_choice(self.channel, "channel", ("auto", *CHANNELS))
         denoisers_for(self.denoiser, variance=1.0)
 
     def _check_counts(self, Z, *, reset):
@@ -712,7 +704,7 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         # events may cancel: -1 is none once they are added
         Z = pairs_once(Z, "X") if sp.issparse(Z) else sp.csr_array(Z)
         check_non_negative(Z, "AMPEmbedding (counts are at least zero)")
-        Z = sp.csr_array(check_counts(Z, gaps=True, name="X"))
+        Z = sp.csr_array(door.check_counts(Z, gaps=True, name="X"))
         if (Z.data % 1 > 0).any():
             _warn(
                 "X holds fractions, and counts are expected: of weights such as tf-idf "

@@ -18,14 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from ._validation import (
-    check_counts,
-    check_embedding,
-    check_finite,
-    check_positive,
-    check_rates,
-    check_rng,
-)
+from . import _validation as door
 from .bias import drop_empty, margins, same_pairs, with_values, without_gaps
 from .biases import Fitting, Gaps, fit_margins
 from .channels import COUNTS, Channel
@@ -200,8 +193,8 @@ def with_gaps(kept, held_out, zeros, rows, columns):
 
 
 def _checked_split(Z, fraction, rng):
-    Z, rng = check_counts(Z, gaps=True), check_rng(rng)
-    check_positive(fraction, "fraction", below=1)
+    Z, rng = door.check_counts(Z, gaps=True), door.check_rng(rng)
+    door.check_positive(fraction, "fraction", below=1)
     return sp.csr_array(Z, dtype=np.float64), fraction, rng
 
 
@@ -515,8 +508,8 @@ def held_out_pairs(kept, held_out):
     >>> held_out_pairs([[4, 2], [0, 0]], [[0, 1], [3, 0]]).z
     array([1.])
     """
-    kept = check_counts(kept, gaps=True, name="kept")
-    held_out = check_counts(held_out, gaps=True, name="held_out")
+    kept = door.check_counts(kept, gaps=True, name="kept")
+    held_out = door.check_counts(held_out, gaps=True, name="held_out")
     if kept.shape != held_out.shape:
         shapes = f"{kept.shape} and {held_out.shape}"
         raise ValueError(f"kept and held_out must have the same shape, got {shapes}")
@@ -597,9 +590,9 @@ def heldout_gain(kept, held_out, U, V, r_u, r_v) -> float:
     """
     pairs = held_out_pairs(kept, held_out)
     m, n = len(pairs.rows), len(pairs.columns)
-    r_u = check_rates(r_u, m, "r_u", zero=True)
-    r_v = check_rates(r_v, n, "r_v", zero=True)
-    U, V = check_embedding(U, V, m, n)
+    r_u = door.check_rates(r_u, m, "r_u", zero=True)
+    r_v = door.check_rates(r_v, n, "r_v", zero=True)
+    U, V = door.check_embedding(U, V, m, n)
     log_ratios = pairs.log_ratios(U, V, r_u, r_v)
     excess = pairs.excess(U, V / np.sqrt(m), r_u, r_v)
     excess += pairs.compared.raised(pairs.compared.log_ratios(U, V, r_u, r_v))
@@ -736,7 +729,7 @@ class Chosen:
         r_u, self.r_v = fitted
         log_ratios = held_out.log_ratios(rows.X, columns.X, r_u, self.r_v)
         gain = held_out.mean(log_ratios)
-        check_finite(heldout_gain=gain)
+        door.check_finite(heldout_gain=gain)
         if gain > self.patience.highest:
             self.error = held_out.standard_error(log_ratios)
         self.patience = self.patience.after(gain)
