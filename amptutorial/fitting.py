@@ -343,18 +343,17 @@ def settle(table, run, rows, columns, rng):
     held = columns.in_double()
     sample = sample_of(rows, held, m, sampler)
     rows = table.settled(rows, held, m, channel, sample)
+    U, W = rows.in_double().X, scaled_rows(held, m)
+    gaps = Gaps.of(table.observed[1], U, W)
     if channel.saturates:
-        biases = _biases_of_bursts(table, channel, rows, columns)
+        biases = _biases_of_bursts(table, channel, rows, columns, U, W, gaps)
     else:
-        U, W = rows.in_double().X, scaled_rows(held, m)
-        biases = _biases(table, U, W, run.best, Sampler(rng))
+        biases = _biases(table, U, W, gaps, run.best, Sampler(rng))
     return rows, columns, sample, *biases
 
 
-def _biases_of_bursts(table, channel, rows, columns):
+def _biases_of_bursts(table, channel, rows, columns, U, W, gaps):
     """Return biases with which the rates have the margins of the bursts expected."""
-    U, W = rows.in_double().X, scaled_rows(columns.in_double(), len(rows.X))
-    gaps = Gaps.of(table.observed[1], U, W)
     for _ in range(SWEEPS):
         bursts = table.seen_bursts(channel, rows, columns, len(U))
         given = *bursts.observed[0].margins(), U, W, columns.bias, 1
@@ -363,10 +362,9 @@ def _biases_of_bursts(table, channel, rows, columns):
     return r_u, r_v
 
 
-def _biases(table, U, W, best, sampler):
+def _biases(table, U, W, gaps, best, sampler):
     """Return biases with which the rates have the margins of the counts."""
-    observed, gaps = table.observed
-    (rows, columns), gaps = observed.margins(), Gaps.of(gaps, U, W)
+    rows, columns = table.observed[0].margins()
     # all counts of a column may have been hidden
     r_v = np.where(best.r_v > 0, best.r_v, columns / len(rows))
     # most sweeps in the faster precision; without an embedding one is exact
