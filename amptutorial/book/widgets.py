@@ -155,14 +155,8 @@ class _SliderExperiment:
             png, text = self.drawn(*chosen)
             hidden = "" if chosen == self.start else HIDDEN
             figures.append(self._figure(_reduce_colours(png), text, hidden))
-        new = [name for name in self.values if name not in self.stored]
-        finer = {
-            name: len(self.values[name])
-            for name, options in self.stored.items()
-            if options != self.values[name]
-        }
         sliders = box(self.stored, self.defaults, figures)
-        return sliders + note(len(figures), new, finer)
+        return sliders + note(len(figures), self.stored, self.values)
 
     def live_page(self):
         """Return the experiment for a page with Python in it, as HTML.
@@ -257,10 +251,7 @@ def box(values, defaults, figures, attributes=""):
 
     The script of the page shows the sliders, which could do nothing without it.
     """
-    sliders = [
-        _slider(name, options, options.index(defaults[name]))
-        for name, options in values.items()
-    ]
+    sliders = [_slider(name, each, defaults[name]) for name, each in values.items()]
     return (
         f'<div class="amp-explore"{attributes}>'
         f'<div class="amp-sliders"{HIDDEN}>{"".join(sliders)}</div>'
@@ -268,9 +259,9 @@ def box(values, defaults, figures, attributes=""):
     )
 
 
-def _slider(name, options, start):
+def _slider(name, options, default):
     """Return a native slider over the labels of the `options`, as HTML."""
-    labels = [label(value) for value in options]
+    labels, start = [label(value) for value in options], options.index(default)
     shown = escape(labels[start])
     return (
         f'<div class="amp-slider"><label>{escape(_readable(name))} <input type="range"'
@@ -287,21 +278,22 @@ def _reduce_colours(png):
     return small.getvalue()
 
 
-def note(n_pictures, new, finer):
+def note(n_pictures, stored, values):
     """Return a line for readers without a kernel, as HTML: what a kernel would add.
 
-    It adds sliders for the parameters `new`, and steps to those that are `finer`.
+    It adds sliders for parameters that are not `stored`, and steps to others.
 
     Examples
     --------
-    >>> print(note(3, ["seed"], {"signal": 61}))
+    >>> print(note(3, {"signal": (1, 2)}, {"signal": range(61), "seed": (0, 1)}))
     <p class="amp-note">3 stored pictures. Live, it has a slider for seed too, signal \
 has 61 steps, and its code can be changed.</p>
     """
-    names = " and ".join(map(_readable, new))
+    new = [_readable(name) for name in values if name not in stored]
+    finer = [name for name, options in stored.items() if options != values[name]]
     sliders = "sliders" if len(new) > 1 else "a slider"
-    more = [f"it has {sliders} for {names} too"] if new else []
-    more += [f"{_readable(name)} has {n} steps" for name, n in finer.items()]
+    more = [f"it has {sliders} for {' and '.join(new)} too"] if new else []
+    more += [f"{_readable(name)} has {len(values[name])} steps" for name in finer]
     before = f"{', '.join(more)}, and " if more else ""
     return (
         f'<p class="amp-note">{n_pictures} stored pictures. Live, {escape(before)}its'
