@@ -431,5 +431,7 @@ def check_factors(s, name):
     with np.errstate(over="ignore", under="ignore"):
         r = np.exp(s)
     if not (np.isfinite(r).all() and (r > 0).all()):
-        raise OverflowError(f"exp({name}) is zero or infinite: scale the biases down")
+        raise OverflowError(
+            f"exp({name}) is zero or infinite: the biases are too far from zero"
+        )
     return r
