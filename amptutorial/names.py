@@ -257,7 +257,7 @@ def _texts(names, cleaned):
             raise ValueError(f"the name {name!r} is empty in the file: give another")
         if text in known:
             raise ValueError(
-                f"{known[text]!r} and {name!r} are both {text!r} in the file: alter one"
+                f"{known[text]!r} and {name!r} are both {text!r} in a file: rename one"
             )
         if any("\ud800" <= letter <= "\udfff" for letter in text):
             raise ValueError(f"the name {name!r} holds half of a pair of surrogates")
