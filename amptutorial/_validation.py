@@ -34,10 +34,8 @@ def check_rng(rng):
         For a bare seed or a legacy ``RandomState``.
     """
     if not isinstance(rng, np.random.Generator):
-        raise TypeError(
-            f"rng must be a numpy.random.Generator, got {type(rng).__name__}: make one "
-            "with numpy.random.default_rng(0)"
-        )
+        how = "make one with numpy.random.default_rng(0)"
+        raise TypeError(f"rng must be a numpy.random.Generator, got {rng!r}: {how}")
     return rng
 
 
@@ -431,7 +429,6 @@ def check_factors(s, name):
     with np.errstate(over="ignore", under="ignore"):
         r = np.exp(s)
     if not (np.isfinite(r).all() and (r > 0).all()):
-        raise OverflowError(
-            f"exp({name}) is zero or infinite: the biases are too far from zero"
-        )
+        how = "the biases are too far from zero: scale them down"
+        raise OverflowError(f"exp({name}) is zero or infinite: {how}")
     return r

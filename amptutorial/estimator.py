@@ -648,10 +648,8 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def __setstate__(self, state):
         version = state.pop("_version", "an older one")
         if version != __version__:
-            _warn(
-                f"pickled by version {version} of amptutorial, read by {__version__}: "
-                "fit again if results look wrong"
-            )
+            how = "fit again if results look wrong"
+            _warn(f"pickled by version {version}, read by {__version__}: {how}")
         super().__setstate__(state)
 
     @property

@@ -106,17 +106,15 @@ class Report:
 
     def __init__(self, verbose, callback):
         shown = {"delay": DELAY, "leave": False, "unit": " iterations"}
-        if not verbose:
-            shown["disable"] = True
-        self.bar = progress(desc="AMPEmbedding", **shown)
+        hidden = {} if verbose else {"disable": True}
+        self.bar = progress(desc="AMPEmbedding", **shown, **hidden)
         self.callback = check_callback(callback, "callback")
         self.stopped, self.begun = False, perf_counter()
 
     def __call__(self, run):
         """Tell of an iteration; return whether the callback asks for an end."""
-        self.bar.set_postfix_str(
-            f"d = {run.d}, gain {run.best.gain:.3f} +- {run.best.error:.3f}", False
-        )
+        found = f"d = {run.d}, gain {run.best.gain:.3f} +- {run.best.error:.3f}"
+        self.bar.set_postfix_str(found, False)
         self.bar.update()
         self.stopped = bool(self.callback(self.progress(run))) or self.stopped
         return self.stopped

@@ -204,10 +204,8 @@ class _SliderExperiment:
         if IN_PAGE:
             _, text = self.drawn(*self.start)
             return {"text/html": self.live_page(), "text/plain": text}
-        return self.widgets._repr_mimebundle_(**kwargs) | {
-            "text/html": self.page(),
-            "text/plain": self.words(),
-        }
+        stored = {"text/html": self.page(), "text/plain": self.words()}
+        return self.widgets._repr_mimebundle_(**kwargs) | stored
 
     def words(self):
         """Return what the stored pictures say: tests compare a run with this text."""
