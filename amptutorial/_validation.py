@@ -207,10 +207,8 @@ def check_rates(r, size, name, *, zero=False):
         raise ValueError(f"{name} must have shape ({size},), got {r.shape}")
     bad = np.flatnonzero(~(np.isfinite(r) & ((r >= 0) if zero else (r > 0))))
     if bad.size:
-        wanted = "non-negative" if zero else "positive"
-        raise ValueError(
-            f"{name} must be {wanted} and finite: {name}[{bad[0]}] is {r[bad[0]]}"
-        )
+        k, wanted = bad[0], "non-negative" if zero else "positive"
+        raise ValueError(f"{name} must be {wanted} and finite: {name}[{k}] is {r[k]}")
     return read_only(r)
 
 
@@ -264,9 +262,8 @@ def check_counts(Z, *, integers=False, gaps=False, name="Z"):
     Z = named(Z)[0]
     Z = Z if sp.issparse(Z) else check_array(Z, name)
     if Z.ndim != 2 or 0 in Z.shape:
-        raise ValueError(
-            f"{name} must be a matrix with at least one row and column, got {Z.shape}"
-        )
+        wanted = "a matrix with at least one row and one column"
+        raise ValueError(f"{name} must be {wanted}, got shape {Z.shape}")
     Z = pairs_once(Z, name) if sp.issparse(Z) else Z
     if sp.issparse(Z) and not Z.data.all():
         Z = Z.copy()
@@ -360,9 +357,8 @@ def check_covariance(C, name, *, definite=False):
     least = np.linalg.eigvalsh(C)[0]
     if definite and least <= 0 or least < -1e-12 * np.trace(C):
         wanted = "definite" if definite else "semidefinite"
-        raise ValueError(
-            f"{name} must be positive {wanted}, its smallest eigenvalue is {least:.3g}"
-        )
+        found = f"its smallest eigenvalue is {least:.3g}"
+        raise ValueError(f"{name} must be positive {wanted}, {found}")
     return C
 
 

@@ -44,17 +44,13 @@ def doubts(Z, law=False):
     yield from _sums_and_numbers("row", observed.T.tocsc(), rows, columns)
     level, spread = rows.mean(), np.ptp(rows)
     if len(rows) >= FEW and level >= RATES_ADD_UP_TO and spread < 0.5 * np.sqrt(level):
-        yield (
-            f"all rows add up to {level:.3g}: if they were scaled to one total, pass "
-            "the counts themselves, whose errors are others"
-        )
+        how = "pass the counts themselves, whose errors are others"
+        yield f"all rows add up to {level:.3g}: if they were scaled to one total, {how}"
     ones = (observed.data == 1).sum()
     full = gaps is not None and observed.nnz + gaps.nnz == len(rows) * len(columns)
     if full and (ones > ONES * observed.nnz or gaps.nnz > observed.nnz):
-        yield (
-            "X has NaN and no zero. NaN is a pair that was not observed, and is left "
-            "out: where nothing happened, fillna(0)"
-        )
+        what = "NaN is a pair that was not observed, and is left out"
+        yield f"X has NaN and no zero. {what}: where nothing happened, fillna(0)"
     most, once = rows.max() * columns.max() / rows.sum(), are_ones(observed)
     if once and not law and most > FREQUENT:
         yield (
@@ -96,12 +92,10 @@ def _forced(word, Z):
     values, vectors = np.linalg.eigh(covariance + np.outer(root, root))
     edge = (1 - np.sqrt(k * (rows @ rows)) / rows.sum()) ** 2
     if values[0] < edge / 4:
-        first, second = some[np.argsort(-np.abs(vectors[:, 0]))[:2]]
-        yield (
-            f"counts of {word} decide one another, such as those of {first} and "
-            f"{second}: parts that overlap, copies or sums gain without any embedding. "
-            "Count each event once"
-        )
+        i, j = some[np.argsort(-np.abs(vectors[:, 0]))[:2]]
+        which = f"counts of {word} decide one another, such as those of {i} and {j}"
+        why = "parts that overlap, copies or sums gain without any embedding"
+        yield f"{which}: {why}. Count each event once"
 
 
 def _sums_and_numbers(word, Z, sums, others):

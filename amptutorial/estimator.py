@@ -704,10 +704,8 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         check_non_negative(Z, "AMPEmbedding (counts are at least zero)")
         Z = sp.csr_array(door.check_counts(Z, gaps=True, name="X"))
         if (Z.data % 1 > 0).any():
-            _warn(
-                "X holds fractions, and counts are expected: of weights such as tf-idf "
-                "or log1p, heldout_error_ and standard_errors() mean nothing"
-            )
+            lost = "heldout_error_ and standard_errors() mean nothing"
+            _warn(f"X holds fractions, not counts: of tf-idf, log1p or such, {lost}")
         return Z
 
     def _check_names(self, side, names, known):
@@ -718,9 +716,8 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         if here != fitted:
             lost = sorted(set(fitted) - set(here))
             lacks = f"; it lacks {', '.join(lost[:5])}" if lost else ""
-            raise ValueError(
-                f"X has {side} of other names or order than the fitted table{lacks}"
-            )
+            other = f"{side} of other names, or in another order, than the fitted table"
+            raise ValueError(f"X has {other}{lacks}")
 
     def _check_size(self, kept, total, shape):
         if not 1 <= total <= LARGEST_TOTAL:
@@ -775,10 +772,8 @@ def all_or_nothing(model):
     except BaseException as error:
         model.__dict__ = before
         if isinstance(error, KeyboardInterrupt):
-            error.add_note(
-                "The model is as it was before fit. To end a fit and keep its best "
-                "iterate so far, give the model a callback that returns True"
-            )
+            how = "give the model a callback that returns True"
+            error.add_note(f"The model is as before. To keep the best iterate, {how}")
         raise
 
 

@@ -60,9 +60,8 @@ def named(X):
     elif all(hasattr(X, name) for name in ("X", "obs_names", "var_names")):  # AnnData
         X, rows, columns = X.X, X.obs_names, X.var_names
         if X is None:
-            raise ValueError(
-                "X of the AnnData is None: set it, as from adata.layers or adata.raw"
-            )
+            how = "put the counts there, from adata.layers or adata.raw"
+            raise ValueError(f"X of the AnnData is None: {how}")
     return X, _kept(rows), _kept(columns)
 
 
@@ -256,9 +255,8 @@ def _texts(names, cleaned):
         if re.fullmatch(r"[\s\ufeff]*", text):
             raise ValueError(f"the name {name!r} is empty in the file: give another")
         if text in known:
-            raise ValueError(
-                f"{known[text]!r} and {name!r} are both {text!r} in a file: rename one"
-            )
+            both = f"{known[text]!r} and {name!r} are both {text!r} in the file"
+            raise ValueError(f"{both}: give names that differ")
         if any("\ud800" <= letter <= "\udfff" for letter in text):
             raise ValueError(f"the name {name!r} holds half of a pair of surrogates")
         known[text] = name

@@ -99,9 +99,8 @@ def _places(vocabulary):
         if not (any_type or isinstance(word, str)):
             raise TypeError(f"vocabulary[{j}] is {word!r}; expected a str")
         if places.setdefault(str(word) if isinstance(word, str) else word, j) != j:
-            raise ValueError(
-                f"{word!r} stands in the vocabulary twice, at {places[word]} and {j}"
-            )
+            where = f"at {places[word]} and {j}: which row of X is meant?"
+            raise ValueError(f"{word!r} stands in the vocabulary twice, {where}")
     return places
 
 

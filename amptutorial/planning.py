@@ -95,12 +95,10 @@ class Plan:
         errors = [self._error_of_table(door.check_rng(rng)) for _ in tables]
         measured, bar = np.mean(errors), np.std(errors, ddof=1) / np.sqrt(n_tables)
         if abs(measured / self.error - 1) > OFF:
-            warnings.warn(
-                f"tables of this plan have the error {measured:.3g} +- {bar:.2g}, and "
-                f"{self.error:g} was wanted: plan for {self.error**2 / measured:.2g}",
-                AMPWarning,
-                stacklevel=2,
-            )
+            found = f"tables of this plan have the error {measured:.3g} +- {bar:.2g}"
+            how = f"plan for {self.error**2 / measured:.2g}"
+            message = f"{found}, and {self.error:g} was wanted: {how}"
+            warnings.warn(message, AMPWarning, stacklevel=2)
         return float(measured), float(bar)
 
     def _error_of_table(self, rng):
@@ -360,11 +358,9 @@ def _solve(error, predicted, more):
         shifts = step * np.arange(1, _STEPS + 1)
         after = next((x for x in shifts if (reached(x) <= 0) != is_reached), None)
         if after is None:
-            raise ValueError(
-                f"the error {error:g} is not reached: with a millionth to a million "
-                f"times the {more} of these laws it stays "
-                f"{'below' if is_reached else 'above'}"
-            )
+            what = f"a millionth to a million times the {more} of these laws"
+            stays = "it stays below" if is_reached else "it stays above"
+            raise ValueError(f"the error {error:g} is not reached: with {what} {stays}")
         ends, width = sorted((after - step, after)), 1e-6  # of the logarithm
         root = brentq(reached, *ends, xtol=width)
     # where the error jumps the root may lie on the wrong side of it

@@ -229,9 +229,8 @@ def _check_experiment(draw, stored, values):
         if name not in parameters:
             raise ValueError(f"{draw.__name__} has no parameter {name!r}")
         if parameters[name].default not in options:
-            raise ValueError(
-                f"give {name} of {draw.__name__} a default that is one of {options}"
-            )
+            wanted = f"a default that is one of {options}: its slider begins there"
+            raise ValueError(f"give {name} of {draw.__name__} {wanted}")
 
 
 def _readable(name):
