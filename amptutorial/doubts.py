@@ -53,11 +53,10 @@ def doubts(Z, law=False):
         yield f"X has NaN and no zero. {what}: where nothing happened, fillna(0)"
     most, once = rows.max() * columns.max() / rows.sum(), are_ones(observed)
     if once and not law and most > FREQUENT:
-        yield (
-            f"X holds zeros and ones, taken for Poisson counts of up to {most:.2g}: "
-            "associations of frequent pairs are understated. channel='auto' takes "
-            "their law in tables of up to 67 million pairs"
-        )
+        what = f"taken for Poisson counts of up to {most:.2g}"
+        why = "associations of frequent pairs are understated"
+        how = "channel='auto' takes their law in tables of up to 67 million pairs"
+        yield f"X holds zeros and ones, {what}: {why}. {how}"
     if gaps is None and not once:
         yield from _forced("columns", observed)
         yield from _forced("rows", observed.T.tocsr())

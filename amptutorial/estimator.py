@@ -726,11 +726,10 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
                 why = "less than one count: pass numbers of occurrences, not shares"
             raise ValueError(f"the counts add up to {total:.1e}, {why}")
         if self.n_components != "auto" and self.n_components > min(kept):
-            raise ValueError(
-                f"n_components={self.n_components} must be at most {min(kept)}: Z has "
-                f"{kept[0]} rows and {kept[1]} columns with counts "
-                f"(n_samples={shape[0]}, n_features={shape[1]})"
-            )
+            most = f"n_components={self.n_components} must be at most {min(kept)}"
+            found = f"Z has {kept[0]} rows and {kept[1]} columns with counts"
+            size = f"n_samples={shape[0]}, n_features={shape[1]}"
+            raise ValueError(f"{most}: {found} ({size})")
         lost = zip(np.subtract(shape, kept), ("rows", "columns"), strict=True)
         empty = " and ".join(f"{number} {word}" for number, word in lost if number)
         if empty:
@@ -756,11 +755,10 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         why = "too few to tell independent rows and columns from a gain of"
         if error and most <= WORTH:
             why = "enough to say: rows and columns are independent, but for a gain of"
-        _warn(
-            f"heldout_gain_ = {gain:.2g} +- {error:.2g} is within three standard "
-            f"errors of zero{'' if best.k else ', and the embedding is zero'}. The "
-            f"hidden counts are {why} {most:.2g} nats a count at most"
-        )
+        found = f"heldout_gain_ = {gain:.2g} +- {error:.2g}"
+        zero = "zero" if best.k else "zero, and the embedding is zero"
+        told = f"The hidden counts are {why} {most:.2g} nats a count at most"
+        _warn(f"{found} is within three standard errors of {zero}. {told}")
 
 
 @contextmanager

@@ -111,10 +111,9 @@ def check_in_order(names, name):
     has_no_order = has_no_order and not isinstance(names, KeysView)
     is_flat = isinstance(names, Iterable) and getattr(names, "ndim", 1) == 1
     if has_no_order or not is_flat:
-        raise TypeError(
-            f"{name} is of type {type(names).__name__}; a sequence of names in their "
-            "order is needed: of a vectoriser, get_feature_names_out()"
-        )
+        kind, wanted = type(names).__name__, "a sequence of names in their order"
+        how = "of a vectoriser, get_feature_names_out()"
+        raise TypeError(f"{name} is of type {kind}; {wanted} is needed: {how}")
     return names
 
 
@@ -171,10 +170,9 @@ def coordinates(X):
         return X
     numbered = [name for name in columns if re.search(r"\D\d+$", name)]
     if not numbered:
-        raise ValueError(
-            f"X has the columns {', '.join(columns)}: pass those that are coordinates, "
-            f"without {' and '.join(others)}"
-        )
+        found, lost = ", ".join(columns), " and ".join(others)
+        how = f"pass those that are coordinates, without {lost}"
+        raise ValueError(f"X has the columns {found}: {how}")
     return X[numbered]
 
 
