@@ -274,8 +274,7 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """
         check_is_fitted(self)
         Z = self._check_counts(X, reset=False)[:, self._column_index]
-        lost = np.sum((Z > 0).sum(axis=1) == 0)
-        if lost:
+        if lost := np.sum((Z > 0).sum(axis=1) == 0):
             _warn(f"{lost} rows have no counts in the fitted columns: embedded as zero")
         return self._embedded(Z)[0]
 
@@ -506,11 +505,10 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         takes draws: that of two estimates is too large.
         """
         check_is_fitted(self)
-        shape = len(self.embedding_), self.n_features_in_
-        gaps, given = self._gaps, (self._row_index, self._column_index)
-        C_u = self._spread(self._rows, self._columns, gaps, given[0], shape[0])
+        gaps, m, n = self._gaps, len(self.embedding_), self.n_features_in_
+        C_u = self._spread(self._rows, self._columns, gaps, self._row_index, m)
         gaps = None if gaps is None else gaps.T.tocsr()  # read row by row
-        return C_u, self._spread(self._columns, self._rows, gaps, given[1], shape[1])
+        return C_u, self._spread(self._columns, self._rows, gaps, self._column_index, n)
 
     def _spread(self, this, other, gaps, index, size):
         """Return posterior covariances at `index`, and those of the prior elsewhere."""
@@ -731,8 +729,7 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             size = f"n_samples={shape[0]}, n_features={shape[1]}"
             raise ValueError(f"{most}: {found} ({size})")
         lost = zip(np.subtract(shape, kept), ("rows", "columns"), strict=True)
-        empty = " and ".join(f"{number} {word}" for number, word in lost if number)
-        if empty:
+        if empty := " and ".join(f"{number} {word}" for number, word in lost if number):
             _warn(f"{empty} without counts: their embeddings and rates are zero")
 
     def _generator(self):
@@ -788,10 +785,9 @@ def _selection(rows):
     if rows is None or isinstance(rows, slice):
         return rows or slice(None)
     index = np.atleast_1d(rows)
-    index = index if index.size else index.astype(int)
-    if index.dtype.kind not in "biu":
+    if index.size and index.dtype.kind not in "biu":
         raise ValueError("rows must be a slice or a vector of row numbers")
-    return index
+    return index if index.size else slice(0)
 
 
 def _is_table(rows):

@@ -21,13 +21,7 @@ from .biases import Gaps, biases_of_margins, margin_biases
 from .channels import Channel
 from .denoisers import GaussianPosterior, Lasso, Ridge, as_pair, check_is_denoiser
 from .heldout import Chosen, Judged
-from .reexpansion import (
-    balanced_sides,
-    next_sides,
-    sample_of,
-    scaled_rows,
-    starting_sides,
-)
+from .reexpansion import balanced_sides, next_sides, sample_of, starting_sides
 from .sampling import Sampler
 from .table import SWEEPS, VALIDATION, independent_sides
 
@@ -341,7 +335,7 @@ def settle(table, run, rows, columns, rng):
     held = columns.in_double()
     sample = sample_of(rows, held, m, sampler)
     rows = table.settled(rows, held, m, channel, sample)
-    U, W = rows.in_double().X, scaled_rows(held, m)
+    U, W = rows.in_double().X, sample.W
     gaps = Gaps.of(table.observed[1], U, W)
     if channel.saturates:
         biases = _biases_of_bursts(table, channel, rows, columns, U, W, gaps)

@@ -83,10 +83,9 @@ def explore(draw, *, stored, live=None, size=STYLE["figure.figsize"]):
     True
     """
     stored = {name: tuple(options) for name, options in stored.items()}
-    values = stored | {
-        name: tuple(_settled(option, stored.get(name, ())) for option in options)
-        for name, options in (live or {}).items()
-    }
+    values = dict(stored)
+    for name, options in (live or {}).items():
+        values[name] = tuple(_settled(x, stored.get(name, ())) for x in options)
     _check_experiment(draw, stored, values)
     return _SliderExperiment(draw, stored, values, size)
 
