@@ -41,8 +41,6 @@ def extra(name, distribution="amptutorial"):
     try:
         yield
     except ModuleNotFoundError as error:
-        how = pip_install(name, distribution)
-        raise ModuleNotFoundError(
-            f"{error.name} is not installed. It comes with an extra: {how}",
-            name=error.name,
-        ) from error
+        how = f"It comes with an extra: {pip_install(name, distribution)}"
+        message = f"{error.name} is not installed. {how}"
+        raise ModuleNotFoundError(message, name=error.name) from error

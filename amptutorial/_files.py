@@ -26,10 +26,8 @@ def compressed(path, data):
     path = Path(path)
     suffix = path.suffix.lower()
     if suffix in REFUSED or path.stem.lower().endswith(".tar"):
-        raise ValueError(
-            f"{path.name} would not be what its name says: take "
-            f"{', '.join(COMPRESSING)} to compress it, or another name"
-        )
+        how = f"take {', '.join(COMPRESSING)} to compress it, or another name"
+        raise ValueError(f"{path.name} would not be what its name says: {how}")
     module = COMPRESSING.get(suffix)
     return import_module(module).compress(data) if module else data
 

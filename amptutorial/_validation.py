@@ -34,10 +34,8 @@ def check_rng(rng):
         For a bare seed or a legacy ``RandomState``.
     """
     if not isinstance(rng, np.random.Generator):
-        raise TypeError(
-            f"rng must be a numpy.random.Generator, got {type(rng).__name__}: make one "
-            "with numpy.random.default_rng(0)"
-        )
+        how = "make one with numpy.random.default_rng(0)"
+        raise TypeError(f"rng must be a numpy.random.Generator, got {rng!r}: {how}")
     return rng
 
 
@@ -101,10 +99,7 @@ def check_choice(value, name, choices):
 def refuse_masked(X, name):
     """Raise a TypeError if some entries of `X` are masked."""
     if np.ma.is_masked(X):
-        raise TypeError(
-            f"{name} has masked entries, and the mask would be lost: fill them first, "
-            "with X.filled(0) if they are zeros"
-        )
+        raise TypeError(f"{name} has masked entries: pass X.filled(0) if they are zero")
 
 
 def check_array(X, name):
@@ -154,16 +149,10 @@ def _cast(X, dtype):
 
 def _usable(dtype, name):
     """Return the dtype in which to compute with numbers that come as `dtype`."""
-    if dtype.kind == "c":
-        raise ValueError(
-            f"{name} holds complex numbers, whose imaginary parts would be lost: pass "
-            "X.real if they are zero"
-        )
     if dtype.kind not in "biuf":
-        raise ValueError(
-            f"{name} must hold numbers, got dtype {dtype}: convert it first, with "
-            "X.astype(float)"
-        )
+        real = "X.real, if no imaginary parts would be lost"
+        how = real if dtype.kind == "c" else "X.astype(float)"
+        raise ValueError(f"{name} must hold numbers, got dtype {dtype}: pass {how}")
     usual = dtype.kind in "biu" or dtype in (np.float32, np.float64)
     return dtype if usual and dtype.isnative else np.dtype(np.float64)
 
@@ -185,13 +174,15 @@ def check_matrix(X, name, *, shape=(None, None)):
         If `X` is not two-dimensional, has another shape, or holds NaN or infinity, or
         anything but real numbers.
     """
-    X = _as_float(check_array(X, name))
-    fits = X.ndim == 2 and all(
-        s is None or s == t for s, t in zip(shape, X.shape, strict=True)
-    )
-    if not fits:
-        wanted = ", ".join("any" if s is None else str(s) for s in shape)
-        raise ValueError(f"{name} must have shape ({wanted}), got {X.shape}")
+    return _finite(_as_float(check_array(X, name)), name, shape)
+
+
+def _finite(X, name, shape):
+    """Return the array `X` if it has this shape (None: any size) and is finite."""
+    sizes = zip(shape, X.shape, strict=False)
+    if X.ndim != len(shape) or any(s not in (None, size) for s, size in sizes):
+        wanted = str(shape).replace("None", "any")
+        raise ValueError(f"{name} must have shape {wanted}, got {X.shape}")
     if not _all_finite(X):
         raise ValueError(f"{name} holds NaN or infinite values")
     return X
@@ -216,10 +207,8 @@ def check_rates(r, size, name, *, zero=False):
         raise ValueError(f"{name} must have shape ({size},), got {r.shape}")
     bad = np.flatnonzero(~(np.isfinite(r) & ((r >= 0) if zero else (r > 0))))
     if bad.size:
-        wanted = "non-negative" if zero else "positive"
-        raise ValueError(
-            f"{name} must be {wanted} and finite: {name}[{bad[0]}] is {r[bad[0]]}"
-        )
+        k, wanted = bad[0], "non-negative" if zero else "positive"
+        raise ValueError(f"{name} must be {wanted} and finite: {name}[{k}] is {r[k]}")
     return read_only(r)
 
 
@@ -240,10 +229,7 @@ def check_symmetric(F, d, name="F"):
     """Return `F` as a symmetric float64 matrix (d, d)."""
     F = check_matrix(F, name, shape=(d, d)).astype(np.float64)
     if np.abs(F - F.T).max(initial=0.0) > 1e-6 * np.abs(F).max(initial=0.0):
-        raise ValueError(
-            f"{name} must be symmetric: pass ({name} + {name}.T) / 2 if the asymmetry "
-            "is round-off"
-        )
+        raise ValueError(f"{name} must be symmetric, as ({name} + {name}.T) / 2 is")
     return F
 
 
@@ -276,10 +262,8 @@ def check_counts(Z, *, integers=False, gaps=False, name="Z"):
     Z = named(Z)[0]
     Z = Z if sp.issparse(Z) else check_array(Z, name)
     if Z.ndim != 2 or 0 in Z.shape:
-        raise ValueError(
-            f"{name} must be a matrix with at least one row and one column, got shape "
-            f"{Z.shape}"
-        )
+        wanted = "a matrix with at least one row and one column"
+        raise ValueError(f"{name} must be {wanted}, got shape {Z.shape}")
     Z = pairs_once(Z, name) if sp.issparse(Z) else Z
     if sp.issparse(Z) and not Z.data.all():
         Z = Z.copy()
@@ -292,10 +276,7 @@ def check_counts(Z, *, integers=False, gaps=False, name="Z"):
     if (values < 0).any():
         raise ValueError(f"{name} holds negative values: counts are at least zero")
     if integers and (values != np.floor(values)).any():
-        raise ValueError(
-            f"{name} holds fractional values: whole counts are needed here, not "
-            "weights such as tf-idf"
-        )
+        raise ValueError(f"{name} holds fractional values: pass counts, not weights")
     return Z
 
 
@@ -336,12 +317,8 @@ def check_values(x, name, *, shape=None):
     ValueError
         If it has another shape, or holds NaN or infinity.
     """
-    x = _cast(check_array(x, name), np.dtype(np.float64))
-    if shape is not None and x.shape != shape:
-        raise ValueError(f"{name} must have shape {shape}, got {x.shape}")
-    if not np.isfinite(x).all():
-        raise ValueError(f"{name} holds NaN or infinite values")
-    return x
+    x = _cast(check_array(x, name), np.float64)
+    return _finite(x, name, x.shape if shape is None else shape)
 
 
 def quiet():
@@ -377,13 +354,11 @@ def check_covariance(C, name, *, definite=False):
     if d == 0:
         raise ValueError(f"{name} must not be empty")
     C = check_symmetric(C, d, name)
-    smallest = np.linalg.eigvalsh(C)[0]
-    if definite and smallest <= 0 or smallest < -1e-12 * np.trace(C):
+    least = np.linalg.eigvalsh(C)[0]
+    if definite and least <= 0 or least < -1e-12 * np.trace(C):
         wanted = "definite" if definite else "semidefinite"
-        raise ValueError(
-            f"{name} must be positive {wanted}, its smallest eigenvalue is "
-            f"{smallest:.3g}"
-        )
+        found = f"its smallest eigenvalue is {least:.3g}"
+        raise ValueError(f"{name} must be positive {wanted}, {found}")
     return C
 
 
@@ -413,9 +388,7 @@ def covariance_matrix(C, d):
     if np.ndim(C) == 0:
         return C * np.eye(d)
     if np.shape(C) != (d, d):
-        raise ValueError(
-            f"covariance has shape {np.shape(C)}, the rows have {d} entries"
-        )
+        raise ValueError(f"covariance has shape {np.shape(C)}, rows have {d} entries")
     return np.array(C)
 
 
@@ -452,8 +425,6 @@ def check_factors(s, name):
     with np.errstate(over="ignore", under="ignore"):
         r = np.exp(s)
     if not (np.isfinite(r).all() and (r > 0).all()):
-        raise OverflowError(
-            f"exp({name}) is zero or infinite: the biases are too small or too large, "
-            "or differ too much; scale them down"
-        )
+        how = "the biases are too far from zero: scale them down"
+        raise OverflowError(f"exp({name}) is zero or infinite: {how}")
     return r

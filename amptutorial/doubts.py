@@ -44,24 +44,19 @@ def doubts(Z, law=False):
     yield from _sums_and_numbers("row", observed.T.tocsc(), rows, columns)
     level, spread = rows.mean(), np.ptp(rows)
     if len(rows) >= FEW and level >= RATES_ADD_UP_TO and spread < 0.5 * np.sqrt(level):
-        yield (
-            f"all rows add up to {level:.3g}: if they were scaled to one total, pass "
-            "the counts themselves, whose errors are others"
-        )
+        how = "pass the counts themselves, whose errors are others"
+        yield f"all rows add up to {level:.3g}: if they were scaled to one total, {how}"
     ones = (observed.data == 1).sum()
     full = gaps is not None and observed.nnz + gaps.nnz == len(rows) * len(columns)
     if full and (ones > ONES * observed.nnz or gaps.nnz > observed.nnz):
-        yield (
-            "X has NaN and no zero. NaN is a pair that was not observed, and is left "
-            "out: where nothing happened, fillna(0)"
-        )
+        what = "NaN is a pair that was not observed, and is left out"
+        yield f"X has NaN and no zero. {what}: where nothing happened, fillna(0)"
     most, once = rows.max() * columns.max() / rows.sum(), are_ones(observed)
     if once and not law and most > FREQUENT:
-        yield (
-            f"X holds zeros and ones, taken for Poisson counts of up to {most:.2g}: "
-            "associations of frequent pairs are understated. channel='auto' takes "
-            "their law in tables of up to 67 million pairs"
-        )
+        what = f"taken for Poisson counts of up to {most:.2g}"
+        why = "associations of frequent pairs are understated"
+        how = "channel='auto' takes their law in tables of up to 67 million pairs"
+        yield f"X holds zeros and ones, {what}: {why}. {how}"
     if gaps is None and not once:
         yield from _forced("columns", observed)
         yield from _forced("rows", observed.T.tocsr())
@@ -96,24 +91,22 @@ def _forced(word, Z):
     values, vectors = np.linalg.eigh(covariance + np.outer(root, root))
     edge = (1 - np.sqrt(k * (rows @ rows)) / rows.sum()) ** 2
     if values[0] < edge / 4:
-        first, second = some[np.argsort(-np.abs(vectors[:, 0]))[:2]]
-        yield (
-            f"counts of {word} decide one another, such as those of {first} and "
-            f"{second}: parts that overlap, copies or sums gain without any embedding. "
-            "Count each event once"
-        )
+        i, j = some[np.argsort(-np.abs(vectors[:, 0]))[:2]]
+        which = f"counts of {word} decide one another, such as those of {i} and {j}"
+        why = "parts that overlap, copies or sums gain without any embedding"
+        yield f"{which}: {why}. Count each event once"
 
 
 def _sums_and_numbers(word, Z, sums, others):
     """Yield which columns are no counts of their own, given the sums of both sides."""
     m = len(others)
+    if m < FEW:
+        return
     numbers = np.arange(m), np.arange(1, m + 1)
-    for k in np.flatnonzero(2 * sums == sums.sum()):
-        if min(len(sums), m) >= FEW and np.array_equal(
-            2 * Z[:, [k]].toarray()[:, 0], others
-        ):
-            yield f"{word} {k} is the sum of the others: leave out totals"
-    for k in np.flatnonzero(np.isin(sums, [each.sum() for each in numbers])):
+    known = [sums.sum() / 2, *(each.sum() for each in numbers)]
+    for k in np.flatnonzero(np.isin(sums, known)):
         column = Z[:, [k]].toarray()[:, 0]
-        if m >= FEW and any(np.array_equal(column, each) for each in numbers):
+        if len(sums) >= FEW and np.array_equal(2 * column, others):
+            yield f"{word} {k} is the sum of the others: leave out totals"
+        if any(np.array_equal(column, each) for each in numbers):
             yield f"{word} {k} holds the numbers from {column[0]:.0f} on: leave it out"

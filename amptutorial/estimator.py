@@ -20,17 +20,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
 from . import __version__
+from . import _validation as door
 from ._extras import extra
-from ._validation import (
-    AMPWarning,
-    check_choice,
-    check_counts,
-    check_integer,
-    check_positive,
-    pairs_once,
-    quiet,
-    refuse_masked,
-)
+from ._validation import AMPWarning, pairs_once, quiet, refuse_masked
 from .bias import drop_empty, without_gaps
 from .biases import observed_biases
 from .channels import CHANNELS
@@ -221,8 +213,8 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         with all_or_nothing(self):
             Z = self._check_counts(X, reset=True)
             shape = Z.shape
-            Z, row_index, column_index = drop_empty(Z)
-            decided = self._fit(Table(Z), row_index, column_index, shape)
+            Z, rows, columns = drop_empty(Z)
+            decided = self._fit(Table(Z), rows, columns, shape)
             for doubt in doubts(Z, self._channel.saturates):
                 _warn(doubt)
             self._warn_of_doubts(*decided)
@@ -238,11 +230,11 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             report.bar.set_description("AMPEmbedding, with all counts", False)
             fit = settle(table, run, *refine(table, run, rng), rng)
 
+        rows, columns, self._sample, r_u, r_v = fit
+        self._rows, self._columns = rows.in_double(), columns.in_double()
         self.heldout_gain_, self.heldout_error_, _ = judged
         self.path_ = np.rec.fromrecords([*map(tuple, path)], names=Progress._fields)
         self.n_iter_, self.channel_, self._channel = run.best.k, run.name, run.channel
-        self._rows, self._columns = fit.rows.in_double(), fit.columns.in_double()
-        self._sample = fit.sample
         self._row_index, self._column_index = row_index, column_index
         self._totals, m = margins[1], len(row_index)
         if run.channel.saturates:
@@ -254,9 +246,9 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         counted = observed.margins()
         of_rows = partial(_spread, index=row_index, size=shape[0])
         of_columns = partial(_spread, index=column_index, size=shape[1])
-        self.embedding_ = of_rows(self._unit * fit.rows.X)
-        self.components_ = of_columns(self._unit * fit.columns.X).T
-        self.row_bias_, self.column_bias_ = of_rows(fit.r_u), of_columns(fit.r_v)
+        self.embedding_ = of_rows(self._unit * rows.X)
+        self.components_ = of_columns(self._unit * columns.X).T
+        self.row_bias_, self.column_bias_ = of_rows(r_u), of_columns(r_v)
         self._counts = of_rows(counted[0]), of_columns(counted[1])
         return run.best, judged
 
@@ -282,12 +274,8 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """
         check_is_fitted(self)
         Z = self._check_counts(X, reset=False)[:, self._column_index]
-        unknown = np.sum((Z > 0).sum(axis=1) == 0)
-        if unknown:
-            _warn(
-                f"{unknown} rows have no counts in the fitted columns: their "
-                "embeddings are zero"
-            )
+        if lost := np.sum((Z > 0).sum(axis=1) == 0):
+            _warn(f"{lost} rows have no counts in the fitted columns: embedded as zero")
         return self._embedded(Z)[0]
 
     def _embedded(self, Z):
@@ -340,12 +328,10 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         check_is_fitted(self)
         table, names, _ = named(X)
         self._check_names("rows", names, self.row_names_)
-        Z = sp.csc_array(check_counts(table, gaps=True, name="X"), dtype=float)
-        if Z.shape[0] != len(self.embedding_):
-            raise ValueError(
-                f"X has {Z.shape[0]} rows, but the model was fitted to "
-                f"{len(self.embedding_)}: new columns are counted in the fitted rows"
-            )
+        Z = sp.csc_array(door.check_counts(table, gaps=True, name="X"), dtype=float)
+        found, known = Z.shape[0], len(self.embedding_)
+        if found != known:
+            raise ValueError(f"X has {found} rows, but the model was fitted to {known}")
         m, table = len(self._row_index), Table(Z[self._row_index].T.tocsr())
         V, ones = np.zeros((Z.shape[1], len(self.components_))), np.ones(Z.shape[1])
         sampler = Sampler(np.random.default_rng(0), SETTLING)
@@ -470,8 +456,7 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         rows = self._row_biases(kept, *nothing, totals) * totals.sum()
         totals = totals * (rows.sum() / totals.sum())
         pairs = HeldOut.of(rows, totals, hidden, without_gaps(kept)[1])
-        if self._channel.saturates:
-            pairs = replace(pairs, law=self._channel, total=np.nansum(kept.data))
+        pairs = replace(pairs, law=self._channel, total=np.nansum(kept.data))
         if not len(pairs.z):
             raise ValueError("X has too few counts: none of the hidden pairs has one")
         (U, *_), (V, r_v) = self._embedded(kept), self._known_columns()
@@ -520,19 +505,15 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         takes draws: that of two estimates is too large.
         """
         check_is_fitted(self)
-        shape = len(self.embedding_), self.n_features_in_
-        gaps, given = self._gaps, (self._row_index, self._column_index)
-        C_u = self._spread(self._rows, self._columns, gaps, given[0], shape[0])
+        gaps, m, n = self._gaps, len(self.embedding_), self.n_features_in_
+        C_u = self._spread(self._rows, self._columns, gaps, self._row_index, m)
         gaps = None if gaps is None else gaps.T.tocsr()  # read row by row
-        return C_u, self._spread(self._columns, self._rows, gaps, given[1], shape[1])
+        return C_u, self._spread(self._columns, self._rows, gaps, self._column_index, n)
 
     def _spread(self, this, other, gaps, index, size):
         """Return posterior covariances at `index`, and those of the prior elsewhere."""
         if not isinstance(this.denoiser, GaussianPosterior):
-            raise ValueError(
-                "only a Gaussian prior has posterior covariances: fit with "
-                "denoiser='posterior'"
-            )
+            raise ValueError("only denoiser='posterior' has posterior covariances")
         full = np.tile(prior_covariance(this), (size, 1, 1))
         given = len(self._row_index), gaps, self._channel
         full[index] = posterior_covariances(this, other, *given)
@@ -665,12 +646,8 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def __setstate__(self, state):
         version = state.pop("_version", "an older one")
         if version != __version__:
-            warnings.warn(
-                f"pickled by version {version} of amptutorial, read by {__version__}: "
-                "fit again if results look wrong",
-                AMPWarning,
-                stacklevel=2,
-            )
+            how = "fit again if results look wrong"
+            _warn(f"pickled by version {version}, read by {__version__}: {how}")
         super().__setstate__(state)
 
     @property
@@ -687,13 +664,13 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def _check_parameters(self):
         d = self.n_components
         if not isinstance(d, str):
-            check_integer(d, "n_components", minimum=1)
+            door.check_integer(d, "n_components", minimum=1)
         elif d != "auto":
             raise ValueError(f'n_components must be an integer or "auto", got {d!r}')
-        check_integer(self.n_iter, "n_iter", minimum=1)
-        check_positive(self.tol, "tol", zero=True)
-        check_choice(self.init, "init", ("spectral", "random"))
-        check_choice(self.channel, "channel", ("auto", *CHANNELS))
+        door.check_integer(self.n_iter, "n_iter", minimum=1)
+        door.check_positive(self.tol, "tol", zero=True)
+        door.check_choice(self.init, "init", ("spectral", "random"))
+        door.check_choice(self.channel, "channel", ("auto", *CHANNELS))
         denoisers_for(self.denoiser, variance=1.0)
 
     def _check_counts(self, Z, *, reset):
@@ -723,12 +700,10 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         # events may cancel: -1 is none once they are added
         Z = pairs_once(Z, "X") if sp.issparse(Z) else sp.csr_array(Z)
         check_non_negative(Z, "AMPEmbedding (counts are at least zero)")
-        Z = sp.csr_array(check_counts(Z, gaps=True, name="X"))
+        Z = sp.csr_array(door.check_counts(Z, gaps=True, name="X"))
         if (Z.data % 1 > 0).any():
-            _warn(
-                "X holds fractions, and counts are expected: of weights such as tf-idf "
-                "or log1p, heldout_error_ and standard_errors() mean nothing"
-            )
+            lost = "heldout_error_ and standard_errors() mean nothing"
+            _warn(f"X holds fractions, not counts: of tf-idf, log1p or such, {lost}")
         return Z
 
     def _check_names(self, side, names, known):
@@ -739,31 +714,22 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         if here != fitted:
             lost = sorted(set(fitted) - set(here))
             lacks = f"; it lacks {', '.join(lost[:5])}" if lost else ""
-            raise ValueError(
-                f"X has {side} of other names, or in another order, than the fitted "
-                f"table{lacks}"
-            )
+            other = f"{side} of other names, or in another order, than the fitted table"
+            raise ValueError(f"X has {other}{lacks}")
 
     def _check_size(self, kept, total, shape):
-        if total < 1:
-            raise ValueError(
-                f"the counts add up to {total:.1e}, less than one count: pass numbers "
-                "of occurrences, not shares"
-            )
-        if total > LARGEST_TOTAL:
-            raise ValueError(
-                f"the counts add up to {total:.1e}, more than single precision can "
-                "iterate with: divide them all by the same number"
-            )
+        if not 1 <= total <= LARGEST_TOTAL:
+            why = "too much for single precision: divide them all by the same number"
+            if total < 1:
+                why = "less than one count: pass numbers of occurrences, not shares"
+            raise ValueError(f"the counts add up to {total:.1e}, {why}")
         if self.n_components != "auto" and self.n_components > min(kept):
-            raise ValueError(
-                f"n_components={self.n_components} must be at most {min(kept)}: Z has "
-                f"{kept[0]} rows and {kept[1]} columns with counts "
-                f"(n_samples={shape[0]}, n_features={shape[1]})"
-            )
+            most = f"n_components={self.n_components} must be at most {min(kept)}"
+            found = f"Z has {kept[0]} rows and {kept[1]} columns with counts"
+            size = f"n_samples={shape[0]}, n_features={shape[1]}"
+            raise ValueError(f"{most}: {found} ({size})")
         lost = zip(np.subtract(shape, kept), ("rows", "columns"), strict=True)
-        empty = " and ".join(f"{number} {word}" for number, word in lost if number)
-        if empty:
+        if empty := " and ".join(f"{number} {word}" for number, word in lost if number):
             _warn(f"{empty} without counts: their embeddings and rates are zero")
 
     def _generator(self):
@@ -780,21 +746,16 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         if errors >= DOUBTFUL:
             return
         if not np.isfinite(error):
-            _warn(
-                "the hidden counts are of one row or of one column, which do not show "
-                "how others differ: heldout_gain_ cannot be judged"
-            )
+            _warn("heldout_gain_ cannot be judged by counts of one row or one column")
             return
         most = max(gain, 0.0) + DOUBTFUL * error
-        if most > WORTH or not error:
-            why = "too few to tell independent rows and columns from a gain of"
-        else:
+        why = "too few to tell independent rows and columns from a gain of"
+        if error and most <= WORTH:
             why = "enough to say: rows and columns are independent, but for a gain of"
-        _warn(
-            f"heldout_gain_ = {gain:.2g} +- {error:.2g} is within three standard "
-            f"errors of zero{'' if best.k else ', and the embedding is zero'}. The "
-            f"hidden counts are {why} {most:.2g} nats a count at most"
-        )
+        found = f"heldout_gain_ = {gain:.2g} +- {error:.2g}"
+        zero = "zero" if best.k else "zero, and the embedding is zero"
+        told = f"The hidden counts are {why} {most:.2g} nats a count at most"
+        _warn(f"{found} is within three standard errors of {zero}. {told}")
 
 
 @contextmanager
@@ -806,10 +767,8 @@ def all_or_nothing(model):
     except BaseException as error:
         model.__dict__ = before
         if isinstance(error, KeyboardInterrupt):
-            error.add_note(
-                "The model is as it was before fit. To end a fit and keep its best "
-                "iterate so far, give the model a callback that returns True"
-            )
+            how = "give the model a callback that returns True"
+            error.add_note(f"The model is as before. To keep the best iterate, {how}")
         raise
 
 
@@ -823,15 +782,12 @@ def _warn(message):
 
 def _selection(rows):
     """Return an index of rows that keeps their axis; None stands for all of them."""
-    if rows is None:
-        return slice(None)
-    if isinstance(rows, slice):
-        return rows
+    if rows is None or isinstance(rows, slice):
+        return rows or slice(None)
     index = np.atleast_1d(rows)
-    index = index if index.size else index.astype(int)
-    if index.ndim > 1 or index.dtype.kind not in "biu":
+    if index.size and index.dtype.kind not in "biu":
         raise ValueError("rows must be a slice or a vector of row numbers")
-    return index
+    return index if index.size else slice(0)
 
 
 def _is_table(rows):

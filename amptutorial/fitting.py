@@ -21,14 +21,7 @@ from .biases import Gaps, biases_of_margins, margin_biases
 from .channels import Channel
 from .denoisers import GaussianPosterior, Lasso, Ridge, as_pair, check_is_denoiser
 from .heldout import Chosen, Judged
-from .reexpansion import (
-    Side,
-    balanced_sides,
-    next_sides,
-    sample_of,
-    scaled_rows,
-    starting_sides,
-)
+from .reexpansion import balanced_sides, next_sides, sample_of, starting_sides
 from .sampling import Sampler
 from .table import SWEEPS, VALIDATION, independent_sides
 
@@ -107,17 +100,15 @@ class Report:
 
     def __init__(self, verbose, callback):
         shown = {"delay": DELAY, "leave": False, "unit": " iterations"}
-        if not verbose:
-            shown["disable"] = True
-        self.bar = progress(desc="AMPEmbedding", **shown)
+        hidden = {} if verbose else {"disable": True}
+        self.bar = progress(desc="AMPEmbedding", **shown, **hidden)
         self.callback = check_callback(callback, "callback")
         self.stopped, self.begun = False, perf_counter()
 
     def __call__(self, run):
         """Tell of an iteration; return whether the callback asks for an end."""
-        self.bar.set_postfix_str(
-            f"d = {run.d}, gain {run.best.gain:.3f} +- {run.best.error:.3f}", False
-        )
+        found = f"d = {run.d}, gain {run.best.gain:.3f} +- {run.best.error:.3f}"
+        self.bar.set_postfix_str(found, False)
         self.bar.update()
         self.stopped = bool(self.callback(self.progress(run))) or self.stopped
         return self.stopped
@@ -163,14 +154,6 @@ class Run:
     def go(self, table, number):
         """Iterate, so many times at most."""
         self.state = table.repeat(self.step, self.state, number, self.rng)
-
-    def sides(self):
-        """Return both sides of the best iterate, to go on from with all pairs."""
-        rows, columns = self.start
-        if not self.best.k:
-            return rows, replace(columns, X=np.zeros_like(columns.X))
-        r_v, (rows, columns) = columns.r, self.best.sides
-        return rows, replace(columns, r=r_v)
 
 
 def search(table, model, rng, report):
@@ -235,19 +218,18 @@ def _lead(held_out, run, other):
 
 def _raced(table, runs, n_iter, held_out):
     """Return those of runs, iterated side by side, that are not far behind another."""
-
-    def in_front():
-        behind = (any(_lead(held_out, x, run) > FAR for x in runs) for run in runs)
-        return [run for run, far in zip(runs, behind, strict=True) if not far]
-
-    several = len(runs) > 1 and n_iter > COMPARED_AFTER
-    if several:
+    stages = [n_iter]
+    if len(runs) > 1 and n_iter > COMPARED_AFTER:
+        stages = [COMPARED_AFTER, n_iter - COMPARED_AFTER]
+    for number in stages:
         for run in runs:
-            run.go(table, COMPARED_AFTER)
-        runs = in_front()
-    for run in runs:
-        run.go(table, n_iter - several * COMPARED_AFTER)
-    return in_front()
+            run.go(table, number)
+        runs = [run for run in runs if not _is_far_behind(run, runs, held_out)]
+    return runs
+
+
+def _is_far_behind(run, others, held_out):
+    return any(_lead(held_out, other, run) > FAR for other in others)
 
 
 def _started(table, seen, held_out, model, seed, report, name, d):
@@ -300,16 +282,19 @@ def refine(table, run, rng):
     ----------
     table : amptutorial.table.Table
     run : Run
-        If none of its iterates beats independence, nothing is refined.
+        If none of its iterates beats independence, both sides are zero.
     rng : numpy.random.Generator
 
     Returns
     -------
     rows, columns : Side
     """
-    m, sampler, (rows, columns) = table.shape[0], Sampler(rng, REFINING), run.sides()
+    rows, columns = run.start
     if not run.best.k:
-        return rows, columns
+        return rows, replace(columns, X=np.zeros_like(columns.X))
+    r_v, (rows, columns) = columns.r, run.best.sides
+    columns = replace(columns, r=r_v)  # counted in all pairs again
+    m, sampler = table.shape[0], Sampler(rng, REFINING)
 
     def step(rows, columns, ahead):
         bursts = table.bursts(run.channel, rows, columns, m)
@@ -318,30 +303,8 @@ def refine(table, run, rng):
     return table.repeat(step, (rows, columns, None), REFINEMENTS, rng)[:2]
 
 
-@dataclass(frozen=True)
-class Settled:
-    """Where a fit ends: what `settle` returns.
-
-    Attributes
-    ----------
-    rows, columns : Side
-        With biases refitted to the bursts.
-    sample : AllColumns or amptutorial.sampling.ColumnSample
-        Of the columns, over which sums of rows run: those of new rows too.
-    r_u, r_v : arrays (m,), (n,)
-        Biases with which the rates have the margins of the counts; of the bursts behind
-        them, if the channel saturates.
-    """
-
-    rows: Side
-    columns: Side
-    sample: object
-    r_u: np.ndarray
-    r_v: np.ndarray
-
-
 def settle(table, run, rows, columns, rng):
-    """Return both sides, `Settled`: each row has converged, given the columns.
+    """Return both sides where a fit ends: each row has converged, given the columns.
 
     The columns take the coordinates of `amptutorial.reexpansion.balanced_sides` and
     the biases that belong to them, and stay there.
@@ -353,6 +316,16 @@ def settle(table, run, rows, columns, rng):
     rows, columns : Side
         As from `refine`.
     rng : numpy.random.Generator
+
+    Returns
+    -------
+    rows, columns : Side
+        With biases refitted to the bursts.
+    sample : AllColumns or amptutorial.sampling.ColumnSample
+        Of the columns, over which sums of rows run: those of new rows too.
+    r_u, r_v : arrays (m,), (n,)
+        Biases with which the rates have the margins of the counts; of the bursts behind
+        them, if the channel saturates.
     """
     m, channel, sampler = table.shape[0], run.channel, Sampler(rng, SETTLING)
     rows, columns = balanced_sides(rows, columns)
@@ -362,17 +335,17 @@ def settle(table, run, rows, columns, rng):
     held = columns.in_double()
     sample = sample_of(rows, held, m, sampler)
     rows = table.settled(rows, held, m, channel, sample)
-    if channel.saturates:
-        biases = _biases_of_bursts(table, channel, rows, columns)
-        return Settled(rows, columns, sample, *biases)
-    given = rows.in_double().X, scaled_rows(held, m), run.best, Sampler(rng)
-    return Settled(rows, columns, sample, *_biases(table, *given))
-
-
-def _biases_of_bursts(table, channel, rows, columns):
-    """Return biases with which the rates have the margins of the bursts expected."""
-    U, W = rows.in_double().X, scaled_rows(columns.in_double(), len(rows.X))
+    U, W = rows.in_double().X, sample.W
     gaps = Gaps.of(table.observed[1], U, W)
+    if channel.saturates:
+        biases = _biases_of_bursts(table, channel, rows, columns, U, W, gaps)
+    else:
+        biases = _biases(table, U, W, gaps, run.best, Sampler(rng))
+    return rows, columns, sample, *biases
+
+
+def _biases_of_bursts(table, channel, rows, columns, U, W, gaps):
+    """Return biases with which the rates have the margins of the bursts expected."""
     for _ in range(SWEEPS):
         bursts = table.seen_bursts(channel, rows, columns, len(U))
         given = *bursts.observed[0].margins(), U, W, columns.bias, 1
@@ -381,10 +354,9 @@ def _biases_of_bursts(table, channel, rows, columns):
     return r_u, r_v
 
 
-def _biases(table, U, W, best, sampler):
+def _biases(table, U, W, gaps, best, sampler):
     """Return biases with which the rates have the margins of the counts."""
-    observed, gaps = table.observed
-    (rows, columns), gaps = observed.margins(), Gaps.of(gaps, U, W)
+    rows, columns = table.observed[0].margins()
     # all counts of a column may have been hidden
     r_v = np.where(best.r_v > 0, best.r_v, columns / len(rows))
     # most sweeps in the faster precision; without an embedding one is exact

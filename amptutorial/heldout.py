@@ -18,14 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from ._validation import (
-    check_counts,
-    check_embedding,
-    check_finite,
-    check_positive,
-    check_rates,
-    check_rng,
-)
+from . import _validation as door
 from .bias import drop_empty, margins, same_pairs, with_values, without_gaps
 from .biases import Fitting, Gaps, fit_margins
 from .channels import COUNTS, Channel
@@ -75,10 +68,7 @@ def split_counts(Z, fraction: float, rng: np.random.Generator) -> tuple:
     Z, fraction, rng = _checked_split(Z, fraction, rng)
     whole = np.floor(Z.data)
     if (whole >= 2**63).any():
-        raise ValueError(
-            f"Z holds counts of up to {np.nanmax(whole):.1e}: only counts below 2^63 "
-            "can be split at random; divide Z by a constant"
-        )
+        raise ValueError("only counts below 2^63 can be split: divide Z by a constant")
     gaps = np.isnan(whole)
     taken = rng.binomial(np.where(gaps, 0, whole).astype(np.int64), fraction)
     taken = taken + (Z.data - whole) * (rng.random(len(whole)) < fraction)
@@ -203,8 +193,8 @@ def with_gaps(kept, held_out, zeros, rows, columns):
 
 
 def _checked_split(Z, fraction, rng):
-    Z, rng = check_counts(Z, gaps=True), check_rng(rng)
-    check_positive(fraction, "fraction", below=1)
+    Z, rng = door.check_counts(Z, gaps=True), door.check_rng(rng)
+    door.check_positive(fraction, "fraction", below=1)
     return sp.csr_array(Z, dtype=np.float64), fraction, rng
 
 
@@ -239,9 +229,7 @@ def hold_out(Z, fraction: float, rng, split=split_pairs) -> tuple:
     """
     kept, held_out = split(Z, fraction, rng)
     if not (kept.data > 0).any():
-        raise ValueError(
-            "no counts are kept: there are too few, or fraction is too large"
-        )
+        raise ValueError("no counts are kept: too few, or fraction is too large")
     kept, rows, columns = drop_empty(kept)
     return kept, held_out[rows][:, columns], rows, columns
 
@@ -284,7 +272,7 @@ class HeldOut:
     gaps : csr_array (m, n), or None
         One where a pair was not observed, or is hidden and no zero stands for it.
     contrast : csr_array (m, n), or None
-        See `_contrast`.
+        See `contrasted`.
     law : Channel
         The margins are those of the bursts of a law that saturates.
     total : float
@@ -323,9 +311,8 @@ class HeldOut:
         rows, columns = self.rows, self.columns
         if self.gaps is None:
             return rows, columns
-        shares = rows / rows.sum(), columns / columns.sum()
-        unseen = self.gaps @ shares[1], self.gaps.T @ shares[0]
-        return rows * (1 - unseen[0]), columns * (1 - unseen[1])
+        p, q = rows / rows.sum(), columns / columns.sum()
+        return rows * (1 - self.gaps @ q), columns * (1 - self.gaps.T @ p)
 
     @cached_property
     def halves(self):
@@ -357,9 +344,7 @@ class HeldOut:
         products = products_of_pairs(U, V, self.i, self.j)
         log_ratios = bias_u[self.i] + bias_v[self.j] + products / np.sqrt(len(U))
         if not (log_ratios < np.inf).all():
-            raise FloatingPointError(
-                "the rates overflow: scale the bias factors or the embedding down"
-            )
+            raise FloatingPointError("the rates overflow: scale U, V or biases down")
         if not self.law.saturates:
             return log_ratios
         rates = self.rows[self.i] * self.columns[self.j] / self.rows.sum()
@@ -417,9 +402,8 @@ class HeldOut:
         return self._at(self.contrast, self.z.sum() or 1)
 
     def _at(self, weights, total):
-        weights = sp.coo_array(
-            (len(self.rows), len(self.columns)) if weights is None else weights
-        )
+        shape = len(self.rows), len(self.columns)
+        weights = sp.coo_array(shape if weights is None else weights)
         i, j = weights.coords
         z = weights.data * self.rows[i] * self.columns[j] / self.rows.sum() / total
         some = z != 0  # rows and columns without counts have no rates to compare
@@ -451,14 +435,12 @@ class HeldOut:
         best = [max(each, key=attrgetter("gain")) for each in zip(*halves, strict=True)]
         judging = zip(reversed(self.halves), best, strict=True)
         log_ratios = sum(z * half.log_ratios for z, half in judging) / self.z
-        cut = np.minimum(log_ratios, LARGEST_RATIO)
-        means, errors = zip(*map(self._judged, (log_ratios, cut)), strict=True)
+        values = log_ratios, np.minimum(log_ratios, LARGEST_RATIO)
+        means = [self.mean(each) for each in values]
+        errors = [self.standard_error(each) for each in values]
         with np.errstate(divide="ignore", invalid="ignore"):
             times = np.nan_to_num(np.divide(means, errors), nan=0.0, posinf=np.inf)
         return Judged(means[0], errors[0], float(times.max()))
-
-    def _judged(self, values):
-        return self.mean(values), self.standard_error(values)
 
     def mean(self, values, z=None):
         """Return the mean over the held-out counts of `values`, one for each pair.
@@ -526,42 +508,36 @@ def held_out_pairs(kept, held_out):
     >>> held_out_pairs([[4, 2], [0, 0]], [[0, 1], [3, 0]]).z
     array([1.])
     """
-    kept = check_counts(kept, gaps=True, name="kept")
-    held_out = check_counts(held_out, gaps=True, name="held_out")
+    kept = door.check_counts(kept, gaps=True, name="kept")
+    held_out = door.check_counts(held_out, gaps=True, name="held_out")
     if kept.shape != held_out.shape:
-        raise ValueError(
-            f"kept and held_out must have the same shape, got {kept.shape} and "
-            f"{held_out.shape}"
-        )
+        shapes = f"{kept.shape} and {held_out.shape}"
+        raise ValueError(f"kept and held_out must have the same shape, got {shapes}")
     sums, kept, held_out = margins(kept), sp.csr_array(kept), sp.csr_array(held_out)
-    contrast = _contrast(kept, held_out)
-    pairs = HeldOut.of(*sums, held_out, without_gaps(kept)[1], contrast)
+    (observed, gaps), (_, own) = without_gaps(kept), without_gaps(held_out)
+    contrast = None
+    if gaps is not None:
+        # what the split saw: zeros in its gaps
+        before = observed if own is None else observed + same_pairs(own, np.nan)
+        contrast = contrasted(surprising_pairs(*margins(before)), gaps, own)
+    pairs = HeldOut.of(*sums, held_out, gaps, contrast)
     if not pairs.rows.any():
         raise ValueError("kept has no counts at all")
     return pairs
 
 
-def _contrast(kept, held_out):
+def contrasted(like, gaps, own=None):
     """Return 1 in the gaps of `split_pairs`, minus a share in like pairs that are seen.
 
-    Like pairs are all that the split might have made gaps. The shares add up to the
-    number of the gaps, so that a sum with these weights expects zero for rates that do
-    not follow which pairs are hidden. None where no pair is a gap in `kept` alone.
-    """
-    observed, gaps = without_gaps(kept)
-    own = without_gaps(held_out)[1]
-    if gaps is None:
-        return None
-    # what the split saw: zeros in its gaps
-    before = observed if own is None else observed + same_pairs(own, np.nan)
-    like = surprising_pairs(*margins(before))
-    return contrasted(like, gaps, own)
+    The shares add up to the number of the gaps, so that a sum with these weights
+    expects zero for rates that do not follow which pairs are hidden.
 
-
-def contrasted(like, gaps, own=None):
-    """Return 1 in gaps that are not the table's `own`, minus a share in `like` pairs.
-
-    As `_contrast`, of which pairs are like those that are hidden.
+    Parameters
+    ----------
+    like : csr_array (m, n)
+        One in all pairs that the split might have made gaps.
+    gaps, own : csr_arrays (m, n)
+        One where a pair is a gap, or one of the table itself.
     """
     seen = like - like.multiply(gaps)
     hidden = like.multiply(gaps if own is None else gaps - gaps.multiply(own))
@@ -614,9 +590,9 @@ def heldout_gain(kept, held_out, U, V, r_u, r_v) -> float:
     """
     pairs = held_out_pairs(kept, held_out)
     m, n = len(pairs.rows), len(pairs.columns)
-    r_u = check_rates(r_u, m, "r_u", zero=True)
-    r_v = check_rates(r_v, n, "r_v", zero=True)
-    U, V = check_embedding(U, V, m, n)
+    r_u = door.check_rates(r_u, m, "r_u", zero=True)
+    r_v = door.check_rates(r_v, n, "r_v", zero=True)
+    U, V = door.check_embedding(U, V, m, n)
     log_ratios = pairs.log_ratios(U, V, r_u, r_v)
     excess = pairs.excess(U, V / np.sqrt(m), r_u, r_v)
     excess += pairs.compared.raised(pairs.compared.log_ratios(U, V, r_u, r_v))
@@ -753,7 +729,7 @@ class Chosen:
         r_u, self.r_v = fitted
         log_ratios = held_out.log_ratios(rows.X, columns.X, r_u, self.r_v)
         gain = held_out.mean(log_ratios)
-        check_finite(heldout_gain=gain)
+        door.check_finite(heldout_gain=gain)
         if gain > self.patience.highest:
             self.error = held_out.standard_error(log_ratios)
         self.patience = self.patience.after(gain)

@@ -60,10 +60,8 @@ def named(X):
     elif all(hasattr(X, name) for name in ("X", "obs_names", "var_names")):  # AnnData
         X, rows, columns = X.X, X.obs_names, X.var_names
         if X is None:
-            raise ValueError(
-                "X of the AnnData is None: put the counts there, from adata.layers or "
-                "adata.raw"
-            )
+            how = "put the counts there, from adata.layers or adata.raw"
+            raise ValueError(f"X of the AnnData is None: {how}")
     return X, _kept(rows), _kept(columns)
 
 
@@ -113,10 +111,9 @@ def check_in_order(names, name):
     has_no_order = has_no_order and not isinstance(names, KeysView)
     is_flat = isinstance(names, Iterable) and getattr(names, "ndim", 1) == 1
     if has_no_order or not is_flat:
-        raise TypeError(
-            f"{name} is of type {type(names).__name__}; a sequence of names in their "
-            "order is needed: of a vectoriser, get_feature_names_out()"
-        )
+        kind, wanted = type(names).__name__, "a sequence of names in their order"
+        how = "of a vectoriser, get_feature_names_out()"
+        raise TypeError(f"{name} is of type {kind}; {wanted} is needed: {how}")
     return names
 
 
@@ -173,10 +170,9 @@ def coordinates(X):
         return X
     numbered = [name for name in columns if re.search(r"\D\d+$", name)]
     if not numbered:
-        raise ValueError(
-            f"X has the columns {', '.join(columns)}: pass those that are coordinates, "
-            f"without {' and '.join(others)}"
-        )
+        found, lost = ", ".join(columns), " and ".join(others)
+        how = f"pass those that are coordinates, without {lost}"
+        raise ValueError(f"X has the columns {found}: {how}")
     return X[numbered]
 
 
@@ -257,14 +253,9 @@ def _texts(names, cleaned):
         if re.fullmatch(r"[\s\ufeff]*", text):
             raise ValueError(f"the name {name!r} is empty in the file: give another")
         if text in known:
-            raise ValueError(
-                f"{known[text]!r} and {name!r} are both {text!r} in the file: give "
-                "names that differ"
-            )
+            both = f"{known[text]!r} and {name!r} are both {text!r} in the file"
+            raise ValueError(f"{both}: give names that differ")
         if any("\ud800" <= letter <= "\udfff" for letter in text):
-            raise ValueError(
-                f"the name {name!r} holds half of a pair of surrogates, which UTF-8 "
-                "has no bytes for"
-            )
+            raise ValueError(f"the name {name!r} holds half of a pair of surrogates")
         known[text] = name
     return list(known)

@@ -8,16 +8,8 @@ import numpy as np
 from scipy.linalg import polar
 from scipy.special import softmax
 
-from ._validation import (
-    AMPWarning,
-    check_embedding,
-    check_integer,
-    check_matrix,
-    check_positive,
-    check_rates,
-    check_values,
-    quiet,
-)
+from . import _validation as door
+from ._validation import AMPWarning, quiet
 from .names import check_in_order, coordinates, is_index
 
 
@@ -73,7 +65,7 @@ def nearest_words(X, vocabulary, word, k=5, *, counts=None, min_count=5) -> list
     """
     places = _places(vocabulary)
     words, n = list(places), len(places)
-    X = normalise_rows(check_matrix(coordinates(X), "X", shape=(n, None)))
+    X = normalise_rows(door.check_matrix(coordinates(X), "X", shape=(n, None)))
     if not isinstance(word, Hashable if is_index(vocabulary) else str):
         raise TypeError(f"word must be a str, got {word!r}: ask for one at a time")
     if word not in places and is_index(vocabulary):
@@ -84,10 +76,10 @@ def nearest_words(X, vocabulary, word, k=5, *, counts=None, min_count=5) -> list
         raise KeyError(f"{word!r} is not in the vocabulary of {n} words")
     known = X.any(axis=1)
     if counts is not None:
-        least = check_positive(min_count, "min_count", zero=True)
-        counts = check_values(counts, "counts", shape=(n,))
+        least = door.check_positive(min_count, "min_count", zero=True)
+        counts = door.check_values(counts, "counts", shape=(n,))
         known &= counts >= least
-    j, k = places[word], check_integer(k, "k", minimum=1)
+    j, k = places[word], door.check_integer(k, "k", minimum=1)
     if not known[j]:
         why = "has no embedding: its row is zero"
         if X[j].any():
@@ -107,10 +99,8 @@ def _places(vocabulary):
         if not (any_type or isinstance(word, str)):
             raise TypeError(f"vocabulary[{j}] is {word!r}; expected a str")
         if places.setdefault(str(word) if isinstance(word, str) else word, j) != j:
-            raise ValueError(
-                f"{word!r} stands in the vocabulary twice, at {places[word]} and {j}: "
-                "which row of X is meant?"
-            )
+            where = f"at {places[word]} and {j}: which row of X is meant?"
+            raise ValueError(f"{word!r} stands in the vocabulary twice, {where}")
     return places
 
 
@@ -179,31 +169,27 @@ def rate_coordinates(U, V, r_u, r_v):
 
 
 def _centred(U, V, r_u, r_v):
-    """Return both sides without their weighted means, and the weights p and q."""
-    U, V = (X.astype(np.float64) for X in check_embedding(U, V, None, None))
+    """Return both sides without their weighted means, and the weights p and q.
+
+    These are the shares of rows (m,) and of columns (n,) in the sum of the rates.
+    """
+    # loads joblib, which nearest words can do without
+    from .sums import log_partition
+
+    U, V = (X.astype(np.float64) for X in door.check_embedding(U, V, None, None))
     r_u, r_v = _checked_bias(r_u, len(U), "r_u"), _checked_bias(r_v, len(V), "r_v")
-    p, q = _shares(U, V, r_u, r_v)
+    W = V / np.sqrt(len(U))
+    with quiet():  # the logarithm of a factor of zero is minus infinity, as it must be
+        p = softmax(np.log(r_u) + log_partition(U, W, r_v))
+        q = softmax(np.log(r_v) + log_partition(W, U, r_u))
     return U - p @ U, V - q @ V, p, q
 
 
 def _checked_bias(r, size, name):
-    r = check_rates(r, size, name, zero=True).astype(np.float64)
+    r = door.check_rates(r, size, name, zero=True).astype(np.float64)
     if not r.any():
         raise ValueError(f"{name} is zero everywhere: there are no rates")
     return r
-
-
-def _shares(U, V, r_u, r_v):
-    """Return the shares of rows (m,) and of columns (n,) in the sum of the rates."""
-    # loads joblib, which nearest words can do without
-    from .sums import log_partition
-
-    W = V / np.sqrt(len(U))
-    with quiet():  # the logarithm of a factor of zero is minus infinity, as it must be
-        log_u, log_v = np.log(r_u), np.log(r_v)
-    rows = log_u + log_partition(U, W, r_v)
-    columns = log_v + log_partition(W, U, r_u)
-    return softmax(rows), softmax(columns)
 
 
 def normalise_rows(X):

@@ -17,15 +17,9 @@ from math import ceil
 import numpy as np
 from scipy.optimize import brentq
 
+from . import _validation as door
 from ._progress import progress
-from ._validation import (
-    AMPWarning,
-    check_integer,
-    check_methods,
-    check_positive,
-    check_rng,
-    keep,
-)
+from ._validation import AMPWarning, keep
 from .amp import biased_low_rank_amp
 from .bias import drop_empty, estimate_bias
 from .denoisers import Denoiser, GaussianPosterior, as_pair
@@ -96,17 +90,15 @@ class Plan:
         AMPWarning
             If the measured error is more than a tenth off the wanted one.
         """
-        n_tables = check_integer(n_tables, "n_tables", minimum=2)
+        n_tables = door.check_integer(n_tables, "n_tables", minimum=2)
         tables = progress(range(n_tables), desc="Tables of the plan", **SHOWN)
-        errors = [self._error_of_table(check_rng(rng)) for _ in tables]
+        errors = [self._error_of_table(door.check_rng(rng)) for _ in tables]
         measured, bar = np.mean(errors), np.std(errors, ddof=1) / np.sqrt(n_tables)
         if abs(measured / self.error - 1) > OFF:
-            warnings.warn(
-                f"tables of this plan have the error {measured:.3g} +- {bar:.2g}, and "
-                f"{self.error:g} was wanted: plan for {self.error**2 / measured:.2g}",
-                AMPWarning,
-                stacklevel=2,
-            )
+            found = f"tables of this plan have the error {measured:.3g} +- {bar:.2g}"
+            how = f"plan for {self.error**2 / measured:.2g}"
+            message = f"{found}, and {self.error:g} was wanted: {how}"
+            warnings.warn(message, AMPWarning, stacklevel=2)
         return float(measured), float(bar)
 
     def _error_of_table(self, rng):
@@ -260,10 +252,7 @@ def laws_of(model):
     [True, False]
     """
     if model.channel_ != "counts":
-        raise ValueError(
-            f"the pilot has channel_={model.channel_!r}, and a plan is one of counts: "
-            'fit with channel="counts"'
-        )
+        raise ValueError(f'channel_ is {model.channel_!r}: fit with channel="counts"')
     if not model.n_iter_:
         raise ValueError("the embedding of the pilot is zero: there is nothing to plan")
     C_u, C_v = model.covariances()
@@ -286,18 +275,16 @@ def _side_of(X, C, r):
 
 def _plan(more, error, law_u, law_v, denoiser, m, n, rarest, n_iter, n_samples, rng):
     """Return the plan of a table with more counts, or with more rows."""
-    error = check_positive(error, "error")
-    if error >= 1:
-        raise ValueError(f"error must be below 1, that of estimating zero, got {error}")
-    m, n = check_integer(m, "m", minimum=1), check_integer(n, "n", minimum=1)
+    error = door.check_positive(error, "error", below=1)  # that of estimating zero
+    m, n = door.check_integer(m, "m", minimum=1), door.check_integer(n, "n", minimum=1)
     if np.shape(rarest) != (2,) or not all(0 < share <= 1 for share in rarest):
         raise ValueError(f"rarest must be two fractions, at most 1, got {rarest}")
-    check_methods("draw", law_u=law_u, law_v=law_v)
+    door.check_methods("draw", law_u=law_u, law_v=law_v)
     laws: tuple = law_u, law_v
     pair, evolve = as_pair(denoiser), gaussian_state_evolution
     if tuple(rarest) != (1, 1) or not has_closed_form(*laws, denoiser):
-        check_rng(rng)
-        n_samples = check_integer(n_samples, "n_samples", minimum=1)
+        door.check_rng(rng)
+        n_samples = door.check_integer(n_samples, "n_samples", minimum=1)
         laws = tuple(EmpiricalRows(*law.draw(n_samples, rng=rng)) for law in laws)
         seed = rng.integers(2**32)
         if all(own.precision == "posterior" for own in pair):
@@ -371,11 +358,9 @@ def _solve(error, predicted, more):
         shifts = step * np.arange(1, _STEPS + 1)
         after = next((x for x in shifts if (reached(x) <= 0) != is_reached), None)
         if after is None:
-            raise ValueError(
-                f"the error {error:g} is not reached: with a millionth to a million "
-                f"times the {more} of these laws it stays "
-                f"{'below' if is_reached else 'above'}"
-            )
+            what = f"a millionth to a million times the {more} of these laws"
+            stays = "it stays below" if is_reached else "it stays above"
+            raise ValueError(f"the error {error:g} is not reached: with {what} {stays}")
         ends, width = sorted((after - step, after)), 1e-6  # of the logarithm
         root = brentq(reached, *ends, xtol=width)
     # where the error jumps the root may lie on the wrong side of it

@@ -155,9 +155,7 @@ class Table:
         if self._bursts[0] is not channel:
             self._bursts = channel, self.rare(channel)
         bursts = self._bursts[1]
-        if not self.gaps:
-            return bursts
-        return Table(with_rates(bursts.Z, rows, columns, m))
+        return Table(with_rates(bursts.Z, rows, columns, m)) if self.gaps else bursts
 
     def fitted_bursts(self, channel, rows, columns, m):
         """Return `bursts` at biases of the rows that are refitted to what they have.

@@ -83,10 +83,9 @@ def explore(draw, *, stored, live=None, size=STYLE["figure.figsize"]):
     True
     """
     stored = {name: tuple(options) for name, options in stored.items()}
-    values = stored | {
-        name: tuple(_settled(option, stored.get(name, ())) for option in options)
-        for name, options in (live or {}).items()
-    }
+    values = dict(stored)
+    for name, options in (live or {}).items():
+        values[name] = tuple(_settled(x, stored.get(name, ())) for x in options)
     _check_experiment(draw, stored, values)
     return _SliderExperiment(draw, stored, values, size)
 
@@ -155,14 +154,8 @@ class _SliderExperiment:
             png, text = self.drawn(*chosen)
             hidden = "" if chosen == self.start else HIDDEN
             figures.append(self._figure(_reduce_colours(png), text, hidden))
-        new = [name for name in self.values if name not in self.stored]
-        finer = {
-            name: len(self.values[name])
-            for name, options in self.stored.items()
-            if options != self.values[name]
-        }
         sliders = box(self.stored, self.defaults, figures)
-        return sliders + note(len(figures), new, finer)
+        return sliders + note(len(figures), self.stored, self.values)
 
     def live_page(self):
         """Return the experiment for a page with Python in it, as HTML.
@@ -185,14 +178,12 @@ class _SliderExperiment:
         sliders = [
             SelectionSlider(
                 options=[(label(x), k) for k, x in enumerate(options)],
-                value=start,
+                value=options.index(self.defaults[name]),
                 description=_readable(name),
                 style={"description_width": "9em"},
                 layout=Layout(width="100%", max_width="34em"),
             )
-            for (name, options), start in zip(
-                self.values.items(), self.start, strict=True
-            )
+            for name, options in self.values.items()
         ]
         picture = HTML(self.figure(self.start))
 
@@ -212,10 +203,8 @@ class _SliderExperiment:
         if IN_PAGE:
             _, text = self.drawn(*self.start)
             return {"text/html": self.live_page(), "text/plain": text}
-        return self.widgets._repr_mimebundle_(**kwargs) | {
-            "text/html": self.page(),
-            "text/plain": self.words(),
-        }
+        stored = {"text/html": self.page(), "text/plain": self.words()}
+        return self.widgets._repr_mimebundle_(**kwargs) | stored
 
     def words(self):
         """Return what the stored pictures say: tests compare a run with this text."""
@@ -227,29 +216,20 @@ class _SliderExperiment:
 def _check_experiment(draw, stored, values):
     """Raise a ValueError if something is missing from an experiment."""
     if not stored:
-        raise ValueError(
-            "stored is empty: name at least one parameter whose pictures the page keeps"
-        )
+        raise ValueError("stored is empty: name a parameter whose pictures are kept")
     for name, options in stored.items():
         if left_out := set(options) - set(values[name]):
-            raise ValueError(
-                f"live leaves out stored values of {name}: add"
-                f" {', '.join(map(label, sorted(left_out)))}"
-            )
+            lost = ", ".join(map(label, sorted(left_out)))
+            raise ValueError(f"live leaves out stored values of {name}: add {lost}")
     if not inspect.getdoc(draw):
-        raise ValueError(
-            f"{draw.__name__} has no docstring: its first line is the picture's"
-            " alternative text"
-        )
+        raise ValueError(f"{draw.__name__} has no docstring, the picture's words")
     parameters = inspect.signature(draw).parameters
     for name, options in values.items():
         if name not in parameters:
             raise ValueError(f"{draw.__name__} has no parameter {name!r}")
         if parameters[name].default not in options:
-            raise ValueError(
-                f"give {name} of {draw.__name__} a default that is one of {options}:"
-                " its slider begins there"
-            )
+            wanted = f"a default that is one of {options}: its slider begins there"
+            raise ValueError(f"give {name} of {draw.__name__} {wanted}")
 
 
 def _readable(name):
@@ -267,10 +247,7 @@ def box(values, defaults, figures, attributes=""):
 
     The script of the page shows the sliders, which could do nothing without it.
     """
-    sliders = [
-        _slider(name, options, options.index(defaults[name]))
-        for name, options in values.items()
-    ]
+    sliders = [_slider(name, each, defaults[name]) for name, each in values.items()]
     return (
         f'<div class="amp-explore"{attributes}>'
         f'<div class="amp-sliders"{HIDDEN}>{"".join(sliders)}</div>'
@@ -278,9 +255,9 @@ def box(values, defaults, figures, attributes=""):
     )
 
 
-def _slider(name, options, start):
+def _slider(name, options, default):
     """Return a native slider over the labels of the `options`, as HTML."""
-    labels = [label(value) for value in options]
+    labels, start = [label(value) for value in options], options.index(default)
     shown = escape(labels[start])
     return (
         f'<div class="amp-slider"><label>{escape(_readable(name))} <input type="range"'
@@ -297,21 +274,22 @@ def _reduce_colours(png):
     return small.getvalue()
 
 
-def note(n_pictures, new, finer):
+def note(n_pictures, stored, values):
     """Return a line for readers without a kernel, as HTML: what a kernel would add.
 
-    It adds sliders for the parameters `new`, and steps to those that are `finer`.
+    It adds sliders for parameters that are not `stored`, and steps to others.
 
     Examples
     --------
-    >>> print(note(3, ["seed"], {"signal": 61}))
+    >>> print(note(3, {"signal": (1, 2)}, {"signal": range(61), "seed": (0, 1)}))
     <p class="amp-note">3 stored pictures. Live, it has a slider for seed too, signal \
 has 61 steps, and its code can be changed.</p>
     """
-    names = " and ".join(map(_readable, new))
+    new = [_readable(name) for name in values if name not in stored]
+    finer = [name for name, options in stored.items() if options != values[name]]
     sliders = "sliders" if len(new) > 1 else "a slider"
-    more = [f"it has {sliders} for {names} too"] if new else []
-    more += [f"{_readable(name)} has {n} steps" for name, n in finer.items()]
+    more = [f"it has {sliders} for {' and '.join(new)} too"] if new else []
+    more += [f"{_readable(name)} has {len(values[name])} steps" for name in finer]
     before = f"{', '.join(more)}, and " if more else ""
     return (
         f'<p class="amp-note">{n_pictures} stored pictures. Live, {escape(before)}its'
