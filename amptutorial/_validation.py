@@ -34,8 +34,8 @@ def check_rng(rng):
         For a bare seed or a legacy ``RandomState``.
     """
     if not isinstance(rng, np.random.Generator):
-        how = "make one with numpy.random.default_rng(0)"
-        raise TypeError(f"rng must be a numpy.random.Generator, got {rng!r}: {how}")
+        found = f"{type(rng).__name__}: make one with numpy.random.default_rng(0)"
+        raise TypeError(f"rng must be a numpy.random.Generator, got {found}")
     return rng
 
 
