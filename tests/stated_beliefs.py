@@ -1,4 +1,4 @@
-"""The beliefs of two denoisers of the package, as a lecturer would state them, and denoisers to be refused."""
+"""The beliefs of denoisers of the package, as a lecturer would state them, and denoisers to be refused."""
 
 import numpy as np
 
@@ -23,6 +23,15 @@ class Squares(SquaredNorm):
 
     def prox(self, U, steps):
         return U / (1 + steps)
+
+
+class AbsoluteValue(Penalty):
+    """The belief of Lasso(1.0), with rows that AMP finds at large r only."""
+
+    rows = GaussianRows(1.0)
+
+    def value(self, U):
+        return np.abs(U).sum(axis=1)
 
 
 class StandardNormal(Prior):

@@ -234,24 +234,20 @@ def jacobian_of_an_old_estimate(self, P, r, F):
     return (inverses if last is P else self.inverses(r, F)).mean(axis=0)
 
 
+TRACE = memory(lambda r, F: (len(r), np.trace(F).round(9)))
+LAST = {"estimate": keeps_inverses, "mean_jacobian": jacobian_of_an_old_estimate}
 KEPT = {
     "by the dimension": (memory(lambda r, F: len(F)), "row_independence"),
     "by the shape": (memory(lambda r, F: (len(r), len(F))), "deterministic right_answers"),
     "by the rates": (memory(lambda r, F: r.tobytes()), "right_answers"),
-    "by the trace": (memory(lambda r, F: (len(r), np.trace(F).round(9))), "right_answers"),
+    "by the trace": (TRACE, "right_answers"),
     "by the corner": (memory(lambda r, F: (r.tobytes(), F[0, 0].round(9))), "right_answers"),
     "by the array": (memory(lambda r, F: (id(r), id(F))), "row_independence frequency_scaling right_answers"),
-    "by the trace, of a posterior mean": (
-        memory(lambda r, F: (len(r), np.trace(F).round(9))) | {"precision": "posterior"},
-        "right_answers",
-    ),
+    "by the trace, of a posterior mean": (TRACE | {"precision": "posterior"}, "right_answers"),
     "each call": ({"estimate": drifting}, "deterministic"),
     "many calls": ({"estimate": tired}, "right_answers"),
     "a buffer": ({"estimate": handed_out_again}, "deterministic"),
-    "the estimate before": (
-        {"estimate": keeps_inverses, "mean_jacobian": jacobian_of_an_old_estimate},
-        "right_answers",
-    ),
+    "the estimate before": (LAST, "right_answers"),
 }
 
 

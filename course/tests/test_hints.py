@@ -8,8 +8,9 @@ from grading_samples import RIGHT, SOLUTIONS
 from sample_class import mistakes
 
 from amptutorial import Denoiser, check_denoiser
-from amptutorial.checks import CHECKS, Trial, draw_problem, run_checks
+from amptutorial.checks import CHECKS, run_checks
 from amptutorial.checks.oracle import answer
+from amptutorial.checks.trials import trial_of
 from amptutorial_course.assignments import ASSIGNMENTS, load_submission, maker
 
 FACTOR = ": it has that factor too much"
@@ -20,11 +21,6 @@ def told(report, name):
     (result,) = (each for each in report.results if each.name == name)
     assert not result.passed
     return result.message
-
-
-def trial_of(denoiser):
-    values = {name: value for name, value in vars(denoiser).items() if name != "kept"}
-    return Trial(lambda: type(denoiser)(**values), draw_problem(40, 3, rng=np.random.default_rng(0)))
 
 
 def mistake(number, name):
@@ -102,7 +98,6 @@ class Steps(Shrinks):
         (Remembers(), "New denoisers, each asked once, pass: what is kept between calls?", "as if"),
         (Steps(30), "If it iterates, has it arrived?", "as if"),
     ],
-    ids=["root", "inverse", "square", "root inside", "inverse inside", "remembers", "steps"],
 )
 def test_a_rate_is_suspected_where_a_power_of_it_explains_the_answer(denoiser, asks, asks_not):
     message = told(run_checks("", [trial_of(denoiser)], [CHECKS["frequency_scaling"]]), "frequency_scaling")
