@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from stated_beliefs import SquaredNorm, Squares, StandardNormal
+from stated_beliefs import AbsoluteValue, SquaredNorm, Squares, StandardNormal, estimate, estimating
 
 from amptutorial.checks import CHECKS, Problem, Trial, describe_error, draw_problem, oracle, problems
-from amptutorial.checks.beliefs import Penalty, Unstated
+from amptutorial.checks.beliefs import Unstated
 from amptutorial.checks.jacobians import own_slopes
 from amptutorial.checks.problems import LONG, SHORT
-from amptutorial.denoisers import Denoiser, GaussianPosterior, Lasso, Ridge
+from amptutorial.denoisers import GaussianPosterior, Lasso, Ridge
 from amptutorial.laws import GaussianRows
 
 CHECK = CHECKS["right_answers"]
@@ -20,13 +20,10 @@ TOLD = "expected|gives|two parts|slopes of the estimate|the sum of"  # beside wh
 ASKED = [(0, SHORT), *(pytest.param(seed, LONG, marks=pytest.mark.slow) for seed in (1, 2))]
 
 
-class Moduli(Penalty):
-    """The belief of Lasso(1.0)."""
+class Moduli(AbsoluteValue):
+    """The same, with rows that AMP finds and its answer."""
 
     rows = GaussianRows(4.0)
-
-    def value(self, U):
-        return np.abs(U).sum(axis=1)
 
     def prox(self, U, steps):
         return np.sign(U) * np.maximum(np.abs(U) - steps, 0)
@@ -63,11 +60,8 @@ def test_the_answer_of_a_belief_is_the_closed_form(cls):
             assert np.allclose(known[i], J, rtol=1e-5, atol=1e-8)
 
 
-class OneSided(Denoiser):
-    """The minimiser for u >= 0 and a ridge of 1, for a diagonal F."""
-
-    def estimate(self, P, r, F):
-        return np.maximum(P, 0) / (np.diag(F) + 1 / r[:, None])
+# the minimiser for u >= 0 and a ridge of 1, for the identity
+ONE_SIDED = estimating(lambda P, r, F: estimate(np.maximum(P, 0), r, F))
 
 
 @pytest.mark.parametrize(
@@ -76,7 +70,7 @@ class OneSided(Denoiser):
         (Lasso(1.0), [[0.5], [1.0], [1.0 + 1e-5], [3.0]], [True, False, False, True]),
         # two kinks at zero may be closer than any step
         (Lasso(1e-9), [[1.0, 2.0], [1.0, 0.0]], [True, False]),
-        (OneSided(), [[1.0, 2.0], [1.0, 0.0], [1.0, 1e-6], [1.0, -5e-4]], [True, False, False, False]),
+        (ONE_SIDED, [[1.0, 2.0], [1.0, 0.0], [1.0, 1e-6], [1.0, -5e-4]], [True, False, False, False]),
     ],
     ids=["near the threshold", "between two thresholds", "at the edge"],
 )
@@ -86,13 +80,46 @@ def test_a_row_at_a_kink_has_no_slope_to_be_asked(denoiser, P, smooth):
     assert own_slopes(denoiser, problem)[2].tolist() == smooth
 
 
+def answering(base, denoise):
+    """Return a class whose answers are a function of the denoiser, P, r and F."""
+    methods = {"denoise": denoise, "estimate": lambda self, *rows: denoise(self, *rows)[0]}
+    return type("Wrong", (base,), methods | {"mean_jacobian": lambda self, *rows: denoise(self, *rows)[1]})
+
+
 def of_other_rates(base, change):
     """Return a class whose answers are those of `base` at other rates."""
+    return answering(base, lambda self, P, r, F: base.denoise(self, P, change(r), F))
 
-    def denoise(self, P, r, F):
-        return base.denoise(self, P, change(r), F)
 
-    return type("Wrong", (base,), {"denoise": denoise, "estimate": lambda self, *rows: denoise(self, *rows)[0]})
+def five_digits(self, P, r, F):
+    """Round, which hides a Jacobian that is a fifth too small from differences."""
+    X, J = Ridge(1.0).denoise(P, r, F)
+    size = 1e-5 * np.abs(X).max() + 1e-300
+    return np.round(X / size) * size, 0.8 * J
+
+
+def forgetful(self, P, r, F):
+    """Keep the Jacobian of the first question with this r and d."""
+    X, J = Ridge(1.0).denoise(P, r, F)
+    return X, vars(self).setdefault("kept", {}).setdefault((r.tobytes(), len(F)), J)
+
+
+def first_rows(self, P, r, F):
+    """Estimate five hundred rows, and leave the others zero."""
+    X, J = Ridge(1.0).denoise(P, r, F)
+    X[500:] = 0
+    return X, J
+
+
+def first_five(self, P, r, F):
+    """Take the mean Jacobian of the first five rows for that of all, where there are a few hundred at most."""
+    some, right = slice(5 if len(r) <= 300 else None), GaussianPosterior(1.0)
+    return right.estimate(P, r, F), right.mean_jacobian(P[some], r[some], F)
+
+
+def in_the_plane(self, P, r, F):
+    """Have a threshold that is a thousandth too large in two dimensions alone."""
+    return Lasso(1.001 if len(F) == 2 else 1.0).denoise(P, r, F)
 
 
 Clipped = of_other_rates(GaussianPosterior, lambda r: np.minimum(r, 100.0))  # knows no row for more frequent
@@ -101,65 +128,7 @@ Floored = of_other_rates(GaussianPosterior, lambda r: np.maximum(r, 1e-6))
 RootOfR = of_other_rates(Ridge, lambda r: np.where(r > 10, np.sqrt(10 * r), r))
 # one rate for rows whose rates are of the same order
 OneRate = of_other_rates(GaussianPosterior, lambda r: np.full(len(r), r.mean()) if r.max() < 10 * r.min() else r)
-
-
-class FiveDigits(Ridge):
-    """Rounds, which hides a Jacobian that is a fifth too small from differences."""
-
-    def denoise(self, P, r, F):
-        X, J = super().denoise(P, r, F)
-        size = 1e-5 * np.abs(X).max() + 1e-300
-        return np.round(X / size) * size, 0.8 * J
-
-    def estimate(self, P, r, F):
-        return self.denoise(P, r, F)[0]
-
-    def mean_jacobian(self, P, r, F):
-        return self.denoise(P, r, F)[1]
-
-
-class Forgetful(Ridge):
-    """Keeps the Jacobian of the first question with this r and d."""
-
-    def denoise(self, P, r, F):
-        return super().denoise(P, r, F)[0], self.mean_jacobian(P, r, F)
-
-    def mean_jacobian(self, P, r, F):
-        kept = self.__dict__.setdefault("kept", {})
-        return kept.setdefault((r.tobytes(), len(F)), super().denoise(P, r, F)[1])
-
-
-class FirstRows(Ridge):
-    """Estimates five hundred rows, and leaves the others zero."""
-
-    def denoise(self, P, r, F):
-        X, J = super().denoise(P, r, F)
-        X[500:] = 0
-        return X, J
-
-    def estimate(self, P, r, F):
-        return self.denoise(P, r, F)[0]
-
-
-class InThePlane(Lasso):
-    """Has a threshold that is a thousandth too large in two dimensions alone."""
-
-    def denoise(self, P, r, F):
-        return Lasso(1.001 if len(F) == 2 else 1.0).denoise(P, r, F)
-
-    def estimate(self, P, r, F):
-        return self.denoise(P, r, F)[0]
-
-
-class FirstFive(GaussianPosterior):
-    """Takes the mean Jacobian of the first five rows for that of all, where there are a few hundred at most."""
-
-    def denoise(self, P, r, F):
-        return super().denoise(P, r, F)[0], self.mean_jacobian(P, r, F)
-
-    def mean_jacobian(self, P, r, F):
-        some = slice(5 if len(r) <= 300 else None)
-        return GaussianPosterior(1.0).mean_jacobian(P[some], r[some], F)
+FirstFive, Forgetful = answering(GaussianPosterior, first_five), answering(Ridge, forgetful)
 
 
 class Empty(Ridge):
@@ -173,10 +142,10 @@ class Empty(Ridge):
 @pytest.mark.parametrize(
     ("cls", "told"),
     [
-        (FiveDigits, "1 row,"),
+        (answering(Ridge, five_digits), "1 row,"),
         (Forgetful, "what is kept between calls"),
-        (FirstRows, "[0-9]{3,5} rows, F"),
-        (InThePlane, "1 row,"),
+        (answering(Ridge, first_rows), "[0-9]{3,5} rows, F"),
+        (answering(Lasso, in_the_plane), "1 row,"),
         (Clipped, "1 row,"),
         (Floored, "1 row,"),
         (FirstFive, "two parts|slopes of the estimate"),
@@ -227,11 +196,8 @@ def test_the_ladder_has_every_kind_of_problem():
     family = [trial(Ridge, d) for d in (1, 2, 3)]
     questions = problems.ladder(np.random.default_rng(0), family, LONG)
     sizes = np.array([len(problem.r) for _, problem in questions])
-    assert (
-        ((sizes == 1).mean() > 0.15)
-        and ((sizes > 40).mean() > 0.15)
-        and ((sizes > 2000).sum() == 1 and sizes.max() > 15_000)
-    )
+    assert (sizes == 1).mean() > 0.15 and (sizes > 40).mean() > 0.15
+    assert (sizes > 2000).sum() == 1 and sizes.max() > 15_000
     assert np.bincount([one.d for one, _ in questions])[1:].min() > LONG / 6
     twins = [pair for pair in zip(questions[1::3], questions[2::3], strict=True)]
     alike = np.array([[a is b or np.allclose(a, b) for a, b in zip(*map(arrays, pair), strict=True)] for pair in twins])
@@ -265,36 +231,22 @@ def test_where_a_belief_does_not_say_what_is_right_rows_are_compared_with_what_t
 
 
 def test_an_error_of_the_denoiser_says_where_it_was_asked():
-    class NotOfOne(Denoiser):
-        def __init__(self, strength):
-            self.strength = strength
-
-        def penalty(self, X, r):
-            return Ridge(1.0).penalty(X, r)
-
-        def convexity(self, r):
-            return Ridge(1.0).convexity(r)
-
-        def estimate(self, P, r, F):
-            return Ridge(1.0).estimate(P, r, F) if len(P) > 1 else P[7]
-
+    not_of_one = estimating(lambda P, r, F: estimate(P, r, F) if len(P) > 1 else P[7])
     with pytest.raises(IndexError) as error:
-        CHECK.measure(trial(NotOfOne, belief=Squares()))
+        CHECK.measure(replace(trial(Ridge), make=lambda: not_of_one))
     assert "1 row, F = " in error.value.__notes__[0]
 
 
 class Wide(Unstated):
+    """Nothing but rows, and r of many sizes."""
+
     decades = (-4, 4)
-
-
-def own(cls, seed, n_problems):
-    """Return a trial whose belief is nothing but rows."""
-    return trial(cls, seed=seed, belief=Wide(GaussianRows(1.0)), n_problems=n_problems)
 
 
 @pytest.mark.parametrize(("seed", "n_problems"), ASKED)
 def test_where_the_prior_is_the_denoisers_own_each_row_gets_the_answer_that_it_gets_alone(seed, n_problems):
-    CHECK.measure(own(GaussianPosterior, seed, n_problems))
+    unstated = {"belief": Wide(GaussianRows(1.0)), "seed": seed, "n_problems": n_problems}
+    CHECK.measure(trial(GaussianPosterior, **unstated))
     for wrong in (FirstFive, OneRate, Clipped):
         with pytest.raises(AssertionError, match=TOLD):
-            CHECK.measure(own(wrong, seed, n_problems))
+            CHECK.measure(trial(wrong, **unstated))

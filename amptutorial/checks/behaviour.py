@@ -77,7 +77,7 @@ def deterministic(trial):
     answers = _answers(trial, problem)
     first = {name: answer.copy() for name, answer in answers.items()}
     text = "differs when two new denoisers are asked: is anything random?"
-    _require_same(*(_answers(trial.anew(), problem) for _ in range(2)), text, 0)
+    _require_same(*(_answers(trial.anew, problem) for _ in range(2)), text, 0)
     for text, (laid_out, tolerance) in LAYOUTS.items():
         again = _answers(trial, problem, laid_out)
         _require_same(again, first, f"is another array {text}.", tolerance)
@@ -143,12 +143,12 @@ POWERS = {"sqrt(r)": 0.5, "r": 1, "r^2": 2, "1 / r": -1, "1 / sqrt(r)": -0.5}
 def _about_rates(trial, row, X, right, size):
     """Return what to look for where the answer to a row does not scale with its r."""
     told = ", which is sqrt(r) estimate(sqrt(r) p, 1, r F): both should be equal"
-    new = trial.anew()
 
     def agree(answer, other):
         return np.linalg.norm(answer - other) <= 1e-6 * np.linalg.norm(other)
 
-    if agree(new.estimate(row), np.sqrt(row.r) * new.estimate(row.at_one())):
+    new = trial.anew.estimate
+    if agree(new(row), np.sqrt(row.r) * new(row.at_one())):
         return told  # the report asks what is kept between calls
     for text, k in POWERS.items():
         if agree(X / row.r[0] ** k, right):

@@ -5,11 +5,12 @@ mean have to belong to one prior.
 """
 
 import itertools
+from functools import partial
 
 import numpy as np
 from scipy.optimize import minimize
 
-from .verdict import WrongRow, require, row_of, short, short_pair
+from .verdict import require, require_rows, short
 
 SHARES = 1e-4, 1e-3, 0.1, -1e-4, -1e-3, -0.1  # of a step, that may lead to less
 ONE_PRIOR = 1e-5  # how far log partition functions may differ
@@ -19,8 +20,10 @@ NEAR, SINGLE = 1e-2, 1e-6
 FACTORS = ". Has penalty() every factor of the penalty that estimate() minimises?"
 
 
-def advice(size):
+def advice(size, told="", far=""):
     """Return what to look for if a minimiser is off by `size` times its length.
+
+    It follows what is `told`; where the minimiser is too far for it, `far` does.
 
     Examples
     --------
@@ -29,7 +32,7 @@ def advice(size):
     """
     single = " Is a number of single precision?" if size < SINGLE else ""
     near = f". It is {size:.2g} of its length away: has an iteration ended too early?"
-    return near + single if size < NEAR else ""
+    return told + (near + single if size < NEAR else far)
 
 
 def require_minima(belief, problem, X, where):
@@ -47,33 +50,26 @@ def require_minima(belief, problem, X, where):
         drop = here - _terms(belief, problem, there).sum(axis=0)
         i = np.argmax(drop - slack)
         if drop[i] > slack[i]:
-            one = problem.rows([i])
-            best, lowest = _lowest(belief, one, (X[i], there[i]))
-            estimate, better = short_pair(X[i], best)
-            size = np.linalg.norm(best - X[i]) / (np.linalg.norm(best) + 1e-200)
-            found = f"the objective is {here[i]:.8g} at the estimate {estimate}, but "
-            where = f"{where}row {i}, {row_of(problem, i)}"
-            text = f"{where}: {found}{lowest:.8g} at {better}"
-            raise WrongRow(text + (advice(size) or FACTORS), size, i, one)
+            best, lowest = _lowest(belief, problem.rows([i]), (X[i], there[i]))
+            told = f", where the objective is {lowest:.8g} and not {here[i]:.8g}"
+            hint = partial(advice, told=told, far=FACTORS)
+            require_rows(f"{where}estimate", X, problem, best, np.zeros(1), hint, [i])
 
 
 def _lowest(belief, problem, starts):
-    """Return the row with the lowest objective that a search finds, and how low it is.
+    """Return the row (1, d) that a search finds lowest, and its objective.
 
     The search needs no derivative.
     """
 
-    def allowed(x):
-        return belief.nearest(x[None], problem.r)
-
     def objective(x):
-        return _terms(belief, problem, allowed(x)).sum()
+        return _terms(belief, problem, belief.nearest(x[None], problem.r)).sum()
 
     precise = {"method": "Powell", "options": {"xtol": 1e-9, "ftol": 1e-13}}
     with np.errstate(all="ignore"):
         found = [minimize(objective, x, **precise).x for x in starts]
     best = min([*starts, *found], key=objective)
-    return allowed(best)[0], objective(best)
+    return belief.nearest(best[None], problem.r), objective(best)
 
 
 def _terms(belief, problem, X):

@@ -252,7 +252,7 @@ def _explained(check, trial, error):
     asked = getattr(error, "trial", None)
     if asked is None and isinstance(error, AssertionError | ValueError | LookupError):
         with suppress(Exception):  # a new denoiser may be wrong as well
-            check.measure(trial.anew())
+            check.measure(trial.anew)
             return told + MEMORY
     method = re.search(r"\b(estimate|mean_jacobian|denoise)\b", str(error))
     if problem is None or len(problem.r) > COPIED or method is None:

@@ -1,10 +1,10 @@
 """The check that draws its problems: the answers are those of the belief.
 
-First a new denoiser for each problem climbs the ladder (`ladder`) from the simplest one
-on, and what it answers is compared with what the belief does
-(`amptutorial.checks.oracle`). Then one denoiser answers all problems once more, in the
-order in which they were drawn, where every third is like the one before, in arrays that
-are used again and with its methods shuffled: what is wrong now, it has kept.
+First the ladder (`ladder`) is climbed from the simplest problem on, by denoisers that
+are new each time they are asked, and what they answer is compared with what the belief
+does (`amptutorial.checks.oracle`). Then one denoiser answers all problems once more, in
+the order in which they were drawn, where every third is like the one before, in arrays
+that are used again and with its methods shuffled: what is wrong now, it has kept.
 """
 
 from contextlib import contextmanager
@@ -32,9 +32,8 @@ def right_answers(trial):
     Dimension, number of rows, rates, F, parameters and the order are drawn together.
     Where no belief says what is right, each row gets the answer that it gets alone.
     """
-    family = [trial, *trial.relatives]
     rng = np.random.default_rng(trial.seed)
-    questions = ladder(rng, family, trial.n_problems)
+    questions = ladder(rng, [trial, *trial.relatives], trial.n_problems)
     if trial.loop:  # with hundreds of rows it would take minutes
         questions = [one for one in questions if len(one[1].r) <= FEW]
     _repeat(rng, questions, _climb(questions))
@@ -47,22 +46,9 @@ def _climb(questions):
     for rung, (trial, problem) in enumerate(order):
         try:
             answers[id(problem)] = _first_answers(trial, problem)
-        except Exception as failure:
-            if _failure(trial.anew(), problem) is None:
-                with _named(trial, problem, KEPT):
-                    raise
-            if isinstance(failure, AssertionError):
-                raise _clearest(failure, order[rung:]) from None
-            raise
+        except AssertionError as failure:
+            raise _clearest(failure, order[rung:]) from None
     return answers
-
-
-def _failure(trial, problem):
-    """Return the error with which a denoiser fails a problem, or None."""
-    try:
-        _first_answers(trial, problem)
-    except Exception as error:  # noqa: BLE001  whatever it raises
-        return error
 
 
 def _simplicity(question):
@@ -77,40 +63,42 @@ def _digits(F):
 def _clearest(failure, questions):
     """Return the failure of the first question, or another that is seen at a glance.
 
-    Both are told in a row that fails alone, if one does. Other questions are some of
-    those further up the ladder.
+    It is told in a row that fails alone, if one does. Other questions are some of those
+    further up the ladder.
     """
     first, *others = (questions[i] for i in spread(len(questions), FURTHER))
-    alone = _failure_alone(*first, getattr(failure, "row", 0))
+    simplest = _failure_alone(*first, getattr(failure, "row", 0)) or failure
     further = (_failure_alone(*question, 0) for question in others)
-    told = filter(None, chain([alone, failure], further))
+    told = filter(None, chain([simplest], further))
     # an estimate that is near by is all that may escape a glance
-    at_a_glance = (one for one in told if getattr(one, "size", GLANCE) >= GLANCE)
-    return next(at_a_glance, alone or failure)
+    return next((one for one in told if getattr(one, "size", 1) >= GLANCE), simplest)
 
 
 def _failure_alone(trial, problem, row):
     """Return how a row alone fails, told with few digits if that does, or None."""
     one = problem.rows([row])
-    smaller = (one.at_one().rounded(2), one.at_one(), one)
-    failures = (_failure(trial, each) for each in smaller)
-    return next((each for each in failures if isinstance(each, AssertionError)), None)
+    for each in (one.at_one().rounded(2), one.at_one(), one):
+        try:
+            _first_answers(trial, each)
+        except AssertionError as failure:
+            return failure
+        except Exception:  # noqa: BLE001, S110  whatever else it raises of one row
+            pass
 
 
 @contextmanager
-def _named(trial, problem, note=""):
-    """Give an error a note, and what it takes to ask the problem again.
+def _named(trial, problem, *kept):
+    """Give an error a note that names the problem, and what it takes to ask it again.
 
-    The note names the problem, or says that memory is at fault: to ask again would not
-    show that.
+    If memory is at fault, the note says so too: to ask again would not show that.
     """
     try:
         yield
     except Exception as error:
         rows, F = count(len(problem.r)), _digits(problem.F)
         shown = f"{trial.title or name_of(trial.make())}, {rows}, F = {F}"
-        asked = None if note else getattr(error, "problem", problem)
-        error.add_note(note or shown)
+        error.add_note(": ".join([shown, *kept]))
+        asked = None if kept else getattr(error, "problem", problem)
         vars(error).update(trial=trial, problem=asked)
         raise
 
@@ -118,20 +106,21 @@ def _named(trial, problem, note=""):
 def _first_answers(trial, problem):
     """Return what is known of a problem: the answer, the estimates and the Jacobian.
 
-    Raise if a new denoiser gets it wrong. The Jacobian is None where it is not asked.
+    Raise if new denoisers, one for each method, get it wrong. The Jacobian is None
+    where it is not asked.
     """
     with _named(trial, problem):
-        denoiser, J = trial.make(), None
-        X = denoiser.estimate(*problem.copies())
-        known = answer(trial, problem, X)
+        new, J = trial.anew, None
+        X = new.denoiser.estimate(*problem.copies())
+        known = answer(new, problem, X)
         require_rows("estimate", X, problem, *known[:2], places=known.places)
         # of the most rows a right solver may take seconds for each answer
         is_largest = len(problem.r) > MANY[-1]
         if trial.own("denoise", "mean_jacobian") and not is_largest:
-            J = denoiser.mean_jacobian(*problem.copies())
-            _require_jacobian(denoiser, problem, known, J)
+            J = new.denoiser.mean_jacobian(*problem.copies())
+            _require_jacobian(new.denoiser, problem, known, J)
         for method in ("denoise", "penalty"):
-            _require(trial, denoiser, method, problem, problem.copies(), known, X, J)
+            _require(new, method, problem, problem.copies(), known, X, J)
     return known, X, J
 
 
@@ -147,17 +136,17 @@ def _repeat(rng, questions, answers):
             for array, value in zip(arrays, problem.copies(), strict=True):
                 array[...] = value
             first = answers[id(problem)]
-            with _named(trial, problem, KEPT), _named(trial, problem):
-                _require(trial, trial.denoiser, method, problem, arrays, *first)
+            with _named(trial, problem, KEPT):
+                _require(trial, method, problem, arrays, *first)
 
 
-def _require(trial, denoiser, method, problem, arrays, known, X, J):
+def _require(trial, method, problem, arrays, known, X, J):
     """Raise unless a method, given the arrays of a problem, answers as is known."""
     if method == "penalty":
         if states_minimum(trial):
-            require_penalty(trial.belief, denoiser, X, problem)
+            require_penalty(trial.belief, trial.denoiser, X, problem)
     elif method == "estimate" or J is not None:
-        for name, found in ask(denoiser, method, arrays).items():
+        for name, found in ask(trial.denoiser, method, arrays).items():
             if name in JACOBIANS:
                 source = "mean_jacobian of a new denoiser gives"
                 require_mean(name, found, J, source, problem)

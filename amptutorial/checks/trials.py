@@ -66,11 +66,10 @@ class Trial:
             return OwnPenalty(self.denoiser)
         return Unstated(precision=precision)
 
+    @cached_property
     def anew(self):
-        """Return the trial with a denoiser that keeps nothing between two questions."""
-        new = replace(self, make=partial(Anew, self.make))
-        vars(new)["loop"] = vars(self).get("loop", "")  # lines are counted once
-        return new
+        """The trial with a denoiser that keeps nothing between two questions."""
+        return replace(self, make=partial(Anew, self.make))
 
     def own(self, *methods):
         """Return those of the methods that are other than the base class's.

@@ -8,10 +8,10 @@ from grading_samples import RIGHT, SOLUTIONS
 from sample_class import mistakes
 
 from amptutorial import Denoiser, check_denoiser
-from amptutorial.checks import CHECKS
+from amptutorial.checks import CHECKS, run_checks
 from amptutorial.checks.oracle import answer
-from amptutorial.checks.report import run_checks
-from amptutorial_course.assignments import ASSIGNMENTS, check_assignment, load_submission, maker
+from amptutorial.checks.trials import trial_of
+from amptutorial_course.assignments import ASSIGNMENTS, load_submission, maker
 
 FACTOR = ": it has that factor too much"
 EARLY = "has an iteration ended too early?"
@@ -21,6 +21,30 @@ def told(report, name):
     (result,) = (each for each in report.results if each.name == name)
     assert not result.passed
     return result.message
+
+
+def mistake(number, name):
+    """Return the text of a mistake of the bank, by how its name begins."""
+    (text,) = (text for each, text in mistakes(number).items() if each.startswith(name))
+    return text
+
+
+@pytest.fixture
+def submitted(tmp_path):
+    """Return what makes a module of the text of a submission."""
+
+    def load(text):
+        (tmp_path / "denoiser.py").write_text(text, encoding="utf-8")
+        return load_submission(tmp_path / "denoiser.py")
+
+    return load
+
+
+def asked(number, module, name, seed=None):
+    """Return what one check of an assignment says of a submission, which it fails."""
+    task = ASSIGNMENTS[number]
+    checks = [check for check in task._checks() if check.name == name]
+    return told(run_checks("", task.trials(maker(module), seed=seed), checks), name)
 
 
 class Shrinks(Denoiser):
@@ -74,20 +98,10 @@ class Steps(Shrinks):
         (Remembers(), "New denoisers, each asked once, pass: what is kept between calls?", "as if"),
         (Steps(30), "If it iterates, has it arrived?", "as if"),
     ],
-    ids=["root", "inverse", "square", "root inside", "inverse inside", "remembers", "steps"],
 )
 def test_a_rate_is_suspected_where_a_power_of_it_explains_the_answer(denoiser, asks, asks_not):
-    trial_makes_new = type(denoiser)
-    report = run_checks("", [_trial(denoiser, trial_makes_new)], [CHECKS["frequency_scaling"]])
-    message = told(report, "frequency_scaling")
+    message = told(run_checks("", [trial_of(denoiser)], [CHECKS["frequency_scaling"]]), "frequency_scaling")
     assert asks in message and asks_not not in message
-
-
-def _trial(denoiser, cls):
-    from amptutorial.checks import Trial, draw_problem
-
-    values = {name: value for name, value in vars(denoiser).items() if name != "kept"}
-    return Trial(lambda: cls(**values), draw_problem(40, 3, rng=np.random.default_rng(0)))
 
 
 @pytest.mark.parametrize(("steps", "is_near"), [(130, True), (2, False)])
@@ -98,7 +112,7 @@ def test_an_iteration_is_suspected_near_the_minimiser_alone_and_the_distance_is_
     if is_near:
         (distance,) = map(float, re.findall(r"It is (\S+) of its length away", message))
         (row,) = map(int, re.findall(r"row (\d+)", message))
-        problem = _trial(Steps(steps), Steps).problem
+        problem = trial_of(Steps(steps)).problem
         one, right = Steps(steps).estimate(*problem.copies())[row], Shrinks().estimate(*problem.copies())[row]
         ill = "eigenvalue" in message
         assert ill or distance == pytest.approx(np.linalg.norm(one - right) / np.linalg.norm(right), rel=0.1)
@@ -112,109 +126,74 @@ ElasticNet.estimate = estimate
 """
 
 
-def test_who_has_no_iteration_is_not_asked_for_one(tmp_path):
+def test_who_has_no_iteration_is_not_asked_for_one(submitted):
     text = (SOLUTIONS / "02_elastic_net/denoiser.py").read_text(encoding="utf-8")
-    (tmp_path / "denoiser.py").write_text(text + SOFT)
-    message = told(check_assignment(2, tmp_path / "denoiser.py"), "optimality")
+    message = asked(2, submitted(text + SOFT), "optimality")
     assert EARLY not in message and "p F^-1, but of a p that is cut or shortened before" in message
 
 
 @pytest.mark.parametrize(("start", "is_random"), [("np.random.randn()", True), ("getattr(self, 'asked', 0.0)", False)])
-def test_chance_and_memory_are_told_apart(start, is_random, tmp_path):
+def test_chance_and_memory_are_told_apart(start, is_random, submitted):
     attack = f"\nclass RidgeByHand(RidgeByHand):\n    def estimate(self, P, r, F):\n        start = {start}\n"
     attack += "        self.asked = start + 1.0\n        return super().estimate(P, r, F) + 1e-3 * start\n"
-    (tmp_path / "denoiser.py").write_text(RIGHT + attack)
-    message = told(check_assignment(1, tmp_path / "denoiser.py"), "deterministic")
+    message = asked(1, submitted(RIGHT + attack), "deterministic")
     assert ("is anything random?" in message) == is_random
     assert ("what is kept between calls?" in message) != is_random
 
 
 @pytest.mark.parametrize(("number", "k"), [(2, 15), (3, 1), (4, 10), (4, 11)])
-def test_what_a_wrong_estimate_is_compared_with_is_right(number, k, tmp_path):
+def test_what_a_wrong_estimate_is_compared_with_is_right(number, k, submitted):
     """Of forty rows that are all wrong too: the reference solution answers the same where an answer is known."""
     task, right = ASSIGNMENTS[number], SOLUTIONS / ASSIGNMENTS[number].folder / "denoiser.py"
-    (tmp_path / "denoiser.py").write_text(list(mistakes(number).values())[k])
-    trials = [task.trials(maker(load_submission(path)), seed=11)[1] for path in (right, tmp_path / "denoiser.py")]
+    modules = load_submission(right), submitted(list(mistakes(number).values())[k])
+    trials = [task.trials(maker(module), seed=11)[1] for module in modules]
     X, wrong = (trial.estimate() for trial in trials)
     known = answer(trials[1], trials[1].problem, wrong)
     assert not np.allclose(wrong, X, rtol=1e-2) and len(known.places) > 25
     np.testing.assert_allclose(known.right, X[known.places], rtol=1e-5, atol=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("number", "mistake", "check", "hint"),
-    [
-        (1, "the sign of p", "optimality", "what -p in place of p gives"),
-        (1, "a formula for one dimension", "optimality", "what the diagonal of F in place of F gives"),
-        (
-            1,
-            "the factor 1/2 is forgotten when the penalty is differentiated",
-            "optimality",
-            "what twice strength gives",
-        ),
-        (1, "the penalty acts on x instead of u", "penalty", "the sum of g(x), and not of g(u)"),
-        (1, "the penalty lacks its factor 1/2", "penalty", "twice the sum"),
-        (1, "the Jacobian is that of the estimate without a penalty", "jacobian", "the inverse of F"),
-        (2, "half of the threshold", "optimality", "what half of l1 gives"),
-        (3, "the Jacobian is that of ridge, without regard to the support", "jacobian", "that of rows in which no"),
-        (
-            4,
-            "the Jacobian is averaged over the rows that are not zero",
-            "jacobian",
-            "a mean over the rows that are not",
-        ),
-        (5, "the Jacobian is the posterior covariance of u", "jacobian", "that of u, and not of x"),
-        (
-            5,
-            "the Jacobian holds the posterior variances, without the covariances",
-            "jacobian",
-            "without the entries off",
-        ),
-        (6, "the term -x F x / 2 is forgotten", "tweedie", "what no F at all gives"),
-        (6, "the posterior second moment instead of the covariance", "jacobian", "a second moment"),
-        (2, "the Jacobian is that of the lasso, without l2", "jacobian", "the inverse of F on the entries"),
-        (2, "the Jacobian takes the support that estimate left behind", "jacobian", "right after a call of estimate"),
-        (
-            2,
-            "the Jacobian takes the support that the thresholded P would have",
-            "jacobian",
-            "that of the entries where",
-        ),
-        (3, "the constraint is forgotten", "optimality", "the minimiser without threshold or constraint"),
-        (3, "p is clipped, and the ridge solved afterwards", "optimality", "p F^-1, but of a p that is cut"),
-        (
-            3,
-            "the support of the ridge solution is taken for that of the minimiser",
-            "optimality",
-            "on the support of the unconstrained",
-        ),
-        (3, "ridge, clipped at zero", "optimality", "the minimiser without a constraint, which is cut afterwards"),
-        (4, "p is shortened first and F inverted afterwards", "optimality", "p F^-1, but of a p that is cut or short"),
-        (4, "rows that are not zero are not shrunk", "optimality", "zero in the right places"),
-        (
-            4,
-            "the answer is left in the coordinates of the eigenvectors",
-            "optimality",
-            "right in length, not in direct",
-        ),
-        (4, "the length is that for an F that is a multiple of the identity", "optimality", "right where F is a mult"),
-        (4, "the search for the lengths ends when the first row has its own", "optimality", "right where each row is"),
-        (4, "rows that should be zero are only nearly zero", "jacobian", "that of estimates of which none is exactly"),
-        (7, "the most likely phase instead of the mean", "row_independence", "of one length, but for sqrt(r)"),
-        (7, "the covariance of the unit vector, not of x", "jacobian", "a multiple of that of u"),
-        (3, "negative entries are removed until none is left, and never come back", "optimality", "right where F is"),
-        (7, "the phases 0 and 2 pi are both counted", "row_independence", ""),
-        (7, "the iteration for mu is stopped too early", "optimality", "right where F is a multiple of the identity"),
-        (7, "the penalty is zero everywhere", "penalty", ""),
-    ],
-)
-def test_what_explains_a_wrong_answer_is_said_and_nothing_else(number, mistake, check, hint, tmp_path):
-    task = ASSIGNMENTS[number]
-    (tmp_path / "denoiser.py").write_text(mistakes(number)[mistake])
-    trials = task.trials(maker(load_submission(tmp_path / "denoiser.py")), seed=11)
-    (result,) = run_checks("", trials, [one for one in task._checks() if one.name == check]).results
-    _, start, said = result.message.partition("For the rows of this setting it is ")
-    assert not result.passed and said.startswith(hint) and bool(start) == bool(hint)
+HINTS = [
+    (1, "the sign of p", "optimality", "what -p in place of p gives"),
+    (1, "a formula for one dimension", "optimality", "what the diagonal of F in place of F gives"),
+    (1, "the factor 1/2 is forgotten", "optimality", "what twice strength gives"),
+    (1, "the penalty acts on x instead of u", "penalty", "the sum of g(x), and not of g(u)"),
+    (1, "the penalty lacks its factor 1/2", "penalty", "twice the sum"),
+    (1, "the Jacobian is that of the estimate without", "jacobian", "the inverse of F"),
+    (2, "half of the threshold", "optimality", "what half of l1 gives"),
+    (2, "the Jacobian is that of the lasso", "jacobian", "the inverse of F on the entries"),
+    (2, "the Jacobian takes the support that estimate left", "jacobian", "right after a call of estimate"),
+    (2, "the Jacobian takes the support that the thresholded", "jacobian", "that of the entries where"),
+    (3, "the Jacobian is that of ridge", "jacobian", "that of rows in which no"),
+    (3, "the constraint is forgotten", "optimality", "the minimiser without threshold or constraint"),
+    (3, "p is clipped, and the ridge solved", "optimality", "p F^-1, but of a p that is cut"),
+    (3, "the support of the ridge solution", "optimality", "on the support of the unconstrained"),
+    (3, "ridge, clipped at zero", "optimality", "the minimiser without a constraint, which is cut afterwards"),
+    (3, "negative entries are removed until", "optimality", "right where F is"),
+    (4, "the Jacobian is averaged over the rows", "jacobian", "a mean over the rows that are not"),
+    (4, "p is shortened first", "optimality", "p F^-1, but of a p that is cut or short"),
+    (4, "rows that are not zero are not shrunk", "optimality", "zero in the right places"),
+    (4, "the answer is left in the coordinates", "optimality", "right in length, not in direct"),
+    (4, "the length is that for an F that is a", "optimality", "right where F is a mult"),
+    (4, "the search for the lengths ends when", "optimality", "right where each row is"),
+    (4, "rows that should be zero are only nearly", "jacobian", "that of estimates of which none is exactly"),
+    (5, "the Jacobian is the posterior covariance of u", "jacobian", "that of u, and not of x"),
+    (5, "the Jacobian holds the posterior variances", "jacobian", "without the entries off"),
+    (6, "the term -x F x / 2 is forgotten", "tweedie", "what no F at all gives"),
+    (6, "the posterior second moment instead", "jacobian", "a second moment"),
+    (7, "the most likely phase instead", "row_independence", "of one length, but for sqrt(r)"),
+    (7, "the covariance of the unit vector", "jacobian", "a multiple of that of u"),
+    (7, "the phases 0 and 2 pi are both", "row_independence", ""),
+    (7, "the iteration for mu is stopped", "optimality", "right where F is a multiple of the identity"),
+    (7, "the penalty is zero everywhere", "penalty", ""),
+]
+
+
+@pytest.mark.parametrize(("number", "name", "check", "hint"), HINTS)
+def test_what_explains_a_wrong_answer_is_said_and_nothing_else(number, name, check, hint, submitted):
+    message = asked(number, submitted(mistake(number, name)), check, seed=11)
+    _, start, said = message.partition("For the rows of this setting it is ")
+    assert said.startswith(hint) and bool(start) == bool(hint)
 
 
 @pytest.mark.parametrize(
@@ -233,25 +212,25 @@ def test_a_prediction_of_something_else_is_named_and_a_chance_is_not(number, val
     assert message.partition(" (to 0.0")[2][2:] == says
 
 
-def test_a_number_of_single_precision_is_suspected(tmp_path):
+def test_a_number_of_single_precision_is_suspected(submitted):
     einsum = 'np.einsum("ik,ikl->il", P'
-    (tmp_path / "denoiser.py").write_text(RIGHT.replace(einsum, f'{einsum}.astype("f4").astype(float)'))
-    assert "single precision?" in told(check_assignment(1, tmp_path / "denoiser.py"), "optimality")
+    module = submitted(RIGHT.replace(einsum, f'{einsum}.astype("f4").astype(float)'))
+    assert "single precision?" in asked(1, module, "optimality")
 
 
 @pytest.mark.parametrize("number", [1, 4, 6])
-def test_what_failed_can_be_copied_and_fails_again(number, tmp_path, capsys):
+def test_what_failed_can_be_copied_and_fails_again(number, submitted, capsys):
     """The lines print what the message says that the denoiser gives, with the parameters in all their digits."""
     task = ASSIGNMENTS[number]
     text = (SOLUTIONS / task.folder / "denoiser.py").read_text(encoding="utf-8")
     for name in task.class_names:
         text += f"\nright_{name} = {name}.estimate\n"
         text += f"{name}.estimate = lambda self, P, r, F: right_{name}(self, P, r, F) * (1 + 1e-3 * (len(F) > 1))\n"
-    (tmp_path / "denoiser.py").write_text(text)
-    message = told(check_assignment(number, tmp_path / "denoiser.py"), "right_answers")
+    module = submitted(text)
+    message = asked(number, module, "right_answers")
     (given,) = re.findall(r"estimate gives (\[.*?\])", message)
     code = message.partition("To ask it again:\n")[2]
     assert len(code.splitlines()) == 4
-    exec(code, {"np": np, **vars(load_submission(tmp_path / "denoiser.py"))})
+    exec(code, {"np": np, **vars(module)})
     shown = np.fromstring(capsys.readouterr().out.strip(" []\n"), sep=" ")
     np.testing.assert_allclose(shown, np.fromstring(given.strip("[]"), sep=" "), rtol=1e-3)
