@@ -146,7 +146,6 @@ def test_a_brief_has_only_what_plain_jupyter_shows(path):
     assert len(links) > 2 and all((path.parent / link).is_file() for link in links)
 
 
-@pytest.mark.slow
 def test_the_ledger_finds_and_orders(opened):
     page = opened("book/ledger.html")
     find = page.get_by_role("searchbox", name="Find", exact=True)
@@ -221,7 +220,6 @@ def test_the_ledger_links_each_test_to_its_line(site):
         assert f"def test_{function}(" in (ROOT / "tests" / file).read_text().splitlines()[int(line) - 1]
 
 
-@pytest.mark.slow
 def test_a_link_shows_where_it_leads(opened):
     """The mouse rests on the first such link, and goes away again."""
     page = opened(f"{CHAPTER}.html")
@@ -241,7 +239,6 @@ def test_a_link_shows_where_it_leads(opened):
     expect(box).to_be_hidden()
 
 
-@pytest.mark.slow
 def test_a_preview_shows_each_of_its_pictures(opened):
     """A second picture is put into a figure first: none of the book has two."""
     chapter = opened(f"{CHAPTER}.html")
@@ -256,7 +253,6 @@ def test_a_preview_shows_each_of_its_pictures(opened):
     assert chapter.locator("#preview img").evaluate_all(sources) == expected and len(set(expected)) == 2
 
 
-@pytest.mark.slow
 def test_a_preview_answers_the_keyboard_and_sets_mathematics_and_a_finger_needs_none(opened):
     page = opened(f"{CHAPTER}.html", has_touch=True)
     box = page.locator("#preview")

@@ -61,7 +61,6 @@ def test_the_script_is_small():
     assert len((ASSETS / "spectrum.js").read_bytes()) <= 10_000
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("size", [DESK, PHONE])
 def test_the_picture_follows_keys_and_a_finger_and_paper_has_a_still_one(opened, size):  # noqa: F811
     page = opened(f"{CHAPTER}.html", viewport=size)

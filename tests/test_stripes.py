@@ -77,7 +77,6 @@ def test_the_pages_begin_with_a_typical_table():
     assert errors[SEED] == pytest.approx(np.median([*errors.values()]), abs=0.005)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("size", [{"width": 1440, "height": 900}, PHONE])
 def test_the_first_screen_has_the_picture_and_its_sliders_which_play_pause_and_answer_keys(opened, size):  # noqa: F811
     page = opened("book/intro.html", viewport=size)
@@ -107,7 +106,6 @@ def test_the_first_screen_has_the_picture_and_its_sliders_which_play_pause_and_a
     expect(caption).to_have_text(re.compile(r"After 16 iterations the error is (1|0\.9)"))  # there is nothing to find
 
 
-@pytest.mark.slow
 def test_who_wants_no_motion_gets_none_and_paper_gets_a_still_picture(opened):  # noqa: F811
     page = opened("book/intro.html", reduced_motion="reduce", viewport=DESK)
     expect(page.get_by_role("button", name="Play")).to_be_visible()
@@ -119,7 +117,6 @@ def test_who_wants_no_motion_gets_none_and_paper_gets_a_still_picture(opened):  
     expect(canvas).to_be_hidden()
 
 
-@pytest.mark.slow
 def test_where_the_reader_bets_first_nothing_plays_before_the_button(opened):  # noqa: F811
     page = opened("book/07_biased_low_rank_amp.html", viewport=DESK)
     caption = page.locator(".stripes figcaption")
