@@ -96,16 +96,6 @@ def test_a_date_may_be_asked_for_as_text():
             nearest_words(X, days, unknown)
 
 
-def test_tables_of_two_keys_are_joined_to_ones_own():
-    events = pd.DataFrame(RNG.integers(0, [5, 4, 12], (3000, 3)), columns=["a", "b", "c"])
-    own = pd.Series(30, index=np.arange(12), name="age")
-    both = pd.crosstab([events.a, events.b], events.c)
-    for table, k in ((both, 1), (both.T, 0)):
-        frames = short().fit(table).frames()
-        assert [frame.index.names for frame in frames] == [table.index.names, table.columns.names]
-        assert frames[k].join(own)["age"].eq(30).all() and frames[1 - k].loc[(4, 3)].notna().all()
-
-
 @pytest.mark.parametrize(
     "words", [["counts", "vocabulary", "word"], ["obs_names", "var_names", "X"], ["index", "columns", "names"]]
 )
