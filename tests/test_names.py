@@ -272,9 +272,8 @@ def test_the_lines_of_the_guide_read_the_files_that_they_name(tmp_path, monkeypa
     """Those of Matrix Market and CSV, which no cell runs: a browser has neither threads nor pandas."""
     monkeypatch.chdir(tmp_path)
     guide = nbformat.read(Path(__file__).parents[1] / "book/your_counts.ipynb", as_version=4)
-    block = re.search(
-        r"```python\n(counts = scipy.io.mmread.*?)```", "".join(c.source for c in guide.cells), re.DOTALL
-    )[1]
+    text = "".join(cell.source for cell in guide.cells)
+    block = re.search(r"```python\n(counts = scipy.io.mmread.*?)```", text, re.DOTALL)[1]
     table, header = np.array([[5, 0, 2], [0, 1, 0]]), "%%MatrixMarket matrix coordinate integer general\n"
     Path("matrix.mtx").write_text(f"{header}3 2 3\n1 1 5\n3 1 2\n2 2 1\n")
     Path("table.csv").write_text("name,red,car,wine\nfirst,5,0,2\nsecond,0,1,0\n")
@@ -364,9 +363,8 @@ def test_rows_are_chosen_by_any_vector_a_slice_or_a_number(rows, fitted):
     chosen = np.arange(60)[rows if isinstance(rows, slice) else np.asarray(rows)]
     assert np.array_equal(fitted.predict_rates(rows), fitted.predict_rates()[chosen])
     assert np.array_equal(fitted.standard_errors(rows), fitted.standard_errors()[chosen])
-    assert fitted.predict_rates(()).shape == fitted.predict_rates([]).shape == (0, 40) and fitted.predict_rates(
-        3
-    ).shape == (1, 40)
+    assert fitted.predict_rates(()).shape == fitted.predict_rates([]).shape == (0, 40)
+    assert fitted.predict_rates(3).shape == (1, 40)
 
 
 @pytest.mark.parametrize("rows", [(0.0, 1.0), ("ada",), (slice(3), 1), ..., {0, 1}, 1.5])

@@ -69,12 +69,8 @@ def test_of_fifty_questions_forty_five_are_answered_among_the_first_three_and_mo
 
 
 def test_names_that_cannot_be_meant_as_words_lead_to_their_objects(found, index):
-    names = {
-        name
-        for objects in index["objects"].values()
-        for *_, name in objects
-        if re.search("_|[a-z][A-Z]|[A-Z]{2}", name)
-    }
+    objects = {name for objects in index["objects"].values() for *_, name in objects}
+    names = [name for name in objects if re.search("_|[a-z][A-Z]|[A-Z]{2}", name)]
     assert len(names) > 100
     first = {name: (pages or [""])[0] for name, pages in zip(names, found(names), strict=True)}
     assert not {name: page for name, page in first.items() if not page.lower().endswith(f".{name}".lower())}
@@ -107,10 +103,8 @@ def test_pages_stand_by_what_they_say_of_a_word_and_none_is_lost():
 def test_keywords_are_of_pages_and_every_chapter_and_guide_has_some():
     pages = set(re.findall(r"(?:root|file): book/(\S+)", (ROOT / "_toc.yml").read_text()))
     assert {page for page in pages if not page.startswith("slides/")} <= set(KEYWORDS)
-    modules = {page.removeprefix("api/") for page in set(KEYWORDS) - pages}
-    assert all(
-        (ROOT / "amptutorial" / f"{name}.py").is_file() or (ROOT / "amptutorial" / name).is_dir() for name in modules
-    )
+    modules = [ROOT / "amptutorial" / page.removeprefix("api/") for page in set(KEYWORDS) - pages]
+    assert all(module.with_suffix(".py").is_file() or module.is_dir() for module in modules)
     assert all(len(set(words(line))) > 3 for line in KEYWORDS.values())
 
 

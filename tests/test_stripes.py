@@ -45,9 +45,8 @@ def test_the_script_runs_the_amp_of_the_package():
 def test_tables_of_the_script_scatter_as_those_of_the_model():
     """Forty tables of either kind: means within four of their errors, deviations within four of theirs, m = 60."""
     m, strength, number = 60, 3, 40
-    theirs = np.array(
-        [found["error"] for found in ask([{"rows": m, "strength": strength, "seed": k} for k in range(number)])]
-    )
+    tables = [{"rows": m, "strength": strength, "seed": k} for k in range(number)]
+    theirs = np.array([found["error"] for found in ask(tables)])
     rng, ours = np.random.default_rng(0), []
     for _ in range(number):
         signal = rng.normal(size=(m, 2)) @ (np.sqrt(strength) * rng.normal(size=(2, m))) / np.sqrt(m)
