@@ -1,10 +1,12 @@
 """Many questions of one thing, asked in one visit: a page is opened once, and all that is wrong with it is said."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 PAGES_JS = Path(__file__).with_name("pages.js").read_text()
+needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="there is no Node.js")
 
 
 def js(name):

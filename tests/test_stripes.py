@@ -1,20 +1,19 @@
 """Stripes that come out of dots: the script of the pages draws tables of the model and runs AMP as the package does."""
 
 import re
-import shutil
 
 import numpy as np
 import pytest
 from draw_stripes import ASSETS, LAST, MOVING, ROWS, SEED, STRENGTH, ask
 from PIL import Image
 from playwright.sync_api import expect
+from questions import needs_node
 from test_browser import DESK, PHONE, address, browser, opened, site  # noqa: F401
 
 from amptutorial import GaussianPosterior, biased_low_rank_amp
 
 MEAN = 0.8  # counts of a cell
 OPENING, SEEDS = {"rows": ROWS, "strength": STRENGTH}, range(1, 21)
-needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="there is no Node.js")
 
 
 def run(counts, start, strength, n_iter=16):
@@ -57,12 +56,11 @@ def test_tables_of_the_script_scatter_as_those_of_the_model():
     assert abs(np.log(spread[0] / spread[1])) < 4 / np.sqrt(number - 1)
 
 
-@needs_node
-def test_the_still_picture_is_that_with_which_the_pages_begin_and_the_script_is_small():
+def test_the_still_picture_is_that_with_which_the_pages_begin_and_scripts_are_small():
     text = (ASSETS / "stripes.js").read_text()
     values = re.findall(r"value: (\d+) }, anew", text)
     assert values == [str(STRENGTH), str(ROWS)] and f"seed = {SEED}," in text
-    assert len(text.encode()) <= 10_000
+    assert all(len((ASSETS / f"{name}.js").read_bytes()) <= 10_000 for name in ("stripes", "spectrum", "words"))
     for path in MOVING:
         with Image.open(path) as moving:
             assert moving.n_frames == LAST + 1

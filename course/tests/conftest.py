@@ -5,6 +5,14 @@ from dataclasses import replace
 
 import pytest
 
+from amptutorial_course.assignments import ASSIGNMENTS
+
+
+@pytest.fixture(params=ASSIGNMENTS.values(), ids=lambda task: task.folder)
+def task(request):
+    """Return each assignment in turn."""
+    return request.param
+
 
 @pytest.fixture
 def rules():

@@ -13,27 +13,19 @@ from multiprocessing.shared_memory import SharedMemory
 from pathlib import Path
 
 import pytest
-from grading_samples import LIMITS, ROOT
+from grading_samples import LIMITS, ROOT, isolated
 
 from amptutorial_course.grading import isolation
 from amptutorial_course.grading.worker import confine
 
-problem = isolation.bwrap_problem() if sys.platform == "linux" else "not Linux"
-no_landlock = isolation.landlock_problem() if sys.platform == "linux" else "not Linux"
 readable_paths = isolation.readable_paths
 # `user` is tried in test_grading_gradescope.py, where there is a place that it can read
-each_kind = pytest.mark.parametrize(
-    "kind",
-    [
-        pytest.param("bwrap", marks=pytest.mark.skipif(bool(problem), reason=problem)),
-        pytest.param("landlock", marks=pytest.mark.skipif(bool(no_landlock), reason=no_landlock)),
-    ],
-)
+each_kind = pytest.mark.parametrize("kind", [isolated("bwrap"), isolated("landlock")])
 
 
 @pytest.mark.skipif("CI" not in os.environ or sys.platform != "linux", reason="skipped tests are read here")
 def test_no_test_of_a_machine_is_skipped_where_nobody_reads_it():
-    assert problem == ""
+    assert isolation.bwrap_problem() == ""
 
 
 def test_what_a_submission_may_read_has_neither_solutions_nor_assignments():
