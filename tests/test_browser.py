@@ -11,7 +11,6 @@ import re
 from collections import namedtuple
 from contextlib import contextmanager
 from functools import cache, partial
-from html.parser import HTMLParser
 from io import BytesIO
 from pathlib import Path
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
@@ -24,7 +23,7 @@ from contrast import CONTRAST
 from light_pages import pages_of
 from PIL import Image, ImageColor
 from playwright.sync_api import expect, sync_playwright
-from questions import ask, js
+from questions import Tags, ask, js
 from render_pages import data_flow
 from synthetic import constant_laws
 from test_texts import HTML
@@ -320,24 +319,12 @@ def test_every_page_of_the_book_is_asked(site):
 PARTS = re.compile(r"</?(?:mjx-[\w-]+|m[ino]|mrow|mstyle|mspace|mtext|msu[bp]|msubsup)\b[^>]*>")
 
 
-class Collector(HTMLParser):
-    """Collects where a page can be entered, and where it leads."""
-
-    def __init__(self):
-        super().__init__()
-        self.names, self.links = set(), []
-
-    def handle_starttag(self, tag, attributes):
-        values = dict(attributes)
-        self.names |= {values.get("id"), values.get("name")}
-        self.links += [values[key] for key in ("href", "src") if values.get(key)]
-
-
 @cache
 def parse(path):
-    collector = Collector()
-    collector.feed(PARTS.sub("", path.read_text()))
-    return Parsed(collector.names, collector.links)
+    """Return where a page can be entered, and where it leads."""
+    tags = Tags(PARTS.sub("", path.read_text())).tags
+    names = {values.get(key) for _, values in tags for key in ("id", "name")}
+    return Parsed(names, [values[key] for _, values in tags for key in ("href", "src") if values.get(key)])
 
 
 def leads_somewhere(site, page, link):

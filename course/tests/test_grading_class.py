@@ -202,7 +202,6 @@ def other_points_need_no_other_run(graded, monkeypatch):
     assert float(table["student_03"]["total"]) == 100 - sum(points[name] for name in LOST)
 
 
-@pytest.mark.slow
 def test_a_class_is_graded_from_end_to_end(graded, rules, monkeypatch):
     """One test, because two processes would each grade the class."""
     points_of_the_others_do_not_depend_on_a_hostile_neighbour(graded, rules)
