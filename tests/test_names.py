@@ -262,7 +262,8 @@ def test_an_export_that_is_interrupted_leaves_the_old_files(error, tmp_path, mon
         raise error
 
     monkeypatch.setattr(os, "replace", interrupted)
-    for export in (lambda: fitted.to_word2vec(tmp_path / "w.txt"), lambda: fitted.to_projector(tmp_path)):
+    other = short().fit(Z)
+    for export in (lambda: other.to_word2vec(tmp_path / "w.txt"), lambda: other.to_projector(tmp_path)):
         with pytest.raises(error):
             export()
     assert {file: file.read_bytes() for file in tmp_path.iterdir()} == before
