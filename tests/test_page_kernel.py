@@ -130,9 +130,7 @@ def test_an_object_whose_pictures_are_none_shows_its_text():
     """As in IPython: of a class, of one that answers to every name, of a method that fails or gives something else."""
     methods = "_repr_html_", "_repr_svg_", "_repr_png_", "_repr_mimebundle_"
     for method, body in itertools.product(methods, ("return None", "return 3", "return []", "return ()", "1 / 0")):
-        source = (
-            f"class Poor:\n    def {method}(self):\n        {body}\n    def __repr__(self):\n        return 'text'\n"
-        )
+        source = f"class Poor:\n    __repr__ = lambda self: 'text'\n    def {method}(self):\n        {body}\n"
         fine, outputs = outputs_of(f"{source}Poor()")
         assert fine and outputs[-1] == {"plain": "text"}
         told = [{"stderr": f"{method} failed: ZeroDivisionError: division by zero\n"}]

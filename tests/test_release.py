@@ -71,9 +71,8 @@ def test_the_recipe_for_conda_asks_for_what_pip_is_asked_for():
     assert [recipe["about"]["license_file"]] == project["license-files"]
 
 
-needs_history = pytest.mark.skipif(
-    shutil.which("git") is None or not (ROOT / ".git").exists(), reason="a copy without its history"
-)
+HISTORY = shutil.which("git") and (ROOT / ".git").exists()
+needs_history = pytest.mark.skipif(not HISTORY, reason="a copy without its history")
 
 
 @needs_history

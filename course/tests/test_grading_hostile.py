@@ -64,9 +64,7 @@ def graded(tmp_path_factory, request):
         texts = sources(outside, server.getsockname()[1])
         hand_in(folder / "submissions", **NEIGHBOURS, **texts)
         before = contents(outside)
-        arguments = [folder / "submissions", "--assignment", 1, "--out", folder / "grades.csv"]
-        arguments += ["--config", folder / "grading.yml", "--isolate", request.param]
-        assert main([str(each) for each in arguments]) == 0
+        assert main(command(folder, "--isolate", request.param)) == 0
         server.setblocking(False)
         with pytest.raises(BlockingIOError):
             server.accept()

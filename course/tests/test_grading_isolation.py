@@ -158,9 +158,8 @@ def outside(tmp_path):
     package.mkdir()
     shared = SharedMemory(create=True, size=64)
     with socket.create_server(("127.0.0.1", 0)) as server:
-        yield INSIDE.replace(
-            "OUTSIDE", repr([str(tmp_path), str(package), os.getpid(), server.getsockname()[1], "/" + shared.name])
-        )
+        given = [str(tmp_path), str(package), os.getpid(), server.getsockname()[1], "/" + shared.name]
+        yield INSIDE.replace("OUTSIDE", repr(given))
     shared.close()
     shared.unlink()
 
