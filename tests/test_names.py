@@ -341,19 +341,7 @@ def test_a_model_that_is_fitted_again_forgets_the_names():
     assert model.row_names_ is None and model.column_names_ is None and not hasattr(model, "feature_names_in_")
 
 
-# Messages
-
-
-def test_arrays_and_nothing_as_options_of_texts():
-    texts = ["red wine and cars", "a red car", "the wine"]
-    for options, name in (({"lemmatize": np.array([True, False])}, "lemmatize"), ({"lemmatize": []}, "lemmatize")):
-        with pytest.raises(TypeError, match=f"{name} must be"):
-            amp.corpus_from_texts(texts, **options)
-    with pytest.raises(ValueError, match="context must be one of"):
-        amp.cooccurrence(texts, context=np.array(["before"]))
-    for nothing in ([], (), set(), np.array([], dtype=str), iter([]), pd.Index([])):
-        found = amp.corpus_from_texts(texts, stop_words=nothing, min_df=1)
-        assert np.array_equal(found.vocabulary, amp.corpus_from_texts(texts, stop_words=None, min_df=1).vocabulary)
+# Rows that are asked for
 
 
 ROWS = (0, 2), [5, 2], range(0, 3, 2), pd.Index([0, 2]), np.arange(60) < 2, (True,) * 60, slice(3, 8)

@@ -199,6 +199,12 @@ def test_stop_words_are_left_out_as_words_and_as_lemmas():
     assert result.vocabulary.tolist() == ["film"]
 
 
+@pytest.mark.parametrize("nothing", [(), set(), np.array([], dtype=str), iter([]), pandas.Index([])], ids=repr)
+def test_nothing_is_no_stop_word(nothing):
+    result = corpus_from_texts(["the red wine", "the wine"], stop_words=nothing, min_df=1)
+    assert result.vocabulary.tolist() == ["red", "the", "wine"]
+
+
 def test_labels_follow_their_texts_and_a_word_of_twins_alone_is_not_in_the_vocabulary():
     result = corpus_from_texts([letters(0, 30), letters(0, 20) + " twinned"], min_df=0.0, **PLAIN)
     assert (result.counts.shape, result.n_twins) == ((1, 30), 1)
@@ -271,6 +277,8 @@ def test_bad_texts_and_options_are_refused():
         ({"tokenize": str.lower}, TypeError, "tokenize=str.lower returned 'alpha', of type str, for 'alpha': return a"),
         ({"tokenize": len}, TypeError, "tokenize=len returned 5, of type int, for 'alpha'"),
         ({"tokenize": lambda text: [text, None]}, TypeError, "returned None, of type .*, for 'alpha': return only str"),
+        ({"lemmatize": []}, TypeError, "lemmatize must be"),
+        ({"lemmatize": np.array([True, False])}, TypeError, "lemmatize must be"),
         ({"lemmatize": len}, TypeError, "lemmatize=len returned 5, of type int, for 'alpha': return the dictionary"),
         ({"lemmatize": lambda word: ""}, TypeError, "<lambda> returned '', of type str, for 'alpha'"),
         ({"ngram_range": 2}, ValueError, r"ngram_range must be a pair of integers \(low, high\), got 2"),
