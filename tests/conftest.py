@@ -58,7 +58,11 @@ def offline(tmp_path, monkeypatch):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Mark what needs the site."""
+    """Mark what needs the site: what opens pages of its own is slow. Skip what needs reviews that are not here."""
     for item in items:
-        if "site" in getattr(item, "fixturenames", ()):
-            item.add_marker("pages")
+        asked = getattr(item, "fixturenames", ())
+        marks = ["pages"] * ("site" in asked) + ["slow"] * ("opened" in asked)
+        if item.get_closest_marker("reviews") and not os.environ.get("AMPTUTORIAL_DATA"):
+            marks.append(pytest.mark.skip(reason="AMPTUTORIAL_DATA names no movie reviews"))
+        for mark in marks:
+            item.add_marker(mark)

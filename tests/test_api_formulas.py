@@ -21,8 +21,7 @@ def test_every_formula_stands_in_a_docstring(docstrings):
 
 
 def test_a_longer_formula_goes_before_its_parts_and_code_stays(docstrings):
-    assert (
-        set_formulas("M = U V^T /\n    sqrt(m), and A B^T.") == r":math:`M = U V^\top / \sqrt m`, and :math:`A B^\top`."
-    )
+    text, expected = "M = U V^T /\n    sqrt(m), and A B^T.", r":math:`M = U V^\top / \sqrt m`, and :math:`A B^\top`."
+    assert set_formulas(text) == expected
     assert set_formulas("`sqrt(r) u` in my_A B^T") == "`sqrt(r) u` in my_A B^T"
     assert len(FOUND.findall(docstrings)) > 100

@@ -298,7 +298,6 @@ def test_counts_are_returned_where_they_cannot_be_stored(small, tmp_path, monkey
 
 @pytest.mark.slow
 @pytest.mark.reviews
-@pytest.mark.skipif(REAL is None, reason="the movie reviews are not here: set AMPTUTORIAL_DATA to them or their folder")
 def test_real_reviews_are_counted_as_by_hand():
     result = load_movie_reviews(REAL, n_documents=400, min_df=3, max_df=200)
     rows = dict(zip(result.names.tolist(), as_counters(result), strict=True))

@@ -11,7 +11,6 @@ import re
 from collections import namedtuple
 from contextlib import contextmanager
 from functools import cache, partial
-from html.parser import HTMLParser
 from io import BytesIO
 from pathlib import Path
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
@@ -24,7 +23,7 @@ from contrast import CONTRAST
 from light_pages import pages_of
 from PIL import Image, ImageColor
 from playwright.sync_api import expect, sync_playwright
-from questions import ask, js
+from questions import Tags, ask, js
 from render_pages import data_flow
 from synthetic import constant_laws
 from test_texts import HTML
@@ -320,24 +319,12 @@ def test_every_page_of_the_book_is_asked(site):
 PARTS = re.compile(r"</?(?:mjx-[\w-]+|m[ino]|mrow|mstyle|mspace|mtext|msu[bp]|msubsup)\b[^>]*>")
 
 
-class Collector(HTMLParser):
-    """Collects where a page can be entered, and where it leads."""
-
-    def __init__(self):
-        super().__init__()
-        self.names, self.links = set(), []
-
-    def handle_starttag(self, tag, attributes):
-        values = dict(attributes)
-        self.names |= {values.get("id"), values.get("name")}
-        self.links += [values[key] for key in ("href", "src") if values.get(key)]
-
-
 @cache
 def parse(path):
-    collector = Collector()
-    collector.feed(PARTS.sub("", path.read_text()))
-    return Parsed(collector.names, collector.links)
+    """Return where a page can be entered, and where it leads."""
+    tags = Tags(PARTS.sub("", path.read_text())).tags
+    names = {values.get(key) for _, values in tags for key in ("id", "name")}
+    return Parsed(names, [values[key] for _, values in tags for key in ("href", "src") if values.get(key)])
 
 
 def leads_somewhere(site, page, link):
@@ -384,7 +371,6 @@ def open_chapter(opened):
     return partial(opened, f"{FIRST}.html")
 
 
-@pytest.mark.slow
 def test_first_answers_count_and_are_kept(open_chapter):
     page = open_chapter()
     quizzes = page.locator(".quiz").all()
@@ -400,7 +386,6 @@ def test_first_answers_count_and_are_kept(open_chapter):
     expect(quizzes[0].locator("[aria-pressed=true]")).to_have_count(1)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("refusal", ["null", "{ setItem() { throw new DOMException('full', 'QuotaExceededError'); } }"])
 def test_without_storage_the_colours_change_and_no_script_fails(open_chapter, refusal):
     failures = []
@@ -419,7 +404,6 @@ def test_without_storage_the_colours_change_and_no_script_fails(open_chapter, re
     assert len(themes) == 3 and not failures
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_what_has_the_focus_in_the_head_of_a_page_has_a_ring(open_chapter, theme):
     page, seen = open_chapter(), set()
@@ -437,7 +421,6 @@ def test_what_has_the_focus_in_the_head_of_a_page_has_a_ring(open_chapter, theme
     assert len(seen) >= 5
 
 
-@pytest.mark.slow
 def test_a_field_names_the_neighbours_of_any_word_and_another_reads_sentences(open_chapter):
     page = open_chapter()
     field, said = page.locator(".amp-words input"), page.locator(".amp-words p").first
@@ -458,7 +441,6 @@ def test_a_field_names_the_neighbours_of_any_word_and_another_reads_sentences(op
 SETTINGS = {"counts": 2, "known": 0.05}
 
 
-@pytest.mark.slow
 def test_the_first_page_predicts_what_the_package_predicts(opened):
     page = opened("book/intro.html")
     forecast, mean, bar = map(np.array, page.evaluate(js("hero"), SETTINGS))
@@ -470,7 +452,6 @@ def test_the_first_page_predicts_what_the_package_predicts(opened):
     assert (np.abs(mean - forecast) < 2 * bar).all()
 
 
-@pytest.mark.slow
 def test_the_first_picture_opens_on_a_line_that_falls_and_is_the_same_at_every_visit(opened):
     said = opened("book/intro.html").locator("#hero figcaption").inner_text()
     numbers = re.search(r"at the end (\d\.\d+) ± (\d\.\d+) .*predicted (\d\.\d+)", said).groups()
@@ -486,7 +467,6 @@ def test_the_first_picture_opens_on_a_line_that_falls_and_is_the_same_at_every_v
     expect(caption).not_to_have_text(said)
 
 
-@pytest.mark.slow
 def test_a_deck_shows_one_slide_at_a_time(opened):
     page = opened("book/slides/part_1.html")
     slides = page.locator(".slide")
@@ -502,7 +482,6 @@ def test_a_deck_shows_one_slide_at_a_time(opened):
     expect(page.locator("html")).not_to_have_class(re.compile("presenting"))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("width", [390, 820, 1440])
 def test_the_menus_open_and_close(open_chapter, width):
     page = open_chapter(viewport={"width": width, "height": 900})
@@ -516,7 +495,6 @@ def test_the_menus_open_and_close(open_chapter, width):
         expect(page.locator(".bd-sidebar-secondary")).to_be_visible()
 
 
-@pytest.mark.slow
 def test_the_first_picture_has_words_of_the_size_of_its_text_on_a_phone(opened):
     page = opened("book/intro.html", viewport=PHONE)
     expect(page.locator("#hero svg text").first).to_be_visible()
@@ -527,7 +505,6 @@ def test_the_first_picture_has_words_of_the_size_of_its_text_on_a_phone(opened):
     assert len(widths) == 3 and min(widths) > 200
 
 
-@pytest.mark.slow
 def test_no_line_begins_with_the_sign_behind_a_formula(open_chapter):
     page = open_chapter(viewport=PHONE)
     page.evaluate("document.fonts.ready")
@@ -535,7 +512,6 @@ def test_no_line_begins_with_the_sign_behind_a_formula(open_chapter):
     assert page.locator("article .formula").count() > 20 and not broken
 
 
-@pytest.mark.slow
 def test_without_scripts_quizzes_say_what_is_right_and_experiments_show_a_picture_and_no_slider(open_chapter):
     page = open_chapter(java_script_enabled=False)
     for kind, word in (("right", "Right. "), ("wrong", "Not so. ")):
@@ -549,7 +525,6 @@ def test_without_scripts_quizzes_say_what_is_right_and_experiments_show_a_pictur
         expect(experiment.locator("input:visible")).to_have_count(0)
 
 
-@pytest.mark.slow
 def test_without_scripts_formulas_are_set_as_high_as_the_letters_around_them(open_chapter):
     page = open_chapter(java_script_enabled=False)
     fonts, ratios = page.evaluate(js("formulaSizes"))
@@ -557,7 +532,6 @@ def test_without_scripts_formulas_are_set_as_high_as_the_letters_around_them(ope
     assert len(ratios) > 50 and all(0.98 < ratio < 1.02 for ratio in ratios)
 
 
-@pytest.mark.slow
 def test_where_python_runs_in_the_page_it_draws_what_the_sliders_choose(open_chapter):
     def draw(figure, power=2, seed=0):
         """Draw a power."""
@@ -584,7 +558,6 @@ def test_where_python_runs_in_the_page_it_draws_what_the_sliders_choose(open_cha
     expect(box.locator("pre")).to_have_text("Error: no seed 6")
 
 
-@pytest.mark.slow
 def test_on_paper_there_is_one_title_and_nothing_is_folded_but_code(open_chapter):
     page = open_chapter()
     page.emulate_media(media="print")
@@ -597,7 +570,6 @@ def test_on_paper_there_is_one_title_and_nothing_is_folded_but_code(open_chapter
     assert code.evaluate_all("all => all.every(part => getComputedStyle(part).breakInside === 'auto')")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("chapter", ["04_what_the_spectrum_sees", "13_the_proofs"])  # the longest
 def test_a_chapter_has_at_most_fifteen_pages_on_paper(opened, chapter):
     pages = re.findall(rb"/Type\s*/Page\b", opened(f"book/{chapter}.html").pdf(format="A4"))

@@ -212,9 +212,8 @@ def loss(A, B, **arguments):
 
 def minimised(Y, r_u, r_v, strength, A0, B0, **options):
     loss, start = metrics.QuadraticLoss(Y, r_u, r_v, amp.Ridge(strength)), {"A0": A0, "B0": B0}
-    return [
-        descent.minimise(loss, **start, method=method, **options) for method in ("gradient_descent", "least_squares")
-    ]
+    methods = "gradient_descent", "least_squares"
+    return [descent.minimise(loss, **start, method=method, **options) for method in methods]
 
 
 def poisson_minimised(U, V, **arguments):

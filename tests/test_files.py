@@ -19,15 +19,3 @@ def test_what_is_written_is_read_back(tmp_path, data):
 def test_a_text_that_utf8_cannot_hold_is_stored_with_question_marks(tmp_path):
     write_atomically(tmp_path / "file", "half a pair \ud800 of surrogates")
     assert (tmp_path / "file").read_bytes() == b"half a pair ? of surrogates"
-
-
-@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
-def test_an_interrupted_write_leaves_the_old_file_alone(tmp_path, monkeypatch, error):
-    def interrupted(*args):
-        raise error
-
-    (tmp_path / "file").write_text("old")
-    monkeypatch.setattr(os, "replace", interrupted)
-    with pytest.raises(error):
-        write_atomically(tmp_path / "file", "new")
-    assert os.listdir(tmp_path) == ["file"] and (tmp_path / "file").read_text() == "old"

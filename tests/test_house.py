@@ -233,14 +233,8 @@ def files(wheel):
 
 @pytest.mark.slow
 def test_the_wheel_holds_the_package_alone(tmp_path):
-    package = ROOT / "amptutorial"
-    data = (
-        package.glob("paper/results/*.json"),
-        package.glob("corpus/*.counts"),
-        package.glob("book/*.npz"),
-        [package / "py.typed"],
-    )
-    expected = chain(package.rglob("*.py"), *data)
+    held = ("**/*.py", "paper/results/*.json", "corpus/*.counts", "book/*.npz", "py.typed")
+    expected = chain.from_iterable(map((ROOT / "amptutorial").glob, held))
     assert files(built(".", tmp_path)) == {path.relative_to(ROOT).as_posix() for path in expected}
 
 
@@ -248,8 +242,8 @@ def test_the_wheel_holds_the_package_alone(tmp_path):
 def test_the_wheel_of_the_course_holds_what_students_get_and_grades_a_class_in_an_empty_folder(tmp_path):
     wheel, place = built("course", tmp_path), tmp_path / "installed"
     package, given = ROOT / "course/amptutorial_course", ROOT / "course/assignments"
-    data = [package / "py.typed", package / "grading/worker/calls.csv"]
-    expected = chain(package.rglob("*.py"), package.glob("**/templates/*"), data)
+    held = ("**/*.py", "**/templates/*", "py.typed", "grading/worker/calls.csv")
+    expected = chain.from_iterable(map(package.glob, held))
     handouts = (path.relative_to(given) for path in [given / "grading.yml", *given.glob("*/*.*")])
     assert files(wheel) == {
         *(path.relative_to(ROOT / "course").as_posix() for path in expected),
@@ -367,8 +361,6 @@ def test_what_is_loaded_on_demand_is_there_when_asked_for_and_not_before_and_a_s
 def test_what_is_not_there_is_named():
     with pytest.raises(AttributeError, match="module 'amptutorial' has no attribute 'Posterior'"):
         amptutorial.Posterior  # noqa: B018
-    with pytest.raises(ImportError, match="cannot import name 'Posterior'"):
-        from amptutorial import Posterior  # noqa: F401
 
 
 def test_a_type_checker_sees_what_is_loaded_on_demand():

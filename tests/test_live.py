@@ -91,7 +91,6 @@ def test_the_page_says_how_much_it_loads(live_site):
     assert abs(sum(file.stat().st_size for file in files) / 1e6 - MEGABYTES) < 1
 
 
-@pytest.mark.slow
 def test_nothing_is_loaded_before_the_first_press(opened):
     page, asked = opened
     page.wait_for_load_state("networkidle")
@@ -99,7 +98,6 @@ def test_nothing_is_loaded_before_the_first_press(opened):
     assert live == ["live/cells.js"]  # the style sheet is one for all
 
 
-@pytest.mark.slow
 def test_where_python_cannot_be_reached_the_page_says_so(opened):
     page, _ = opened
     page.route("**/pyodide/**", lambda route: route.abort())
@@ -129,7 +127,6 @@ def test_what_could_not_be_fetched_comes_at_the_next_press(browser, address):  #
     page.context.close()
 
 
-@pytest.mark.slow
 def test_a_page_run_whole_prints_what_is_stored(opened):
     page, _ = opened
     page.evaluate(PRESS)
@@ -150,7 +147,6 @@ def test_a_page_that_no_debugger_watches_prints_what_is_stored_in_little_memory(
     assert (run.megabytes or 0) < MOST_MEGABYTES
 
 
-@pytest.mark.slow
 def test_what_few_cells_import_comes_when_one_does(opened):
     page, asked = opened
     code, tools, _, output = parts(page, 1)
@@ -166,7 +162,6 @@ def test_what_few_cells_import_comes_when_one_does(opened):
     press(tools, "Reset")
 
 
-@pytest.mark.slow
 def test_what_a_run_adds_stands_out_from_its_ground(opened):
     page, _ = opened
     code, tools, _, output = parts(page, 1)
@@ -181,7 +176,6 @@ def test_what_a_run_adds_stands_out_from_its_ground(opened):
     press(tools, "Reset")
 
 
-@pytest.mark.slow
 def test_a_reader_edits_runs_errs_and_stops(opened, address):  # noqa: F811
     page, asked = opened
     code, tools, state, output = parts(page, 1)

@@ -60,11 +60,9 @@ def test_the_recipe_for_conda_asks_for_what_pip_is_asked_for():
     recipe = yaml.safe_load((ROOT / "recipe/recipe.yaml").read_text())
     recipe = rendered(recipe, recipe["context"])
     python, *run = recipe["requirements"]["run"]
-    assert [Requirement(each) for each in run] == [Requirement(each) for each in project["dependencies"]]
+    assert [*map(Requirement, run)] == [*map(Requirement, project["dependencies"])]
     assert Requirement(python) == Requirement(f"python{project['requires-python']}")
-    assert [Requirement(each) for each in recipe["requirements"]["host"][2:]] == list(
-        map(Requirement, build["requires"])
-    )
+    assert [*map(Requirement, recipe["requirements"]["host"][2:])] == [*map(Requirement, build["requires"])]
     assert recipe["package"] == {"name": project["name"], "version": amptutorial.__version__}
     assert recipe["build"]["noarch"] == "python"
     about = {"summary": "description", "license": "license"}
@@ -73,9 +71,8 @@ def test_the_recipe_for_conda_asks_for_what_pip_is_asked_for():
     assert [recipe["about"]["license_file"]] == project["license-files"]
 
 
-needs_history = pytest.mark.skipif(
-    shutil.which("git") is None or not (ROOT / ".git").exists(), reason="a copy without its history"
-)
+HISTORY = shutil.which("git") and (ROOT / ".git").exists()
+needs_history = pytest.mark.skipif(not HISTORY, reason="a copy without its history")
 
 
 @needs_history
@@ -84,15 +81,11 @@ def test_a_version_is_written_into_every_place_that_names_it(tmp_path):
     release.rename(tmp_path, "9.8.7")
     old = re.compile(rf"(?<![\d.])(?<!>=){re.escape(amptutorial.__version__)}(?![.\d])")
     kept = {"CHANGELOG.md", "constraints.txt"}  # whose heading takes a date too; which names others
-    left = [
-        name
-        for name in map(
-            str, (path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.*") if path.is_file())
-        )
-        if name not in kept and not name.startswith(("tests/formats/", "tools/offline/"))
-        if old.search((tmp_path / name).read_text(encoding="utf-8", errors="ignore"))
-    ]
-    assert not left and '"9.8.7"' in (tmp_path / "amptutorial/__init__.py").read_text()
+    elsewhere = ("tests/formats/", "tools/offline/")
+    files = {path.relative_to(tmp_path).as_posix(): path for path in tmp_path.rglob("*.*") if path.is_file()}
+    asked = {name: path for name, path in files.items() if name not in kept and not name.startswith(elsewhere)}
+    assert not [name for name, path in asked.items() if old.search(path.read_text("utf-8", errors="ignore"))]
+    assert '"9.8.7"' in (tmp_path / "amptutorial/__init__.py").read_text()
 
 
 def test_a_tag_is_of_this_version_and_its_heading_has_a_date():
@@ -119,12 +112,9 @@ def test_what_a_contributor_is_sent_to_is_there():
         text = re.sub("`[^`]*`", "code", page.read_text(encoding="utf-8"))
         places = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text)
         assert not [place for place in places if not (page.parent / place).exists()], page
-        headings = {
-            re.sub(r"[^\w -]", "", line).lower().replace(" ", "-") for line in re.findall("^#+ (.*)$", text, re.M)
-        }
+        titles = re.findall("^#+ (.*)$", text, re.MULTILINE)
+        headings = {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles}
         assert set(re.findall(r"\]\(#([^)]+)\)", text)) <= headings, page
     for form in (ROOT / ".github/ISSUE_TEMPLATE").glob("[!c]*.yml"):
         form = yaml.safe_load(form.read_text())
-        assert (
-            form["name"] and form["description"] and any(each["validations"]["required"] for each in form["body"][:1])
-        )
+        assert form["name"] and form["description"] and form["body"][0]["validations"]["required"], form["name"]

@@ -18,10 +18,6 @@ from amptutorial.paper.reproduce import REPRODUCTIONS, STUDIED, load_results, ma
 from amptutorial.state_evolution import start_overlap, state_evolution
 from studies.text import __main__ as study
 
-DATA = os.environ.get("AMPTUTORIAL_DATA")
-NO_REVIEWS = pytest.mark.skipif(not DATA, reason="AMPTUTORIAL_DATA names no movie reviews")
-REAL = pytest.param("real", marks=[pytest.mark.reviews, NO_REVIEWS])
-
 
 def count(index):
     """Stand in for an experiment."""
@@ -35,7 +31,7 @@ def counting(monkeypatch):
 
 # "text" and "documents" are in `studies/text`
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["l2", "l1", "fisher", "singular", REAL])
+@pytest.mark.parametrize("name", ["l2", "l1", "fisher", "singular", pytest.param("real", marks=pytest.mark.reviews)])
 def test_a_stored_instance_is_computed_again(name):
     """Which one is decided by the checksum, so by nobody."""
     record = load_results(name)
@@ -47,7 +43,6 @@ def test_a_stored_instance_is_computed_again(name):
 
 @pytest.mark.slow
 @pytest.mark.reviews
-@NO_REVIEWS
 def test_the_stored_reviews_are_what_a_fit_gives():
     """To the third digit of the gain; of the words, round-off may exchange two neighbours of like distance."""
     stored = load_results("reviews")["instances"]
@@ -61,7 +56,6 @@ def test_the_stored_reviews_are_what_a_fit_gives():
 
 @pytest.mark.slow
 @pytest.mark.reviews
-@NO_REVIEWS
 def test_the_bump_of_the_reviews_comes_from_a_column_that_finds_only_noise():
     """F is floored on both sides at iteration 9; with nine columns for the nine strong directions no bump is left."""
     stored, m, n = load_results("real")["instances"]["SE_mse"][3], 2000, 3000

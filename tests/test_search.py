@@ -62,21 +62,15 @@ def missed(wanted, found, places):
     return [asked for (asked, page), pages in pairs if not any(re.search(page, one) for one in pages[:places])]
 
 
-@pytest.mark.slow
 def test_of_fifty_questions_forty_five_are_answered_among_the_first_three_and_most_of_twenty_at_first(found):
     assert len(KNOWN) == len(NEWCOMERS) == 25
     assert len(missed(KNOWN, found, 3)) + len(missed(NEWCOMERS, found, 3)) <= 5
     assert len(missed(FIRST, found, 1)) <= 2
 
 
-@pytest.mark.slow
 def test_names_that_cannot_be_meant_as_words_lead_to_their_objects(found, index):
-    names = {
-        name
-        for objects in index["objects"].values()
-        for *_, name in objects
-        if re.search("_|[a-z][A-Z]|[A-Z]{2}", name)
-    }
+    objects = {name for objects in index["objects"].values() for *_, name in objects}
+    names = [name for name in objects if re.search("_|[a-z][A-Z]|[A-Z]{2}", name)]
     assert len(names) > 100
     first = {name: (pages or [""])[0] for name, pages in zip(names, found(names), strict=True)}
     assert not {name: page for name, page in first.items() if not page.lower().endswith(f".{name}".lower())}
@@ -109,14 +103,11 @@ def test_pages_stand_by_what_they_say_of_a_word_and_none_is_lost():
 def test_keywords_are_of_pages_and_every_chapter_and_guide_has_some():
     pages = set(re.findall(r"(?:root|file): book/(\S+)", (ROOT / "_toc.yml").read_text()))
     assert {page for page in pages if not page.startswith("slides/")} <= set(KEYWORDS)
-    modules = {page.removeprefix("api/") for page in set(KEYWORDS) - pages}
-    assert all(
-        (ROOT / "amptutorial" / f"{name}.py").is_file() or (ROOT / "amptutorial" / name).is_dir() for name in modules
-    )
+    modules = [ROOT / "amptutorial" / page.removeprefix("api/") for page in set(KEYWORDS) - pages]
+    assert all(module.with_suffix(".py").is_file() or module.is_dir() for module in modules)
     assert all(len(set(words(line))) > 3 for line in KEYWORDS.values())
 
 
-@pytest.mark.slow
 def test_excerpts_are_sentences_that_have_a_word_or_what_the_page_says_of_itself(opened):  # noqa: F811
     for asked, page, said in (
         ("onsager", "13_the_proofs", "Onsager"),
@@ -131,7 +122,6 @@ def test_excerpts_are_sentences_that_have_a_word_or_what_the_page_says_of_itself
         assert len(text) < 300 and not re.search(r'"""|@|\bdef |author ?=|  | [,.]|\b(is|for|with|the) \.', text), text
 
 
-@pytest.mark.slow
 def test_a_search_fits_a_phone_and_chapters_come_before_appendices_and_modules(opened, found):  # noqa: F811
     page = opened("search.html?q=onsager", viewport=PHONE)
     expect(page.locator("#search-results .search-summary")).to_contain_text("found")
@@ -144,7 +134,6 @@ def test_a_search_fits_a_phone_and_chapters_come_before_appendices_and_modules(o
     assert chapter < appendix < module
 
 
-@pytest.mark.slow
 def test_the_search_answers_as_one_types_in_the_colours_and_letters_of_the_book(opened):  # noqa: F811
     page = opened("search.html?q=onsager")
     glass, field = page.locator("form.bd-search :is(i, input):visible").all()

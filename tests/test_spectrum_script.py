@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 from html import unescape
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 from draw_stripes import ASSETS, run
 from playwright.sync_api import expect
+from questions import needs_node
 from test_browser import DESK, PHONE, address, browser, opened, site  # noqa: F401
 
 CHAPTER = "book/04_what_the_spectrum_sees"
@@ -22,7 +22,6 @@ console.log(JSON.stringify({{
     counts: signals.map(signal => {numbers}.map(number => above(model, signal, number))),
 }}));
 """
-needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="there is no Node.js")
 
 
 def asked(model, signals, numbers=()):
@@ -57,11 +56,6 @@ def test_the_page_shows_what_the_cell_computes():
     assert np.allclose(asked(model, signals.tolist())["tops"], tops, atol=0.0051)
 
 
-def test_the_script_is_small():
-    assert len((ASSETS / "spectrum.js").read_bytes()) <= 10_000
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("size", [DESK, PHONE])
 def test_the_picture_follows_keys_and_a_finger_and_paper_has_a_still_one(opened, size):  # noqa: F811
     page = opened(f"{CHAPTER}.html", viewport=size)

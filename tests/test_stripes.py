@@ -1,20 +1,19 @@
 """Stripes that come out of dots: the script of the pages draws tables of the model and runs AMP as the package does."""
 
 import re
-import shutil
 
 import numpy as np
 import pytest
 from draw_stripes import ASSETS, LAST, MOVING, ROWS, SEED, STRENGTH, ask
 from PIL import Image
 from playwright.sync_api import expect
+from questions import needs_node
 from test_browser import DESK, PHONE, address, browser, opened, site  # noqa: F401
 
 from amptutorial import GaussianPosterior, biased_low_rank_amp
 
 MEAN = 0.8  # counts of a cell
 OPENING, SEEDS = {"rows": ROWS, "strength": STRENGTH}, range(1, 21)
-needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="there is no Node.js")
 
 
 def run(counts, start, strength, n_iter=16):
@@ -45,9 +44,8 @@ def test_the_script_runs_the_amp_of_the_package():
 def test_tables_of_the_script_scatter_as_those_of_the_model():
     """Forty tables of either kind: means within four of their errors, deviations within four of theirs, m = 60."""
     m, strength, number = 60, 3, 40
-    theirs = np.array(
-        [found["error"] for found in ask([{"rows": m, "strength": strength, "seed": k} for k in range(number)])]
-    )
+    tables = [{"rows": m, "strength": strength, "seed": k} for k in range(number)]
+    theirs = np.array([found["error"] for found in ask(tables)])
     rng, ours = np.random.default_rng(0), []
     for _ in range(number):
         signal = rng.normal(size=(m, 2)) @ (np.sqrt(strength) * rng.normal(size=(2, m))) / np.sqrt(m)
@@ -58,12 +56,11 @@ def test_tables_of_the_script_scatter_as_those_of_the_model():
     assert abs(np.log(spread[0] / spread[1])) < 4 / np.sqrt(number - 1)
 
 
-@needs_node
-def test_the_still_picture_is_that_with_which_the_pages_begin_and_the_script_is_small():
+def test_the_still_picture_is_that_with_which_the_pages_begin_and_scripts_are_small():
     text = (ASSETS / "stripes.js").read_text()
     values = re.findall(r"value: (\d+) }, anew", text)
     assert values == [str(STRENGTH), str(ROWS)] and f"seed = {SEED}," in text
-    assert len(text.encode()) <= 10_000
+    assert all(len((ASSETS / f"{name}.js").read_bytes()) <= 10_000 for name in ("stripes", "spectrum", "words"))
     for path in MOVING:
         with Image.open(path) as moving:
             assert moving.n_frames == LAST + 1
@@ -77,7 +74,6 @@ def test_the_pages_begin_with_a_typical_table():
     assert errors[SEED] == pytest.approx(np.median([*errors.values()]), abs=0.005)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("size", [{"width": 1440, "height": 900}, PHONE])
 def test_the_first_screen_has_the_picture_and_its_sliders_which_play_pause_and_answer_keys(opened, size):  # noqa: F811
     page = opened("book/intro.html", viewport=size)
@@ -107,7 +103,6 @@ def test_the_first_screen_has_the_picture_and_its_sliders_which_play_pause_and_a
     expect(caption).to_have_text(re.compile(r"After 16 iterations the error is (1|0\.9)"))  # there is nothing to find
 
 
-@pytest.mark.slow
 def test_who_wants_no_motion_gets_none_and_paper_gets_a_still_picture(opened):  # noqa: F811
     page = opened("book/intro.html", reduced_motion="reduce", viewport=DESK)
     expect(page.get_by_role("button", name="Play")).to_be_visible()
@@ -119,7 +114,6 @@ def test_who_wants_no_motion_gets_none_and_paper_gets_a_still_picture(opened):  
     expect(canvas).to_be_hidden()
 
 
-@pytest.mark.slow
 def test_where_the_reader_bets_first_nothing_plays_before_the_button(opened):  # noqa: F811
     page = opened("book/07_biased_low_rank_amp.html", viewport=DESK)
     caption = page.locator(".stripes figcaption")

@@ -1,6 +1,5 @@
 """The studies: chapters can be read in the time that they state, and the power of checks is found where it is known."""
 
-import os
 import re
 from types import SimpleNamespace
 
@@ -95,9 +94,8 @@ def test_a_gain_from_outside_is_that_of_the_likelihoods(rng):
     assert abs(own.heldout_gain_ - gains[1]) < 2 * np.hypot(own.heldout_error_, outside.gain(own)[1])
 
 
-NO_REVIEWS = pytest.mark.skipif(not os.environ.get("AMPTUTORIAL_DATA"), reason="the movie reviews are not here")
 # Of corpora that take seconds to count; that of docstrings comes counted.
-LARGE = {"reviews": [pytest.mark.slow, pytest.mark.reviews, NO_REVIEWS], "words in context": pytest.mark.slow}
+LARGE = {"reviews": [pytest.mark.slow, pytest.mark.reviews], "words in context": pytest.mark.slow}
 
 
 @pytest.mark.parametrize("kind", [pytest.param(kind, marks=LARGE.get(kind, ())) for kind in judging.KINDS])

@@ -86,6 +86,7 @@ def test_bad_arguments_are_refused():
         (["red wine"], {"tokenize": len}, "tokenize=len returned 8"),
         (["red wine"], {"window": 0}, "window must be at least 1"),
         (["red wine"], {"context": "left"}, r"context must be one of \['before', 'both'\], got 'left'"),
+        (["red wine"], {"context": np.array(["before"])}, "context must be one of"),
         (["red wine"], {"weights": "glove"}, "weights must be one of"),
         (["red wine"], {"lemmatize": "english"}, "lemmatize must be True, False, or a function from word"),
         (["red wine"], {}, "no word is left"),

@@ -2,13 +2,13 @@
 
 import json
 import re
-import shutil
 from html import unescape
 
 import fit_words
 import numpy as np
 import pytest
-from draw_stripes import ASSETS, run
+from draw_stripes import run
+from questions import needs_node
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
@@ -24,7 +24,6 @@ console.log(JSON.stringify({{
     embedded: documents.map(each => embed(model, each, 30).z), near: nearest(model, model.vectors[3], [3]),
 }}));
 """
-needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="there is no Node.js")
 
 
 @pytest.fixture
@@ -67,10 +66,6 @@ def test_a_sentence_is_embedded_at_the_mode_of_its_posterior_and_gains_what_the_
     assert few.startswith("Too few") and re.match(r"Each of 6 words.* gain of -?\d\.\d\d ± \d", enough)
     times, gain = map(float, re.search(r"becomes (\S+) times as likely \(a gain of (\S+) ", enough).groups())
     assert times == pytest.approx(np.exp(gain), abs=0.02)
-
-
-def test_the_script_is_small():
-    assert len((ASSETS / "words.js").read_bytes()) <= 10_000
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """Submissions and messages that the tests of the grader use, right, wrong and hostile."""
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 import sample_class
 
 from amptutorial_course.assignments import ASSIGNMENTS
-from amptutorial_course.grading import judge
+from amptutorial_course.grading import isolation, judge
 from amptutorial_course.grading.session import remote_class
 from amptutorial_course.grading.submissions import Submission
 
@@ -119,8 +120,14 @@ MALFORMED = {
 }
 
 
-def grade(text, rules, isolate="none"):
-    return judge.grade_submission(Submission(text.encode()), rules, isolate)
+def isolated(kind, *marks):
+    """Return a kind of isolation as the parameter of a test, which is left out where it does not work."""
+    reason = getattr(isolation, f"{kind}_problem")() if sys.platform == "linux" else "not Linux"
+    return pytest.param(kind, marks=[*marks, pytest.mark.skipif(bool(reason), reason=reason)])
+
+
+def grade(text, rules, isolate="none", **more):
+    return judge.grade_submission(Submission(text.encode(), **more), rules, isolate)
 
 
 def total(record, number=1):

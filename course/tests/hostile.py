@@ -7,7 +7,7 @@ a right or of a worthless one.
 """
 
 import json
-import os
+import subprocess
 import zipfile
 from pathlib import Path
 
@@ -60,14 +60,8 @@ FILES = {
 
 
 def make_deep(path):
-    """Make a folder with more than a thousand in one another, which Python's own functions cannot remove."""
-    path.mkdir()
-    start = os.getcwd()
-    os.chdir(path)
-    for _ in range(1100):
-        os.mkdir("d")
-        os.chdir("d")
-    os.chdir(start)
+    """Make a folder with more than a thousand in one another, which Python's own functions, that recurse, cannot."""
+    subprocess.run(["mkdir", "-p", path / "/".join(["d"] * 1100)], check=True)
 
 
 def write_files(folder, right):

@@ -4,7 +4,7 @@ import re
 
 import pytest
 import sample_class
-from grading_samples import CHEATS, HOSTILE, RIGHT, WRONG, grade, messages, passed, total
+from grading_samples import CHEATS, HOSTILE, RIGHT, WRONG, grade, isolated, messages, passed, total
 
 from amptutorial_course.grading import isolation
 
@@ -37,7 +37,7 @@ class RidgeByHand(a.Denoiser):
 """
 
 
-@pytest.mark.parametrize("isolate", ["none", "landlock", "bwrap"])
+@pytest.mark.parametrize("isolate", ["none", isolated("landlock"), "bwrap"])
 def test_the_package_does_no_work_that_is_to_be_written_by_hand(rules, isolate):
     """Nor where its denoisers were reached while the file was imported; before that, they work."""
     early = DELEGATES.replace("a.Ridge(strength)", "RIDGE").replace("class", "RIDGE = a.Ridge(1.0)\nclass", 1)

@@ -27,7 +27,6 @@ from amptutorial_course.grading.rules import SEED_VARIABLE, default_path, derive
 from amptutorial_course.grading.submissions import Submission, find_submissions
 
 
-@pytest.mark.parametrize("task", ASSIGNMENTS.values(), ids=lambda task: task.folder)
 def test_hidden_settings_depend_on_the_seed_and_are_not_the_public_ones(task):
     def rows(seed):
         return [trial.problem.P for trial in task.trials(None, seed=seed)]
@@ -203,7 +202,6 @@ def other_points_need_no_other_run(graded, monkeypatch):
     assert float(table["student_03"]["total"]) == 100 - sum(points[name] for name in LOST)
 
 
-@pytest.mark.slow
 def test_a_class_is_graded_from_end_to_end(graded, rules, monkeypatch):
     """One test, because two processes would each grade the class."""
     points_of_the_others_do_not_depend_on_a_hostile_neighbour(graded, rules)

@@ -1,12 +1,12 @@
 """The points in tables that platforms export, and the page of a student."""
 
-import html.parser
 import re
 
 import pandas as pd
 import pytest
 from contrast import luminance
 from platform_exports import EXPORTS, PAGE, TASK, joined, misplaced
+from questions import Tags
 
 from amptutorial.checks import CHECKS, CheckResult
 from amptutorial_course.grading.pages import student_page
@@ -33,19 +33,6 @@ def test_the_page_names_the_columns_that_are_tried_here():
     rows = set(re.findall(r"^\|.*\| `([^`|]+)` \| `([^`|]+)` \|$", PAGE, re.MULTILINE))
     assert rows - {("key", "ours")} <= {tuple(case["line"][:2]) for case in EXPORTS.values()}
     assert len(rows) == 6
-
-
-class Tags(html.parser.HTMLParser):
-    def __init__(self, text):
-        super().__init__()
-        self.tags, self.text = [], ""
-        self.feed(text)
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_data(self, data):
-        self.text += data
 
 
 def page(failed=(), student="ada", **more):

@@ -13,27 +13,19 @@ from multiprocessing.shared_memory import SharedMemory
 from pathlib import Path
 
 import pytest
-from grading_samples import LIMITS, ROOT
+from grading_samples import LIMITS, ROOT, isolated
 
 from amptutorial_course.grading import isolation
 from amptutorial_course.grading.worker import confine
 
-problem = isolation.bwrap_problem() if sys.platform == "linux" else "not Linux"
-no_landlock = isolation.landlock_problem() if sys.platform == "linux" else "not Linux"
 readable_paths = isolation.readable_paths
 # `user` is tried in test_grading_gradescope.py, where there is a place that it can read
-each_kind = pytest.mark.parametrize(
-    "kind",
-    [
-        pytest.param("bwrap", marks=pytest.mark.skipif(bool(problem), reason=problem)),
-        pytest.param("landlock", marks=pytest.mark.skipif(bool(no_landlock), reason=no_landlock)),
-    ],
-)
+each_kind = pytest.mark.parametrize("kind", [isolated("bwrap"), isolated("landlock")])
 
 
 @pytest.mark.skipif("CI" not in os.environ or sys.platform != "linux", reason="skipped tests are read here")
 def test_no_test_of_a_machine_is_skipped_where_nobody_reads_it():
-    assert problem == ""
+    assert isolation.bwrap_problem() == ""
 
 
 def test_what_a_submission_may_read_has_neither_solutions_nor_assignments():
@@ -76,8 +68,8 @@ def with_library(folder):
     return [*paths, str(folder)], [*hidden, str(folder / "amptutorial_course")]
 
 
-def test_the_first_isolation_that_works_is_chosen_and_never_none(monkeypatch):
-    works = {"bwrap": "", "user": "", "landlock": ""}
+def test_the_first_isolation_that_works_is_chosen_and_none_only_by_its_name(monkeypatch):
+    works, told = {"bwrap": "", "user": "", "landlock": ""}, []
     for kind in works:
         monkeypatch.setattr(isolation, f"{kind}_problem", lambda kind=kind: works[kind])
     assert isolation.choose() == "bwrap"
@@ -93,18 +85,10 @@ def test_the_first_isolation_that_works_is_chosen_and_never_none(monkeypatch):
     with pytest.raises(ValueError, match='"isolate: none" in grading.yml'):
         isolation.choose()
     assert isolation.best() == "none"  # for one's own file
-
-
-def test_none_has_to_be_asked_for_by_name_and_is_told():
-    warnings = []
-    assert isolation.choose("none", warnings.append) == "none"
-    assert len(warnings) == 1 and "read them first" in warnings[0]
-
-
-def test_what_is_asked_for_and_cannot_be_had_is_an_error(monkeypatch):
-    monkeypatch.setattr(isolation, "bwrap_problem", lambda: "no permission")
-    with pytest.raises(ValueError, match="--isolate bwrap: no permission. Nothing would keep submissions"):
+    with pytest.raises(ValueError, match="--isolate bwrap: bwrap is not installed. Nothing would keep submissions"):
         isolation.choose("bwrap")
+    assert isolation.choose("none", told.append) == "none"  # which has to be asked for
+    assert len(told) == 1 and "read them first" in told[0]
 
 
 @pytest.fixture
@@ -174,9 +158,8 @@ def outside(tmp_path):
     package.mkdir()
     shared = SharedMemory(create=True, size=64)
     with socket.create_server(("127.0.0.1", 0)) as server:
-        yield INSIDE.replace(
-            "OUTSIDE", repr([str(tmp_path), str(package), os.getpid(), server.getsockname()[1], "/" + shared.name])
-        )
+        given = [str(tmp_path), str(package), os.getpid(), server.getsockname()[1], "/" + shared.name]
+        yield INSIDE.replace("OUTSIDE", repr(given))
     shared.close()
     shared.unlink()
 

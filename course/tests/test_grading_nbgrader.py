@@ -88,7 +88,6 @@ def points(course, student):
         return dict(database.execute(query, [student]).fetchall())
 
 
-@pytest.mark.slow
 def test_what_students_get_has_no_solution(course):
     source, released = ((course / part / TASK.folder / "brief.ipynb").read_text() for part in ("source", "release"))
     body = "np.linalg.inv(shifted)"
@@ -96,7 +95,6 @@ def test_what_students_get_has_no_solution(course):
     assert "raise NotImplementedError" in released and "class RidgeByHand" in released
 
 
-@pytest.mark.slow
 def test_all_five_come_out_of_the_archive_with_their_points(course):
     rows = csv.DictReader((course / "grades.csv").read_text().splitlines())
     grades = {row["student_id"]: float(row["score"]) for row in rows}
@@ -108,7 +106,6 @@ def test_all_five_come_out_of_the_archive_with_their_points(course):
     assert "write the estimate" in pages["103"] and "The promise:" in pages["103"]
 
 
-@pytest.mark.slow
 def test_the_lines_of_the_page_join_what_nbgrader_exports(course):
     (course / "export.csv").write_text('Student,ID,Ridge\n"Lee, Jane",101,\n"Lee, Jane",103,7\nEve,200,9\n')
     lines = JOIN.partition("\n")[2].replace(OWN, NBGRADER)
@@ -118,7 +115,6 @@ def test_the_lines_of_the_page_join_what_nbgrader_exports(course):
     assert [(row["ID"], float(row["Ridge"])) for row in rows] == [("101", 100), ("103", 0)]
 
 
-@pytest.mark.slow
 def test_no_notebook_and_no_page_has_the_seed(course):
     rules = load_rules(course.parent / "grading.yml", 1)
     secrets = {"20240", str(rules.seed)}
@@ -129,7 +125,6 @@ def test_no_notebook_and_no_page_has_the_seed(course):
         assert not any(f"{sign}{secret}" in path.read_text() for secret in secrets)
 
 
-@pytest.mark.slow
 def test_code_in_a_notebook_neither_runs_nor_pays_nor_holds_the_class_up(course):
     assert not (course / "ran").exists()
     for student in ("104", "105"):
@@ -158,7 +153,6 @@ def test_moodle_s_names_are_found_by_the_pattern_that_the_configuration_offers()
         assert not re.match(canvas, f"/course/extracted/{name}")
 
 
-@pytest.mark.parametrize("task", ASSIGNMENTS.values(), ids=lambda task: task.folder)
 def test_every_assignment_is_a_notebook_with_all_its_points(task):
     notebook = nbgrader.course_notebook(task)
     nbformat.validate(notebook)
@@ -168,7 +162,6 @@ def test_every_assignment_is_a_notebook_with_all_its_points(task):
     assert sum("BEGIN SOLUTION" in cell.source for cell in notebook.cells) == 1
 
 
-@pytest.mark.parametrize("task", ASSIGNMENTS.values(), ids=lambda task: task.folder)
 def test_no_word_asks_for_a_file_that_a_cell_writes_over(task):
     cells = nbgrader.course_notebook(task).cells
     text = "\n".join(cell.source for cell in cells)

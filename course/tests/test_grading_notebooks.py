@@ -9,10 +9,7 @@ import numpy as np
 import pytest
 from grading_samples import RIGHT, SOLUTIONS
 from notebook_styles import NOTEBOOKS, answers, notebook
-from test_grading_class import command, read
 
-from amptutorial_course.assignments import ASSIGNMENTS
-from amptutorial_course.grading.__main__ import main
 from amptutorial_course.grading.notebooks import read_notebook
 from amptutorial_course.grading.rules import HANDOUTS
 from amptutorial_course.grading.submissions import read_submission
@@ -43,7 +40,6 @@ def statements(text):
     return {ast.unparse(each) for one in single for each in one}
 
 
-@pytest.mark.parametrize("task", ASSIGNMENTS.values(), ids=lambda task: task.name)
 def test_every_right_solution_comes_out_of_its_brief_whole_and_alone(task):
     """Its statements stand among the cells of the brief, in any order; nothing else of the brief comes along."""
     cells = nbformat.read(HANDOUTS / task.folder / "brief.ipynb", 4).cells
@@ -66,17 +62,3 @@ def test_modules_that_cells_write_lie_beside_the_denoiser(tmp_path):
         found = read_submission([tmp_path / "mine.ipynb"], ["RidgeByHand"], 64)
         assert found.helpers == {"helper.py": b"from parts import half\nONE = 2 * half\n", "parts.py": b"half = 0.5\n"}
         assert found.source.endswith(last.removeprefix("%%writefile denoiser.py\n").encode() + b"\n")
-
-
-@pytest.mark.slow
-def test_notebooks_of_all_kinds_earn_all_points(tmp_path):
-    """Through the whole grader, which reads and runs them as it does those of a class."""
-    kinds = ["beside it: Colab", "beside it: checks", "a constant: an await", "a class that a decorator extends"]
-    kinds += ["the file in parts", "UTF-16", "format 3"]
-    (tmp_path / "submissions").mkdir()
-    (tmp_path / "grading.yml").write_text("seed: 20240\n")
-    for number, kind in enumerate(kinds):
-        (tmp_path / f"submissions/{number}.ipynb").write_bytes(NOTEBOOKS[kind])
-    assert main(command(tmp_path)) == 0
-    rows = read(tmp_path / "grades.csv")
-    assert {kind: rows[str(number)]["total"] for number, kind in enumerate(kinds)} == dict.fromkeys(kinds, "100.00")
