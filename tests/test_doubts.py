@@ -57,6 +57,13 @@ def test_what_is_no_count_of_events_is_said_when_it_is_fitted(change, words, rng
     assert sum(bool(re.match(words, str(warning.message))) for warning in caught) == 1
 
 
+@pytest.mark.parametrize(("shape", "told"), [((3, 4), 0), ((4, 3), 0), ((4, 4), 1)])
+def test_in_three_rows_or_columns_sums_and_numbers_are_chance(shape, told):
+    """The first column numbers three rows, the last is the sum of the others."""
+    counts = np.array([[1.0, 2, 4], [2, 1, 0], [3, 5, 2], [9, 2, 7]])[: shape[0], : shape[1] - 1]
+    assert len(said(with_totals(counts))) == told
+
+
 def test_no_zero_beside_more_gaps_than_counts_is_told_however_large_the_counts_are(rng):
     Z = rng.poisson(30.0, (40, 30)) + 1.0
     for share, told in ((0.7, True), (0.3, False)):

@@ -3,6 +3,7 @@
 import os
 import warnings
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -151,6 +152,18 @@ def test_a_channel_that_is_far_behind_is_given_up_and_the_other_one_does_not_not
     assert found.channel_ == both.channel_ == "counts" and found.heldout_gain_ > 0
     assert np.array_equal(found.embedding_, both.embedding_)
     assert len(calls) - number >= number + 10 - fitting.COMPARED_AFTER
+
+
+@pytest.mark.parametrize("n_iter", [2, fitting.COMPARED_AFTER, 9])
+def test_channels_that_race_iterate_as_often_as_one_alone(n_iter):
+    class Counter:
+        best, done = SimpleNamespace(log_ratios=0.0), 0
+
+        def go(self, table, number):
+            self.done += number
+
+    pairs = SimpleNamespace(z=np.ones(3), mean=np.mean, standard_error=np.ptp)
+    assert [run.done for run in fitting._raced(None, [Counter(), Counter()], n_iter, pairs)] == [n_iter] * 2
 
 
 def test_transform_of_the_fitted_rows_is_their_embedding(counts, fitted):
