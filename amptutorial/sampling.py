@@ -156,7 +156,7 @@ class _Drawn(AllColumns):
 
     def __init__(self, W, r_v, drawn, weights):
         super().__init__(W, r_v)
-        self._summed = W[drawn], weights
+        self._sample = AllColumns(W[drawn], weights)
         self._missed = r_v.copy()  # by the sample, of the bias of each column
         self._missed[drawn] -= weights
 
@@ -185,12 +185,18 @@ class _Drawn(AllColumns):
 
     def tilted_means(self, U, own=None):
         """Return the `tilted_means` over the sample, with own sums added to them."""
-        log_sums, means = super().tilted_means(U)
+        log_sums, means = self._sample.tilted_means(U)
         sums, moments = own or _zeros(U)
         scale = np.exp(-log_sums.astype(np.float64))
         grown = 1 + sums * scale
         means = (means + moments * scale[:, None]) / grown[:, None]
         return log_sums + np.log(grown), means
+
+    def log_partition(self, U):
+        return self._sample.log_partition(U)
+
+    def reach(self, step, beyond):
+        return self._sample.reach(step, beyond)
 
 
 class RowSums:
@@ -203,6 +209,8 @@ class RowSums:
     parts : list of (array of int, AllColumns)
         Which rows have which sums.
     """
+
+    sampled = True
 
     def __init__(self, sample, sizes, parts):
         self.sample, self.sizes, self.parts = sample, sizes, parts

@@ -222,7 +222,6 @@ class AllColumns:
 
     def __init__(self, W, r_v):
         self.W, self.r_v = W, r_v
-        self._summed = W, r_v  # over which the sums run
 
     def for_rows(self, *rows):
         """Return itself: the sums are the same for all rows."""
@@ -235,15 +234,15 @@ class AllColumns:
 
     def tilted_means(self, U, own=None):
         """Return the `tilted_means` of rows `U`."""
-        return tilted_means(U, *self._summed)
+        return tilted_means(U, self.W, self.r_v)
 
     def log_partition(self, U):
         """Return the `log_partition` of rows `U`."""
-        return log_partition(U, *self._summed)
+        return log_partition(U, self.W, self.r_v)
 
     def reach(self, step, beyond):
         """Return the `largest_changes` by steps of rows."""
-        return largest_changes(step, self._summed[0], beyond)
+        return largest_changes(step, self.W, beyond)
 
 
 class Exact:

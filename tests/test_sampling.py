@@ -92,14 +92,14 @@ def test_few_drawn_columns_calibrate_fewer_sums(table, rng, monkeypatch):
     assert gaps[0, 0] < 1e-9 * r_v.sum() < np.delete(gaps, 0).min()
     # of a sample, the square of the direction in which the rows are longest
     ((_, part),) = ColumnSample(W, r_v, np.diag([1e-4, 1.0, 1e-2]), 0).of_sizes(np.array([300])).parts
-    some, weights = part._summed
+    some, weights = part._sample.W, part._sample.r_v
     gaps = np.abs((some.T * weights) @ some - (W.T * r_v) @ W)
     assert gaps[1, 1] < 1e-9 * r_v.sum() < np.delete(gaps, 4).min()
 
 
 def drawn(part):
     """Return the columns that the sums of a part run over."""
-    return part._summed[0]
+    return getattr(part, "_sample", part).W
 
 
 def test_the_noise_is_a_fraction_of_the_poisson_noise(table, few, rng):
