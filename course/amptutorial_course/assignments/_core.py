@@ -334,8 +334,7 @@ class Assignment:
 
     def _checks(self):
         split = {WHOLE.name: BY_PART}
-        named = [part for check in CHECKS.values() for part in split.get(check.name, (check,))]
-        named.sort(key=lambda check: FIRST.index(check.name) if check.name in FIRST else len(FIRST))
+        named = (part for check in CHECKS.values() for part in split.get(check.name, (check,)))
         return tuple(map(judged, (*named, LIMITS, *self.own_checks)))
 
     def check(self, make, prediction, *, told=lambda result: None, **options):
@@ -351,8 +350,11 @@ class Assignment:
             Called with each result as soon as it is known.
         """
         title, trials = f"Assignment {self.number}, {self.title}", self.trials(make, **options)
+        checks = {check.name: check for check in self._checks()}
+        in_turn = {name: checks[name] for name in FIRST if name in checks} | checks
         # each by itself: what no check can make sense of ends a run, and here the others are asked
-        results = [result for check in self._checks() for result in run_checks(title, trials, [check], told).results]
+        results = [result for check in in_turn.values() for result in run_checks(title, trials, [check], told).results]
+        results.sort(key=lambda result: list(checks).index(result.name))
         told(last := self.check_prediction(make, prediction, trials))
         return CheckReport(title, (*results, last))
 
