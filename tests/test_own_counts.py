@@ -289,7 +289,7 @@ def test_a_pickle_of_another_version_is_said_to_be_one(fitted, monkeypatch):
     kept = pickle.dumps(model)
     assert np.array_equal(pickle.loads(kept).embedding_, model.embedding_)
     monkeypatch.setattr("amptutorial.estimator.__version__", "9.9")
-    with pytest.warns(AMPWarning, match="pickled by version .*, read by 9.9"):
+    with pytest.warns(AMPWarning, match="pickled by version .* of amptutorial, read by 9.9"):
         pickle.loads(kept)
 
 
