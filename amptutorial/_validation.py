@@ -152,7 +152,9 @@ def _usable(dtype, name):
     if dtype.kind not in "biuf":
         real = "X.real, if no imaginary parts would be lost"
         how = real if dtype.kind == "c" else "X.astype(float)"
-        raise ValueError(f"{name} must hold numbers, got dtype {dtype}: pass {how}")
+        raise ValueError(
+            f"{name} must hold real numbers, got dtype {dtype}: pass {how}"
+        )
     usual = dtype.kind in "biu" or dtype in (np.float32, np.float64)
     return dtype if usual and dtype.isnative else np.dtype(np.float64)
 
@@ -181,7 +183,7 @@ def _finite(X, name, shape):
     """Return the array `X` if it has this shape (None: any size) and is finite."""
     sizes = zip(shape, X.shape, strict=False)
     if X.ndim != len(shape) or any(s not in (None, size) for s, size in sizes):
-        wanted = str(shape).replace("None", "any")
+        wanted = str(tuple(s and int(s) for s in shape)).replace("None", "any")
         raise ValueError(f"{name} must have shape {wanted}, got {X.shape}")
     if not _all_finite(X):
         raise ValueError(f"{name} holds NaN or infinite values")

@@ -513,7 +513,8 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def _spread(self, this, other, gaps, index, size):
         """Return posterior covariances at `index`, and those of the prior elsewhere."""
         if not isinstance(this.denoiser, GaussianPosterior):
-            raise ValueError("only denoiser='posterior' has posterior covariances")
+            how = "fit with denoiser='posterior'"
+            raise ValueError(f"only a Gaussian prior has posterior covariances: {how}")
         full = np.tile(prior_covariance(this), (size, 1, 1))
         given = len(self._row_index), gaps, self._channel
         full[index] = posterior_covariances(this, other, *given)
@@ -646,8 +647,8 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def __setstate__(self, state):
         version = state.pop("_version", "an older one")
         if version != __version__:
-            how = "fit again if results look wrong"
-            _warn(f"pickled by version {version}, read by {__version__}: {how}")
+            read = f"read by {__version__}: fit again if results look wrong"
+            _warn(f"pickled by version {version} of amptutorial, {read}")
         super().__setstate__(state)
 
     @property
@@ -746,7 +747,7 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         if errors >= DOUBTFUL:
             return
         if not np.isfinite(error):
-            _warn("heldout_gain_ cannot be judged by counts of one row or one column")
+            _warn("hidden counts of one row or one column cannot judge heldout_gain_")
             return
         most = max(gain, 0.0) + DOUBTFUL * error
         why = "too few to tell independent rows and columns from a gain of"

@@ -172,6 +172,7 @@ SAID = [
     ("jacobian", by_itself("denoise", lambda pair: (pair[0], 1.01 * pair[1])), "denoise(P, r, F)[1]["),
     ("penalty", variant(convexity=lambda self, r: 1.01 / r.max()), "is too large for 40 rows"),
     ("penalty", variant(penalty=Denoiser.penalty), "penalty is inherited"),
+    ("optimality", by_itself("penalty", lambda value: 9 * value), ". Has penalty() every factor of the penalty that"),
     ("frequency_scaling", estimating(overflowing), "(an overflow? 0 / 0?), which is sqrt(r)"),
     ("shapes", estimating(broken), "raised KeyError: '<u>' (test_checks.py, line "),
 ]

@@ -431,8 +431,8 @@ ARRAYS_SAY = {
     "masked": "masked entries",
     "complex": "imaginary parts would be lost",
     "sparse and complex": "imaginary parts would be lost|must be dense",
-    **dict.fromkeys(("object", "str", "datetime64[s]"), "must hold numbers, got dtype"),
-    **dict.fromkeys(("None", "text"), "must hold numbers"),
+    **dict.fromkeys(("object", "str", "datetime64[s]"), "must hold real numbers, got dtype"),
+    **dict.fromkeys(("None", "text"), "must hold real numbers"),
     "ragged": "cannot be read as an array",
     **dict.fromkeys(("one entry inf", "one entry -inf", "longdouble times 1e4000"), "finite"),
 }

@@ -213,6 +213,8 @@ def test_pairs_are_hidden_whole_by_the_same_coin_and_are_gaps_where_a_zero_would
         assert abs((held_out[some] > 0).mean() - 0.2) < 4 * np.sqrt(0.16 / some.sum())
     for some in (surprising & (Z == 0), surprising & (Z > 0)):
         assert abs(gaps[some].mean() - 0.2) < 4 * np.sqrt(0.16 / some.sum())
+    contrast = held_out_pairs(kept, held_out).contrast.toarray()
+    assert np.array_equal(contrast > 0, gaps) and np.array_equal(contrast < 0, surprising & ~gaps)
 
 
 def test_pairs_are_drawn_alike_and_where_the_margins_say(rng):

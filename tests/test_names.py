@@ -66,6 +66,7 @@ INDEXES = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names:UserWarning")
 @pytest.mark.parametrize("kind", INDEXES)
 def test_an_index_that_goes_in_comes_out(kind, fitted):
     """Its type, its values, its name; the table is known again, and another order of it is refused."""
@@ -82,6 +83,8 @@ def test_an_index_that_goes_in_comes_out(kind, fitted):
     assert model.transform_columns(frame.iloc[:, :3]).shape == (1, 3)
     with pytest.raises(ValueError, match="names"):
         model.transform(frame.iloc[:, ::-1])
+    with pytest.raises(ValueError, match="columns of other names"):  # which scikit-learn does not read there
+        model.transform(SimpleNamespace(X=Z[:, ::-1], obs_names=rows, var_names=columns[::-1]))
     with pytest.raises(ValueError, match=re.escape(str(frame.columns[2]))):  # says which column is missing
         model.transform(frame.iloc[:, [k for k in range(frame.shape[1]) if k != 2]])
     with pytest.raises(ValueError, match="rows of other names"):

@@ -110,8 +110,8 @@ def test_rows_and_columns_without_rates_say_nothing(model):
     without = np.delete(U, 7, axis=0) * (39 / 40) ** 0.25, np.delete(V, 4, axis=0) * (39 / 40) ** 0.25
     expected = rate_coordinates(*without, np.delete(r_u, 7), np.delete(r_v, 4))
     r_u[7] = r_v[4] = 0
-    X = rate_coordinates(U, V, r_u, r_v)
-    assert not X[4].any()
+    X, (rows, columns, _) = rate_coordinates(U, V, r_u, r_v), principal_coordinates(U, V, r_u, r_v)
+    assert not X[4].any() and not rows[7].any() and not columns[4].any()
     assert np.allclose(np.delete(X, 4, axis=0), expected, rtol=1e-10, atol=1e-12)
 
 

@@ -69,7 +69,7 @@ def test_a_block_of_another_width_or_without_counts_and_what_is_no_table_are_nam
         ([np.ones((2, 2)), np.zeros((2, 2))], "shard 1 of Z is empty"),
         ([], "Z has no rows"),
         ([np.ones((0, 2)), []], "Z has no rows"),
-        ({"wine": [1, 2]}, "^Z must hold numbers"),  # what is no table is refused as a whole
+        ({"wine": [1, 2]}, "^Z must hold real numbers"),  # what is no table is refused as a whole
         ([[1, 2], [3]], "^Z cannot be read as an array"),
         ([1, 2], "^Z must be a matrix"),
     ):

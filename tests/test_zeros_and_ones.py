@@ -67,6 +67,8 @@ def test_new_rows_have_probabilities_a_gain_and_bars(fits):
     assert np.allclose(again, law.predict_rates(slice(40)), atol=0.02)
     gain, error = law.gain(Z[:100])
     assert 0 < error and gain > 2 * error and gain == law.score(Z[:100])
+    gain, error = law.gain(Z)  # in nats of the law, as that of the fit
+    assert abs(gain - law.heldout_gain_) < 3 * np.hypot(error, law.heldout_error_)
     assert np.allclose(law.standard_errors(Z[:40]), law.standard_errors(slice(40)), rtol=0.05)
 
 

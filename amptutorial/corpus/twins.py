@@ -89,5 +89,8 @@ def _runs(texts):
 
 def _repeated(hashes):
     """Return the positions of those that occur more than once."""
-    _, which, counts = np.unique(hashes, return_inverse=True, return_counts=True)
-    return np.flatnonzero(counts[which] > 1)
+    ranked = np.sort(hashes)
+    repeated = ranked[1:][ranked[1:] == ranked[:-1]]
+    # few as a rule: to look each hash up among them takes less memory than to rank all
+    first, end = (np.searchsorted(repeated, hashes, side) for side in ("left", "right"))
+    return np.flatnonzero(first < end)
