@@ -101,7 +101,7 @@ def test_a_check_is_shown_as_soon_as_it_is_done_with_its_seconds(tmp_path, capsy
     (tmp_path / "denoiser.py").write_text(WRONG)
     assert main(["--dry-run", str(tmp_path / "denoiser.py"), "--assignment", "1"]) == 1
     lines = [line.split() for line in capsys.readouterr().err.splitlines()]
-    assert [line[3] for line in lines] == list(dict.fromkeys(ASSIGNMENTS[1].check_names()))
+    assert sorted(line[3] for line in lines) == sorted(set(ASSIGNMENTS[1].check_names()))
     assert {line[3] for line in lines if line[2] == "FAIL"} == set(LOST)
     assert all(float(line[0]) >= 0 and line[1] == "s" for line in lines)
 
