@@ -90,7 +90,7 @@ def test_the_first_screen_has_the_picture_and_its_sliders_which_play_pause_and_a
     iteration.press("Home")
     expect(caption).to_contain_text("After 0 iterations the error is 1.00")
     iteration.press("ArrowRight")
-    expect(caption).to_contain_text("After 1 iteration the error is 1")
+    expect(caption).to_contain_text("After 1 iteration the error is 0.9")
     page.get_by_role("button", name="Play").press("Enter")
     page.get_by_role("button", name="Pause").press("Enter")
     expect(page.get_by_role("button", name="Play")).to_be_focused()
