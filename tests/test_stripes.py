@@ -96,7 +96,8 @@ def test_the_first_screen_has_the_picture_and_its_sliders_which_play_pause_and_a
     expect(page.get_by_role("button", name="Play")).to_be_focused()
     iteration.press("End")
     said = caption.inner_text()
-    page.get_by_role("button", name="Other table", exact=True).press("Enter")
+    for _ in range(2):  # two tables may have one error, in two digits
+        page.get_by_role("button", name="Other table", exact=True).press("Enter")
     expect(caption).not_to_have_text(said)
     page.get_by_role("slider", name="association").press("Home")
     iteration.press("End")
