@@ -31,6 +31,14 @@ def is_own(denoiser, method):
     return getattr(bound, "__func__", bound) is not getattr(Denoiser, method)
 
 
+def own_methods(denoiser, methods=METHODS):
+    """Return those of the methods that are other than the base class's.
+
+    Those of the base class ask `estimate`, often: they keep what that promises.
+    """
+    return [name for name in methods if is_own(denoiser, name)]
+
+
 def copied(denoiser):
     """Return a copy of a denoiser, or itself if it holds what cannot be copied.
 

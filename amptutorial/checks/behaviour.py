@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from .answers import JACOBIANS, METHODS, ask, require_array, require_number
+from .answers import JACOBIANS, ask, own_methods, require_array, require_number
 from .verdict import require, require_rows, row_of, short
 
 
@@ -18,13 +18,16 @@ def _with_gaps(array):
     return np.repeat(array, 2, axis=-1)[..., ::2]
 
 
-# how the same is asked again, and how exact the answer is: what is kept of the same
-# numbers in another order may differ by round-off
 LAYOUTS = {
-    "if it is asked for twice": (np.copy, 0),
-    "after other rows and another F": (np.copy, 1e-9),
-    "for arrays in the order of Fortran": (np.asfortranarray, 1e-6),
-    "for arrays that are views with gaps": (_with_gaps, 1e-6),
+    "for arrays in the order of Fortran": np.asfortranarray,
+    "for arrays that are views with gaps": _with_gaps,
+}
+# what may become of an answer that is asked for once more, and how exact it is: what is
+# kept of the same numbers in another order may differ by round-off
+KEPT = {
+    "is overwritten by the next call: return a new array each time": 0,
+    "is another array if it is asked for twice": 0,
+    "is another array after other rows and another F": 1e-9,
 }
 
 
@@ -34,7 +37,7 @@ def shapes(trial):
     They are of double precision, and the arrays are finite.
     """
     P, r, F = trial.problem.copies()
-    for name, found in _answers(trial, trial.problem).items():
+    for name, found in _answers(trial.denoiser, trial.problem).items():
         require_array(found, name, (F if name in JACOBIANS else P).shape)
         require(np.isfinite(found).all(), f"{name} holds NaN or infinite values")
     for method, arguments in {"penalty": (P, r), "convexity": (r,)}.items():
@@ -45,18 +48,18 @@ def shapes(trial):
         require_number(value, method)
 
 
-def _answers(trial, problem, laid_out=np.copy):
+def _answers(denoiser, problem, laid_out=np.copy):
     """Return the arrays that the denoiser itself computes, by their names."""
     answers = {}
-    for method in trial.own(*METHODS):
-        answers |= ask(trial.denoiser, method, map(laid_out, problem.copies()))
+    for method in own_methods(denoiser):
+        answers |= ask(denoiser, method, map(laid_out, problem.copies()))
     return answers
 
 
 def no_mutation(trial):
     """P, r and F are left as they were."""
     P, r, F = trial.problem.copies()
-    asked = dict.fromkeys(trial.own(*METHODS), {"P": P, "r": r, "F": F})
+    asked = dict.fromkeys(own_methods(trial.denoiser), {"P": P, "r": r, "F": F})
     asked |= {"penalty": {"X": P, "r": r}, "convexity": {"r": r}}
     for method, given in asked.items():
         for name in given:
@@ -73,18 +76,20 @@ def no_mutation(trial):
 
 def deterministic(trial):
     """The same input gives the same output, in any layout and after other questions."""
-    problem, backwards = trial.problem, trial.problem.rows(slice(None, None, -1))
-    answers = _answers(trial, problem)
-    first = {name: answer.copy() for name, answer in answers.items()}
+    problem, new, one = trial.problem, trial.denoiser, trial.make()
+    others = problem.rows(slice(None, None, -1)).in_units(2.0)
+    right, again = (_answers(new, problem) for _ in range(2))
     text = "differs when two new denoisers are asked: is anything random?"
-    _require_same(*(_answers(trial.anew, problem) for _ in range(2)), text, 0)
-    for text, (laid_out, tolerance) in LAYOUTS.items():
-        again = _answers(trial, problem, laid_out)
-        _require_same(again, first, f"is another array {text}.", tolerance)
-        _answers(trial, backwards.in_units(2.0))
-    text = "is overwritten by the next call: return a new array each time."
-    _require_same(answers, first, text, 0)
-    X, _ = ask(trial.denoiser, "denoise", problem.copies()).values()
+    _require_same(again, right, text, 0)
+    for text, laid_out in LAYOUTS.items():
+        laid = _answers(new, problem, laid_out)
+        _require_same(laid, right, f"is another array {text}.", 1e-6)
+    asked = (problem, problem, others, problem, others)
+    first, again, _, last, _ = [_answers(one, each) for each in asked]
+    for (text, tolerance), found in zip(KEPT.items(), (first, again, last), strict=True):
+        text = f"{text} (a new denoiser is right: what is kept between calls?)."
+        _require_same(found, right, text, tolerance)
+    X, _ = ask(new, "denoise", problem.copies()).values()
     advice = " as by estimate: AMP calls denoise"
     require_rows("denoise(P, r, F)[0]", X, problem, trial.estimate(), advice=advice)
 
@@ -115,7 +120,7 @@ def hard_inputs(trial):
     million times as large as the others.
     """
     for text, problem in trial.problem.hard().items():
-        for name, found in _answers(trial, problem).items():
+        for name, found in _answers(trial.denoiser, problem).items():
             i = np.isfinite(found).all(axis=1).argmin()
             row = "" if name in JACOBIANS else f" in row {i}, {row_of(problem, i)}"
             told = f"{name} is not finite for {text}{row}: got {short(found[i])}"
@@ -147,9 +152,6 @@ def _about_rates(trial, row, X, right, size):
     def agree(answer, other):
         return np.linalg.norm(answer - other) <= 1e-6 * np.linalg.norm(other)
 
-    new = trial.anew.estimate
-    if agree(new(row), np.sqrt(row.r) * new(row.at_one())):
-        return told  # the report asks what is kept between calls
     for text, k in POWERS.items():
         if agree(X / row.r[0] ** k, right):
             return f"{told}, times {text}: it has that factor too much"

@@ -47,7 +47,7 @@ def answer(trial, problem, X):
     places = spread(len(X), COMPARED if trial.has_prior else ALONE)
     some = problem.rows(places)
     right, allowed = (_posterior_mean if trial.has_prior else _alone)(trial, some)
-    _, slopes, is_smooth = own_slopes(trial.make(), some)
+    _, slopes, is_smooth = own_slopes(trial.denoiser, some)
     return Answer(right, allowed, slopes, is_smooth, places)
 
 
@@ -140,7 +140,7 @@ def _alone(trial, problem):
 
     So a prior of u answers at every rate (`sec:denoiser`).
     """
-    new, ones = trial.make(), map(problem.rows, np.arange(len(problem.r))[:, None])
+    new, ones = trial.denoiser, map(problem.rows, np.arange(len(problem.r))[:, None])
     alone = (np.sqrt(one.r) * new.estimate(*one.at_one().copies()) for one in ones)
     right = np.vstack(list(alone))
     lengths, noise = (np.linalg.norm(rows, axis=1) for rows in (right, problem.P))

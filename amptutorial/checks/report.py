@@ -6,7 +6,6 @@ import re
 import traceback
 import warnings
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +16,6 @@ SITE = "https://amptutorial.github.io/amptutorial/book/"
 # on a page of the book tables in outputs have no padding of their own
 CELL = "text-align:left;vertical-align:top;padding:0.2em 0.8em 0.2em 0"
 COPIED = 5  # rows at most of a problem that is shown as code
-MEMORY = "\nNew denoisers, each asked once, pass: what is kept between calls?"
 UNASKED = r"raised (NotImplementedError|NotRun): (.*)"
 
 
@@ -87,7 +85,7 @@ class Check:
         try:
             self.measure(trial)
         except AssertionError as failure:
-            text = f"{_explained(self, trial, failure)}\nThe promise: {self.contract}"
+            text = f"{_explained(trial, failure)}\nThe promise: {self.contract}"
             raise AssertionError(f"{text}\nRead: {self.read}") from None
 
 
@@ -238,26 +236,17 @@ def _tried(check, trials):
                 notes.append(check.measure(trial))
         # the report must survive any student's code
         except Exception as error:  # noqa: BLE001
-            return [_explained(check, trial, error)], error
+            return [_explained(trial, error)], error
     return notes, None
 
 
-def _explained(check, trial, error):
-    """Return what went wrong: an error, and how to see it again.
-
-    Where the same check passes if no answer comes from a denoiser that has been asked
-    before, memory is at fault. `right_answers`, which asks both kinds, knows that.
-    """
+def _explained(trial, error):
+    """Return what went wrong: an error, and how to see it again."""
     told, problem = describe_error(error, trial.title), getattr(error, "problem", None)
-    asked = getattr(error, "trial", None)
-    if asked is None and isinstance(error, AssertionError | ValueError | LookupError):
-        with suppress(Exception):  # a new denoiser may be wrong as well
-            check.measure(trial.anew)
-            return told + MEMORY
     method = re.search(r"\b(estimate|mean_jacobian|denoise)\b", str(error))
     if problem is None or len(problem.r) > COPIED or method is None:
         return told
-    one = asked or trial
+    one = getattr(error, "trial", trial)
     code = as_code(one.call or code_of(one.make()), problem, method[1])
     return f"{told}\nTo ask it again:\n{code}"
 

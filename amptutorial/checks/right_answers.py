@@ -12,7 +12,7 @@ from itertools import chain
 
 import numpy as np
 
-from .answers import JACOBIANS, METHODS, ask
+from .answers import JACOBIANS, METHODS, ask, own_methods
 from .jacobians import require_mean, require_slopes
 from .oracle import COMPARED, answer, spread, states_minimum
 from .problems import FEW, MANY, ladder, rounded
@@ -110,24 +110,26 @@ def _first_answers(trial, problem):
     where it is not asked.
     """
     with _named(trial, problem):
-        new, J = trial.anew, None
-        X = new.denoiser.estimate(*problem.copies())
-        known = answer(new, problem, X)
+        new, J = trial.denoiser, None
+        X = trial.estimate(problem)
+        known = answer(trial, problem, X)
         require_rows("estimate", X, problem, *known[:2], places=known.places)
         # of the most rows a right solver may take seconds for each answer
         is_largest = len(problem.r) > MANY[-1]
-        if trial.own("denoise", "mean_jacobian") and not is_largest:
-            J = new.denoiser.mean_jacobian(*problem.copies())
-            _require_jacobian(new.denoiser, problem, known, J)
+        if own_methods(trial.denoiser, JACOBIANS.values()) and not is_largest:
+            J = new.mean_jacobian(*problem.copies())
+            _require_jacobian(new, problem, known, J)
         for method in ("denoise", "penalty"):
-            _require(new, method, problem, problem.copies(), known, X, J)
+            _require(new, trial, method, problem, problem.copies(), known, X, J)
     return known, X, J
 
 
 def _repeat(rng, questions, answers):
     """Raise unless one denoiser of each trial answers all questions once more."""
-    held = {}
+    held, kept = {}, {}
     for trial, problem in questions:
+        if id(trial) not in kept:
+            kept[id(trial)] = trial.make()
         arrays = held.setdefault(problem.P.shape, problem.copies())
         # thousands of rows take most of the time
         n_asked = 1 if len(problem.r) > MANY[-1] else len(AGAIN)
@@ -137,16 +139,16 @@ def _repeat(rng, questions, answers):
                 array[...] = value
             first = answers[id(problem)]
             with _named(trial, problem, KEPT):
-                _require(trial, method, problem, arrays, *first)
+                _require(kept[id(trial)], trial, method, problem, arrays, *first)
 
 
-def _require(trial, method, problem, arrays, known, X, J):
+def _require(denoiser, trial, method, problem, arrays, known, X, J):
     """Raise unless a method, given the arrays of a problem, answers as is known."""
     if method == "penalty":
         if states_minimum(trial):
-            require_penalty(trial.belief, trial.denoiser, X, problem)
+            require_penalty(trial.belief, denoiser, X, problem)
     elif method == "estimate" or J is not None:
-        for name, found in ask(trial.denoiser, method, arrays).items():
+        for name, found in ask(denoiser, method, arrays).items():
             if name in JACOBIANS:
                 source = "mean_jacobian of a new denoiser gives"
                 require_mean(name, found, J, source, problem)

@@ -3,26 +3,26 @@
 import inspect
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 
 import numpy as np
 
 from .._validation import check_rng
 from ..denoisers import check_is_denoiser
-from .answers import METHODS, copied, count_lines, is_own
+from .answers import copied, count_lines, is_own, own_methods
 from .beliefs import Belief, OwnPenalty, Penalty, Prior, Unstated
 from .problems import SHORT, Problem, draw_problem
 
 
 class Anew:
-    """A denoiser that is made anew for each of its methods: it cannot keep anything."""
+    """A denoiser of which a copy is asked for each method: it cannot keep anything."""
 
-    def __init__(self, make, **changes):
-        self._make = partial(make, **changes)
+    def __init__(self, denoiser):
+        self._denoiser = denoiser
 
     def __getattr__(self, name):
-        return getattr(self._make(), name)
+        return getattr(copied(self._denoiser), name)
 
 
 @dataclass(frozen=True)
@@ -50,11 +50,12 @@ class Trial:
 
     @cached_property
     def denoiser(self):
-        """The denoiser, made on first use.
+        """The denoiser, made on first use, which keeps nothing between two questions.
 
-        A denoiser that cannot be made fails the checks, and not the collection of them.
+        A check of what is kept asks one of `make`. A denoiser that cannot be made fails
+        the checks, and not the collection of them.
         """
-        return self.make()
+        return Anew(self.make())
 
     @cached_property
     def belief(self):
@@ -63,20 +64,8 @@ class Trial:
             return self.stated
         precision = self.denoiser.precision
         if precision == "argmin" and is_own(self.denoiser, "penalty"):
-            return OwnPenalty(self.denoiser)
+            return OwnPenalty(self.make())
         return Unstated(precision=precision)
-
-    @cached_property
-    def anew(self):
-        """The trial with a denoiser that keeps nothing between two questions."""
-        return replace(self, make=partial(Anew, self.make))
-
-    def own(self, *methods):
-        """Return those of the methods that are other than the base class's.
-
-        Those of the base class ask `estimate`, often: they keep what that promises.
-        """
-        return [name for name in methods if is_own(self.denoiser, name)]
 
     @property
     def has_prior(self):
@@ -104,7 +93,7 @@ class Trial:
 
         A solver may take more iterations for more rows, up to a point; a loop goes on.
         """
-        for method in self.own(*METHODS):
+        for method in own_methods(self.denoiser):
             few, many = (self._lines(method, N) for N in (1000, 4000))
             growth = (many - few) / 3000
             if growth >= 0.5:
