@@ -13,22 +13,7 @@ import numpy as np
 from .answers import JACOBIANS, ask, own_methods, require_array, require_number
 from .verdict import require, require_rows, row_of, short
 
-
-def _with_gaps(array):
-    return np.repeat(array, 2, axis=-1)[..., ::2]
-
-
-LAYOUTS = {
-    "for arrays in the order of Fortran": np.asfortranarray,
-    "for arrays that are views with gaps": _with_gaps,
-}
-# what may become of an answer that is asked for once more, and how exact it is: what is
-# kept of the same numbers in another order may differ by round-off
-KEPT = {
-    "is overwritten by the next call: return a new array each time": 0,
-    "is another array if it is asked for twice": 0,
-    "is another array after other rows and another F": 1e-9,
-}
+KEPT = " (a new denoiser is right: what is kept between calls?)."
 
 
 def shapes(trial):
@@ -78,29 +63,36 @@ def deterministic(trial):
     """The same input gives the same output, in any layout and after other questions."""
     problem, new, one = trial.problem, trial.denoiser, trial.make()
     others = problem.rows(slice(None, None, -1)).in_units(2.0)
-    right, again = (_answers(new, problem) for _ in range(2))
-    text = "differs when two new denoisers are asked: is anything random?"
-    _require_same(again, right, text, 0)
-    for text, laid_out in LAYOUTS.items():
-        laid = _answers(new, problem, laid_out)
-        _require_same(laid, right, f"is another array {text}.", 1e-6)
-    asked = (problem, problem, others, problem, others)
-    first, again, _, last, _ = [_answers(one, each) for each in asked]
-    for (text, tolerance), found in zip(KEPT.items(), (first, again, last), strict=True):
-        text = f"{text} (a new denoiser is right: what is kept between calls?)."
-        _require_same(found, right, text, tolerance)
+    right, *again = (
+        _answers(new, problem, laid_out)
+        for laid_out in (np.copy, np.copy, np.asfortranarray, _with_gaps)
+    )
+    asked = [
+        _answers(one, each) for each in (problem, problem, others, problem, others)
+    ]
+    texts = {
+        "differs when two new denoisers are asked: is anything random?": 0,
+        "is another array for arrays in the order of Fortran.": 1e-6,
+        "is another array for arrays that are views with gaps.": 1e-6,
+        f"is overwritten by the next call: return a new array each time{KEPT}": 0,
+        f"is another array if it is asked for twice{KEPT}": 0,
+        # what is kept of the same numbers in another order may differ by round-off
+        f"is another array after other rows and another F{KEPT}": 1e-9,
+    }
+    found = *again, asked[0], asked[1], asked[3]
+    for answers, (text, tolerance) in zip(found, texts.items(), strict=True):
+        for name, answer in right.items():
+            gap = np.abs(answers[name] - answer).max(initial=0.0)
+            small = tolerance / 100 * (1 + np.abs(answer).max(initial=0.0))
+            agree = np.allclose(answers[name], answer, tolerance, small)
+            require(agree, f"{name} {text} It changes by up to {gap:.2g}")
     X, _ = ask(new, "denoise", problem.copies()).values()
     advice = " as by estimate: AMP calls denoise"
     require_rows("denoise(P, r, F)[0]", X, problem, trial.estimate(), advice=advice)
 
 
-def _require_same(answers, others, text, tolerance):
-    """Raise unless arrays agree with others, relative to the largest entries."""
-    for name, other in others.items():
-        scale = 1 + np.abs(other).max(initial=0.0)
-        agree = np.allclose(answers[name], other, tolerance, tolerance / 100 * scale)
-        gap = np.abs(answers[name] - other).max(initial=0.0)
-        require(agree, f"{name} {text} It changes by up to {gap:.2g}")
+def _with_gaps(array):
+    return np.repeat(array, 2, axis=-1)[..., ::2]
 
 
 def row_independence(trial):

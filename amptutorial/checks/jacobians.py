@@ -1,5 +1,7 @@
 """What a Jacobian is compared with: slopes of estimates, or what is known of them."""
 
+from collections import namedtuple
+
 import numpy as np
 
 from .answers import JACOBIANS, ask, require_array
@@ -7,6 +9,10 @@ from .verdict import count, row_of
 
 SLOPE_TOLERANCE, MEAN_TOLERANCE = 1e-3, 1e-5
 REACH = 1e-4, 1e-3  # of differences, in sizes of p
+
+# of the rows at some places of a problem: the right estimate (N, d), its error allowed
+# (N,), slopes d x_l / d p_k at [i, k, l], and whether differences meet no kink (N,)
+Answer = namedtuple("Answer", "right allowed slopes is_smooth places")
 
 
 def require_jacobian(name, J, right, tolerance, N, source):
@@ -38,7 +44,7 @@ def require_mean(name, J, right, source, problem):
     require_jacobian(name, J, right, tolerance, N, f"for {count(N)}, and {source}")
 
 
-def require_slopes(name, denoiser, problem, X, slopes, is_smooth, where=""):
+def require_slopes(name, denoiser, problem, known, where=""):
     """Raise unless mean Jacobians have the slopes that are known.
 
     Parameters
@@ -48,18 +54,19 @@ def require_slopes(name, denoiser, problem, X, slopes, is_smooth, where=""):
     denoiser : Denoiser
     problem : Problem
         Rows at or near a kink of the estimate are left out.
-    X, slopes, is_smooth : array (N, d), array (N, d, d), array (N,)
-        Estimates, their slopes, and whether a row is smooth.
+    known : Answer
+        Estimates and their slopes.
     where : str
         To begin the message with.
     """
-    smooth = np.flatnonzero(is_smooth)
+    smooth = np.flatnonzero(known.is_smooth)
     # one row alone too: a mean would hide a small slope
     for some in (smooth, smooth[len(smooth) // 2 :][:1]) if len(smooth) else ():
-        few, right, N = problem.rows(some), slopes[some].mean(axis=0), len(some)
+        few, N = problem.rows(known.places[some]), len(some)
+        X, right = known.right[some], known.slopes[some].mean(axis=0)
         tolerance = SLOPE_TOLERANCE * np.abs(right).max()
         # of rows that are known for certain there is round-off alone
-        tolerance += 1e-6 * np.abs(X[some]).max() / max(np.abs(few.P).max(), 1e-300)
+        tolerance += 1e-6 * np.abs(X).max() / max(np.abs(few.P).max(), 1e-300)
         tolerance += 1e-12 / np.linalg.norm(problem.F, 2)
         rows = "at" if N == 1 else f"for {count(N)}, of which the first has"
         source = f"{rows} {row_of(few, 0)}, and the slopes of the estimate are"
@@ -68,16 +75,11 @@ def require_slopes(name, denoiser, problem, X, slopes, is_smooth, where=""):
 
 
 def own_slopes(denoiser, problem):
-    """Return a denoiser's estimates, and their slopes where they have any.
+    """Return a denoiser's estimates as an `Answer`, with slopes where they have any.
 
-    Returns
-    -------
-    X : array (N, d)
-    slopes : array (N, d, d)
-        d x_l / d p_k at [i, k, l], by central differences.
-    is_smooth : array (N,)
-        Whether two steps find the same, without a kink between or on the row: a
-        minimiser may have its kinks closer to zero than any step.
+    Slopes are central differences. A row is smooth if two steps find the same, without
+    a kink between or on it: a minimiser may have its kinks closer to zero than any
+    step.
     """
     P, r, F = problem.copies()
     d, large = len(F), np.abs(P).max(axis=1, keepdims=True)
@@ -96,4 +98,4 @@ def own_slopes(denoiser, problem):
     far = np.abs([slopes - wide_slopes, bend - wide_bend * REACH[0] / REACH[1]])
     is_smooth = far.max(axis=(0, 2, 3)) <= 1e-4 * np.abs(slopes).max(axis=(1, 2))
     has_no_kink = denoiser.precision == "posterior" or P.all(axis=1)
-    return X[-1], slopes, is_smooth & has_no_kink
+    return Answer(X[-1], None, slopes, is_smooth & has_no_kink, np.arange(len(P)))

@@ -6,28 +6,14 @@ must get the answer that it gets alone, at r = 1. Where slopes are not stated ei
 they are differences of estimates that are known to be right.
 """
 
-from collections import namedtuple
-
 import numpy as np
 
 from .answers import require_array
-from .beliefs import Penalty
-from .jacobians import own_slopes
+from .jacobians import Answer, own_slopes
 
 COMPARED, ALONE = 100, 30  # rows at most: of integrals, and of answers one by one
 # times the length of x, the error of a coarse integral: at p = 0 it is symmetric
 COARSE, SYMMETRIC = 2.0, 0.5
-
-
-# of the rows at some places of a problem: the right estimate (N, d), its error allowed
-# (N,), slopes d x_l / d p_k at [i, k, l], and whether differences meet no kink (N,)
-Answer = namedtuple("Answer", "right allowed slopes is_smooth places")
-
-
-def states_minimum(trial):
-    """Say whether the belief is a penalty whose proximal map is known."""
-    belief = trial.belief
-    return isinstance(belief, Penalty) and type(belief).prox is not Penalty.prox
 
 
 def spread(N, most):
@@ -42,13 +28,14 @@ def answer(trial, problem, X):
     for some of them, evenly spread, where the slopes are the denoiser's own.
     """
     require_array(X, "estimate", problem.P.shape)
-    if states_minimum(trial):
+    if trial.states("prox"):
         return _minimum(trial.belief, problem, X)
-    places = spread(len(X), COMPARED if trial.has_prior else ALONE)
+    is_mean = trial.states("log_partition")
+    places = spread(len(X), COMPARED if is_mean else ALONE)
     some = problem.rows(places)
-    right, allowed = (_posterior_mean if trial.has_prior else _alone)(trial, some)
-    _, slopes, is_smooth = own_slopes(trial.denoiser, some)
-    return Answer(right, allowed, slopes, is_smooth, places)
+    right, allowed = (_posterior_mean if is_mean else _alone)(trial, some)
+    own = own_slopes(trial.denoiser, some)
+    return own._replace(right=right, allowed=allowed, places=places)
 
 
 def _minimum(belief, problem, X):

@@ -14,7 +14,7 @@ from . import behaviour, own
 from .answers import JACOBIANS, is_own, own_methods
 from .beliefs import Belief
 from .jacobians import own_slopes, require_slopes
-from .oracle import answer, states_minimum
+from .oracle import answer
 from .prediction import state_evolution
 from .problems import ILL
 from .report import Check, CheckReport, run_checks
@@ -31,7 +31,7 @@ def _usual(trial):
     """
     problem, few, r = trial.problem, trial.problem.rows(slice(12)), trial.problem.r
     problems = {"": problem, f"{ILL}: ": few.hard()[ILL]}
-    if trial.has_penalty:
+    if trial.states("value"):
         stated = trial.belief.convexity
         c = trial.denoiser.convexity(r.copy()) if stated is None else stated / r.max()
         if abs(c) >= 1e-9 * np.linalg.norm(problem.F):
@@ -57,7 +57,7 @@ def _require_right(trial, advice=""):
     """Raise unless estimates are those of the belief, or minimise its penalty."""
     for where, problem in _usual(trial).items():
         X = trial.estimate(problem)
-        if trial.has_prior or states_minimum(trial):
+        if trial.states("log_partition") or trial.states("prox"):
             known, name = answer(trial, problem, X), f"{where}estimate"
             require_rows(name, X, problem, *known[:2], advice, known.places)
         else:
@@ -73,7 +73,7 @@ def jacobian(trial):
     for where, problem in _usual(trial).items():
         known = own_slopes(trial.denoiser, problem)
         for name in JACOBIANS:
-            require_slopes(name, trial.denoiser, problem, *known, where)
+            require_slopes(name, trial.denoiser, problem, known, where)
     is_inherited = not own_methods(trial.denoiser, JACOBIANS.values())
     return "mean_jacobian is inherited" if is_inherited else None
 
@@ -89,7 +89,7 @@ def penalty(trial):
 
 
 def _has_own_prior(trial):
-    return trial.belief.precision == "posterior" and not trial.has_prior
+    return trial.belief.precision == "posterior" and not trial.states("log_partition")
 
 
 ROWS, OWN = "05_denoisers.html#denoisers-rows", "05_denoisers.html#denoisers-own"
@@ -102,9 +102,9 @@ _TABLE = (
     Check(behaviour.hard_inputs, OWN),
     Check(behaviour.frequency_scaling, "05_denoisers.html#denoisers-frequency"),
     Check(behaviour.speed, OWN),
-    Check(optimality, ROWS, lambda trial: trial.has_penalty),
-    Check(penalty, OWN, lambda trial: trial.has_penalty),
-    Check(tweedie, TWEEDIE, lambda trial: trial.has_prior),
+    Check(optimality, ROWS, lambda trial: trial.states("value")),
+    Check(penalty, OWN, lambda trial: trial.states("value")),
+    Check(tweedie, TWEEDIE, lambda trial: trial.states("log_partition")),
     Check(jacobian, "05_denoisers.html#def-denoisers-jacobian"),
     Check(own.one_prior, "05_denoisers.html#denoisers-jacobian", _has_own_prior),
     Check(right_answers, ROWS, lambda trial: trial.seed is not None),

@@ -14,7 +14,7 @@ import numpy as np
 
 from .answers import JACOBIANS, METHODS, ask, own_methods
 from .jacobians import require_mean, require_slopes
-from .oracle import COMPARED, answer, spread, states_minimum
+from .oracle import answer, spread
 from .problems import FEW, MANY, ladder, rounded
 from .trials import name_of
 from .verdict import count, require_penalty, require_rows
@@ -145,7 +145,7 @@ def _repeat(rng, questions, answers):
 def _require(denoiser, trial, method, problem, arrays, known, X, J):
     """Raise unless a method, given the arrays of a problem, answers as is known."""
     if method == "penalty":
-        if states_minimum(trial):
+        if trial.states("prox"):
             require_penalty(trial.belief, denoiser, X, problem)
     elif method == "estimate" or J is not None:
         for name, found in ask(denoiser, method, arrays).items():
@@ -158,10 +158,8 @@ def _require(denoiser, trial, method, problem, arrays, known, X, J):
 
 def _require_jacobian(denoiser, problem, known, J):
     """Raise unless `J` is a mean over rows, and has the slopes that are known."""
-    N, some = len(problem.r), spread(len(known.places), COMPARED)
-    X, _, *slopes, places = (part[some] for part in known)
-    require_slopes("mean_jacobian", denoiser, problem.rows(places), X, *slopes)
-    if N > 1:
+    require_slopes("mean_jacobian", denoiser, problem, known)
+    if (N := len(problem.r)) > 1:
         every, few = np.arange(N), spread(N, 1 + N // FEWER)
         parts = [problem.rows(rows) for rows in (few, np.setdiff1d(every, few))]
         sums = (len(one.r) * denoiser.mean_jacobian(*one.copies()) for one in parts)

@@ -11,7 +11,7 @@ import numpy as np
 from .._validation import check_rng
 from ..denoisers import check_is_denoiser
 from .answers import copied, count_lines, is_own, own_methods
-from .beliefs import Belief, OwnPenalty, Penalty, Prior, Unstated
+from .beliefs import Belief, OwnPenalty, Unstated
 from .problems import SHORT, Problem, draw_problem
 
 
@@ -67,15 +67,9 @@ class Trial:
             return OwnPenalty(self.make())
         return Unstated(precision=precision)
 
-    @property
-    def has_prior(self):
-        """Whether the belief is a prior."""
-        return isinstance(self.belief, Prior)
-
-    @property
-    def has_penalty(self):
-        """Whether there is a penalty to be minimised."""
-        return isinstance(self.belief, Penalty)
+    def states(self, what):
+        """Say whether the belief states a ``value``, ``prox`` or ``log_partition``."""
+        return hasattr(self.belief, what)
 
     @cached_property
     def entry_size(self):

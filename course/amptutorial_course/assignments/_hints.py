@@ -10,7 +10,7 @@ from itertools import product
 import numpy as np
 
 from amptutorial.checks import Problem
-from amptutorial.checks.oracle import answer, states_minimum
+from amptutorial.checks.oracle import answer
 
 RIGHT = "right"
 # what may have been put in the place of p, r and F
@@ -65,7 +65,7 @@ def about_estimates(trial):
         yield text, _is_answer(X, *other)
     known = answer(trial, problem, X)
     some, X, right = problem.rows(known.places), X[known.places], known.right
-    if states_minimum(trial):
+    if trial.states("prox"):
         (G, cut), P = _parts(trial.belief, some), some.P[:, None]
         free = (P @ np.linalg.inv(G))[:, 0]
         near = trial.belief.nearest(free, some.r)
@@ -76,7 +76,10 @@ def about_estimates(trial):
         yield "on the support of the unconstrained minimiser", _same(X, (P @ np.linalg.pinv(_on(near != 0, G)))[:, 0])
     lengths, right_lengths = (np.linalg.norm(rows, axis=1) for rows in (X, right))
     of_u = lengths / np.sqrt(some.r)
-    yield "of one length, but for sqrt(r): a mode, and not a mean", trial.has_prior and _same(of_u, of_u[:1])
+    yield (
+        "of one length, but for sqrt(r): a mode, and not a mean",
+        trial.states("log_partition") and _same(of_u, of_u[:1]),
+    )
     yield "right in length, not in direction", _same(lengths, right_lengths, 1e-6) and not _same(X, right)
     alone = np.vstack([trial.estimate(problem.rows([i])) for i in range(len(problem.r))])
     yield "right where each row is asked alone", _is_answer(alone, trial, problem)
@@ -103,7 +106,7 @@ def about_jacobians(trial):
     yield "a second moment: the mean is not subtracted", _same(J, slopes + X.T @ X / len(X))
     yield "without the entries off its diagonal", _same(J, np.diag(np.diag(slopes)))
     yield "multiplied by F", _same(J, slopes @ F)
-    if states_minimum(trial):
+    if trial.states("prox"):
         G, cut = _parts(trial.belief, some)
         yield "that of rows in which no entry is zero", _same(J, np.linalg.inv(G).mean(axis=0))
         yield "the inverse of F on the entries that are not zero", _same(J, np.linalg.pinv(_on(on, F)).mean(axis=0))

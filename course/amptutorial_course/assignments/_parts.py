@@ -11,7 +11,6 @@ import numpy as np
 
 from amptutorial.checks import CHECKS, Check, Trial
 from amptutorial.checks.answers import copied, is_own
-from amptutorial.checks.oracle import states_minimum
 from amptutorial.denoisers import Denoiser
 
 from ._hints import HINTS, with_hint
@@ -172,5 +171,5 @@ def right_penalty(trial):
 BY_PART = (
     Check(right_answers, WHOLE.page, WHOLE.applies),
     Check(right_jacobian, WHOLE.page, WHOLE.applies),
-    Check(right_penalty, WHOLE.page, lambda trial: WHOLE.applies(trial) and states_minimum(trial)),
+    Check(right_penalty, WHOLE.page, lambda trial: WHOLE.applies(trial) and trial.states("prox")),
 )
