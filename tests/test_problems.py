@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from amptutorial.checks import CHECKS, Problem, Trial, draw_problem
-from amptutorial.checks.jacobians import own_slopes
+from amptutorial.checks.oracle import own_slopes
 from amptutorial.checks.prediction import _number_of_rows
 from amptutorial.denoisers import Denoiser, Ridge
 from amptutorial.laws import GaussianRows

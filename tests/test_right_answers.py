@@ -9,7 +9,7 @@ from stated_beliefs import AbsoluteValue, SquaredNorm, Squares, StandardNormal, 
 
 from amptutorial.checks import CHECKS, Problem, Trial, describe_error, draw_problem, oracle, problems
 from amptutorial.checks.beliefs import Unstated
-from amptutorial.checks.jacobians import own_slopes
+from amptutorial.checks.oracle import own_slopes
 from amptutorial.checks.problems import LONG, SHORT
 from amptutorial.denoisers import GaussianPosterior, Lasso, Ridge
 from amptutorial.laws import GaussianRows

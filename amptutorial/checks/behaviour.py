@@ -10,8 +10,8 @@ from functools import partial
 
 import numpy as np
 
-from .answers import JACOBIANS, ask, own_methods, require_array, require_number
-from .verdict import require, require_rows, row_of, short
+from .trials import JACOBIANS, ask, own_methods
+from .verdict import require, require_number, require_rows, row_of, short
 
 KEPT = " (a new denoiser is right: what is kept between calls?)."
 
@@ -21,10 +21,8 @@ def shapes(trial):
 
     They are of double precision, and the arrays are finite.
     """
-    P, r, F = trial.problem.copies()
-    for name, found in _answers(trial.denoiser, trial.problem).items():
-        require_array(found, name, (F if name in JACOBIANS else P).shape)
-        require(np.isfinite(found).all(), f"{name} holds NaN or infinite values")
+    _require_finite(trial, trial.problem)
+    P, r, _ = trial.problem.copies()
     for method, arguments in {"penalty": (P, r), "convexity": (r,)}.items():
         try:
             value = getattr(trial.denoiser, method)(*arguments)
@@ -112,11 +110,16 @@ def hard_inputs(trial):
     million times as large as the others.
     """
     for text, problem in trial.problem.hard().items():
-        for name, found in _answers(trial.denoiser, problem).items():
-            i = np.isfinite(found).all(axis=1).argmin()
-            row = "" if name in JACOBIANS else f" in row {i}, {row_of(problem, i)}"
-            told = f"{name} is not finite for {text}{row}: got {short(found[i])}"
-            require(np.isfinite(found).all(), told)
+        _require_finite(trial, problem, f" for {text}")
+
+
+def _require_finite(trial, problem, text=""):
+    """Raise unless all answers are finite."""
+    for name, found in _answers(trial.denoiser, problem).items():
+        i = np.isfinite(found).all(axis=1).argmin()
+        row = "" if name in JACOBIANS else f" in row {i}, {row_of(problem, i)}"
+        told = f"{name} is not finite{text}{row}: got {short(found[i])}"
+        require(np.isfinite(found).all(), told)
 
 
 def frequency_scaling(trial):

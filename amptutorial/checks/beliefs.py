@@ -13,7 +13,7 @@ import numpy as np
 
 from ..denoisers import Denoiser
 from ..laws import GaussianRows, RowLaw
-from .answers import require_number
+from .verdict import require_number
 
 
 class Belief:

@@ -11,15 +11,13 @@ import numpy as np
 from .._validation import check_integer
 from ..denoisers import Denoiser
 from . import behaviour, own
-from .answers import JACOBIANS, is_own, own_methods
 from .beliefs import Belief
-from .jacobians import own_slopes, require_slopes
-from .oracle import answer
+from .oracle import answer, own_slopes, require_slopes
 from .prediction import state_evolution
 from .problems import ILL
 from .report import Check, CheckReport, run_checks
 from .right_answers import right_answers
-from .trials import name_of, trial_of
+from .trials import JACOBIANS, is_own, name_of, own_methods, trial_of
 from .verdict import require, require_penalty, require_rows
 
 

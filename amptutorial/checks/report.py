@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from .answers import LIBRARIES, Malformed
-from .trials import Trial, code_of, literal, trial_of
+from .trials import LIBRARIES, Trial, code_of, literal, trial_of
+from .verdict import Malformed
 
 SITE = "https://amptutorial.github.io/amptutorial/book/"
 # on a page of the book tables in outputs have no padding of their own

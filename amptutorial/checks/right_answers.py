@@ -12,11 +12,9 @@ from itertools import chain
 
 import numpy as np
 
-from .answers import JACOBIANS, METHODS, ask, own_methods
-from .jacobians import require_mean, require_slopes
-from .oracle import answer, spread
+from .oracle import answer, require_mean, require_slopes, spread
 from .problems import FEW, MANY, ladder, rounded
-from .trials import name_of
+from .trials import JACOBIANS, METHODS, ask, name_of, own_methods
 from .verdict import count, require_penalty, require_rows
 
 # a mistake that is seen at a glance is looked for on so many rungs more

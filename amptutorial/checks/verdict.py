@@ -9,8 +9,6 @@ from itertools import product
 
 import numpy as np
 
-from .answers import require_array, require_number
-
 
 def require(condition, text):
     """Raise `AssertionError` with the message `text` unless `condition` holds.
@@ -24,6 +22,61 @@ def require(condition, text):
     """
     if not condition:
         raise AssertionError(text)
+
+
+class Malformed(AssertionError):
+    """An answer of a wrong type or shape, of which no other check could make sense."""
+
+
+def require_array(value, method, shape):
+    """Return `value` if it is an array of double precision that has this shape.
+
+    Other kinds compute otherwise: a product of matrices is none of entries, and
+    differences of single precision are round-off.
+
+    Examples
+    --------
+    >>> require_array([1.0, 2.0], "estimate", (2,))
+    Traceback (most recent call last):
+        ...
+    amptutorial.checks.verdict.Malformed: estimate returns a list; return an array of \
+shape (2,)
+    """
+    if type(value) is np.ndarray and value.shape == shape and value.dtype == float:
+        return value
+    doubles = getattr(value, "dtype", None) in (None, np.float64)
+    right = f"an array of {'' if doubles else 'float64 and of '}shape {shape}"
+    raise Malformed(f"{method} returns {what(value)}; return {right}")
+
+
+def require_number(value, method):
+    """Return `value` as a float if it is a number with the digits of one.
+
+    Examples
+    --------
+    >>> require_number(np.array([2.0]), "penalty")
+    Traceback (most recent call last):
+        ...
+    amptutorial.checks.verdict.Malformed: penalty returns an array of shape (1,); \
+return a float
+    """
+    if isinstance(value, float | int | np.generic | np.ndarray):
+        array = np.asarray(value)
+        is_exact = array.dtype.kind == "i" or array.dtype == float
+        if array.shape == () and is_exact and not np.isnan(array):
+            return float(array)
+    raise Malformed(f"{method} returns {what(value)}; return a float")
+
+
+def what(value):
+    """Return what an answer is, in words."""
+    if type(value) is np.ndarray:
+        kind = "" if value.dtype == float else f" and dtype {value.dtype}"
+        return f"an array of shape {value.shape}{kind}"
+    if value is None or isinstance(value, float):
+        return str(value)
+    name = type(value).__name__
+    return f"a{'n' * (name[0] in 'aeiou')} {name}"
 
 
 class WrongRow(AssertionError):

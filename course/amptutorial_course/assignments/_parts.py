@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from amptutorial.checks import CHECKS, Check, Trial
-from amptutorial.checks.answers import copied, is_own
+from amptutorial.checks.trials import copied, is_own
 from amptutorial.denoisers import Denoiser
 
 from ._hints import HINTS, with_hint
