@@ -50,10 +50,10 @@ def test_the_answer_of_a_belief_is_the_closed_form(cls):
     one = trial(cls, 3)
     denoiser, problem = cls(1.0), one.problem
     X = denoiser.estimate(*problem.copies())
-    right, allowed, slopes, is_smooth, places = oracle.answer(one, problem, X if cls is Lasso else X + 0.1)
+    right, allowed, places, slopes, is_smooth = oracle.answer(one, problem, X if cls is Lasso else X + 0.1)
     assert places.tolist() == list(range(20)) and np.allclose(right, X, rtol=1e-6, atol=1e-6)
     assert (allowed < 1e-4 * (1 + np.linalg.norm(X, axis=1))).all()
-    for known, smooth in ((slopes, is_smooth), own_slopes(denoiser, problem)[2:4]):
+    for known, smooth in ((slopes, is_smooth), own_slopes(denoiser, problem)[3:]):
         assert smooth.any()
         for i in np.flatnonzero(smooth):
             J = denoiser.mean_jacobian(*problem.rows([i]).copies())

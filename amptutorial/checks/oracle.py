@@ -20,9 +20,9 @@ COARSE, SYMMETRIC = 2.0, 0.5
 SLOPE_TOLERANCE, MEAN_TOLERANCE = 1e-3, 1e-5
 REACH = 1e-4, 1e-3  # of differences, in sizes of p
 
-# of the rows at some places of a problem: the right estimate (N, d), its error allowed
-# (N,), slopes d x_l / d p_k at [i, k, l], and whether differences meet no kink (N,)
-Answer = namedtuple("Answer", "right allowed slopes is_smooth places")
+# the right estimate (N, d), its error allowed (N,), the places of these rows in a
+# problem, slopes d x_l / d p_k at [i, k, l], and whether differences meet no kink (N,)
+Answer = namedtuple("Answer", "right allowed places slopes is_smooth")
 
 
 def spread(N, most):
@@ -89,7 +89,7 @@ def _newton(belief, problem, X):
     reach = 1e-4 * (np.abs(Z).max(axis=1) + t * np.abs(P).max(axis=1) + 1e-300)
     bends = [slopes(Z, steps) - D for steps in (reach, -reach, least * 1e-3)]
     is_smooth = np.abs(bends).max(axis=(0, 2, 3)) <= 1e-2 * np.abs(D).max(axis=(1, 2))
-    return Answer(right, allowed, t * D @ inverse, is_smooth, np.arange(len(X)))
+    return Answer(right, allowed, np.arange(len(X)), t * D @ inverse, is_smooth)
 
 
 def _prox(belief, Z, r, t):
@@ -227,4 +227,4 @@ def own_slopes(denoiser, problem):
     far = np.abs([slopes - wide_slopes, bend - wide_bend * REACH[0] / REACH[1]])
     is_smooth = far.max(axis=(0, 2, 3)) <= 1e-4 * np.abs(slopes).max(axis=(1, 2))
     has_no_kink = denoiser.precision == "posterior" or P.all(axis=1)
-    return Answer(X[-1], None, slopes, is_smooth & has_no_kink, np.arange(len(P)))
+    return Answer(X[-1], None, np.arange(len(P)), slopes, is_smooth & has_no_kink)

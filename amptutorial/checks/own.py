@@ -53,7 +53,7 @@ def require_minima(belief, problem, X, where):
             best, lowest = _lowest(belief, problem.rows([i]), (X[i], there[i]))
             told = f", where the objective is {lowest:.8g} and not {here[i]:.8g}"
             hint = partial(advice, told=told, far=FACTORS)
-            require_rows(f"{where}estimate", X, problem, best, np.zeros(1), hint, [i])
+            require_rows(f"{where}estimate", X, problem, best, np.zeros(1), [i], hint)
 
 
 def _lowest(belief, problem, starts):

@@ -57,7 +57,7 @@ def _require_right(trial, advice=""):
         X = trial.estimate(problem)
         if trial.states("log_partition") or trial.states("prox"):
             known, name = answer(trial, problem, X), f"{where}estimate"
-            require_rows(name, X, problem, *known[:2], advice, known.places)
+            require_rows(name, X, problem, *known[:3], advice)
         else:
             own.require_minima(trial.belief, problem, X, where)
 

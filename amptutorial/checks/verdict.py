@@ -90,7 +90,7 @@ class WrongRow(AssertionError):
         self.size, self.row, self.problem = size, row, problem
 
 
-def require_rows(name, X, problem, right, allowed=None, advice="", places=None):
+def require_rows(name, X, problem, right, allowed=None, places=None, advice=""):
     """Raise unless `X`, the answer of `name` to a problem, is `right` in some rows.
 
     Parameters
@@ -102,10 +102,10 @@ def require_rows(name, X, problem, right, allowed=None, advice="", places=None):
     right, allowed : array (k, d), array (k,)
         What it should be in these rows, and by how much it may be off: by round-off if
         that is left out.
-    advice : str or callable (float) -> str
-        To end the message with, or what says it when it is told the `WrongRow.size`.
     places : array (k,), optional
         The rows; all if left out.
+    advice : str or callable (float) -> str
+        To end the message with, or what says it when it is told the `WrongRow.size`.
 
     Raises
     ------
