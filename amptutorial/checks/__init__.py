@@ -8,9 +8,9 @@ pytest (each of `CHECKS` is a function of a denoiser) and in the grader (`run_ch
 A course makes checks of its own with `Check` and `require`.
 
 To find why a denoiser was refused, begin with the name of the check. `promises` has the
-table: each check is a function there, in `behaviour` (what every denoiser promises), in
-`right_answers` (problems by the dozen), in `own` or in `prediction`. What is right is
-computed in `oracle`, and answers are compared with it in `verdict`.
+table: each check is a function there, in `behaviour` (what every denoiser promises) or
+in `right_answers` (problems by the dozen). What is right is computed in `oracle`, and
+answers are compared with it in `verdict`.
 """
 
 from .problems import Problem, draw_problem, observe

@@ -204,7 +204,10 @@ class Trial:
         A solver may take more iterations for more rows, up to a point; a loop goes on.
         """
         for method in own_methods(self.denoiser):
-            few, many = (self._lines(method, N) for N in (1000, 4000))
+            # the same rows again take as many steps
+            sizes = (np.arange(N) % len(self.problem.r) for N in (1000, 4000))
+            asked = (self.problem.rows(rows).copies() for rows in sizes)
+            few, many = (self.count_lines(self.denoiser, method, *one) for one in asked)
             growth = (many - few) / 3000
             if growth >= 0.5:
                 return (
@@ -214,11 +217,6 @@ class Trial:
                     "broadcasting, or one decomposition of F for all rows"
                 )
         return ""
-
-    def _lines(self, method, N):
-        # the same rows again take as many steps
-        rows = self.problem.rows(np.arange(N) % len(self.problem.r))
-        return self.count_lines(self.denoiser, method, *rows.copies())
 
 
 def trial_of(denoiser, *, belief=None, d=3, n_rows=40, rng=None):
