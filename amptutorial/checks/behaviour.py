@@ -41,15 +41,15 @@ def _answers(denoiser, problem, laid_out=np.copy):
 
 def no_mutation(trial):
     """P, r and F are left as they were."""
-    P, r, F = trial.problem.copies()
-    asked = dict.fromkeys(own_methods(trial.denoiser), {"P": P, "r": r, "F": F})
+    (P, r, F), one = trial.problem.copies(), trial.make()
+    asked = dict.fromkeys(own_methods(one), {"P": P, "r": r, "F": F})
     asked |= {"penalty": {"X": P, "r": r}, "convexity": {"r": r}}
     for method, given in asked.items():
         for name in given:
             copies = {key: value.copy() for key, value in given.items()}
             copies[name].flags.writeable = False
             try:
-                getattr(trial.denoiser, method)(*copies.values())
+                getattr(one, method)(*copies.values())
             except Exception as error:  # of another process it may have another class
                 if "read-only" not in str(error):
                     raise

@@ -155,9 +155,8 @@ def ladder(rng, family, n):
             unit = draw_unit(rng) if k % 4 else 1.0
         questions.append((family[which], problem.in_units(unit)))
     if n > SHORT:
-        three = [one for one in family if one.d == 3] or family[:1]
-        some = rng.permutation(len(three))[:LARGEST]
-        questions += [(three[k], _many(rng, three[k], MOST)) for k in some]
+        three = rng.permutation([one for one in family if one.d == 3] or family[:1])
+        questions += [(one, _many(rng, one, MOST)) for one in three[:LARGEST]]
     return questions
 
 

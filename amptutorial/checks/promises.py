@@ -26,7 +26,7 @@ from .oracle import answer, own_slopes, require_slopes
 from .problems import ILL
 from .report import Check, CheckReport, run_checks
 from .right_answers import right_answers
-from .trials import JACOBIANS, is_own, name_of, own_methods, trial_of
+from .trials import JACOBIANS, is_own, own_methods, trial_of
 from .verdict import require, require_penalty, require_rows, short
 
 SHARES = 1e-4, 1e-3, 0.1, -1e-4, -1e-3, -0.1  # of a step, that may lead to less
@@ -223,20 +223,6 @@ def one_prior(trial):
         )
 
 
-class _Unlearned(Denoiser):
-    """A denoiser as it is now, which gets arrays of its own."""
-
-    def __init__(self, denoiser):
-        self.denoiser, self.precision = denoiser, denoiser.precision
-        vars(self).update(penalty=denoiser.penalty, convexity=denoiser.convexity)
-
-    def estimate(self, P, r, F):
-        return self.denoise(P, r, F)[0]
-
-    def denoise(self, P, r, F):
-        return self.denoiser.denoise(P.copy(), r.copy(), F.copy())
-
-
 def state_evolution(trial):
     """In AMP at m = 4n, the error of the estimates is the one that is predicted.
 
@@ -251,11 +237,10 @@ def state_evolution(trial):
     B0 = 0.5 * (B + B.std() * rng.standard_normal(B.shape))
     Y = A @ B.T / np.sqrt(m) + rng.standard_normal((m, n))
 
-    denoiser = _Unlearned(trial.denoiser)
-    run = biased_low_rank_amp(Y, r_u, r_v, denoiser, B0=B0, n_iter=n_iter)
+    run = biased_low_rank_amp(Y, r_u, r_v, trial.denoiser, B0=B0, n_iter=n_iter)
     laws = EmpiricalRows(r_u, A), EmpiricalRows(r_v, B)
     start = start_overlap(B, B0, m) | {"beta": m / n, "n_iter": n_iter}
-    evolution = predict(*laws, denoiser, **start, n_samples=m, rng=rng)
+    evolution = predict(*laws, trial.denoiser, **start, n_samples=m, rng=rng)
     predicted = evolution.iterates[-1].nmse
     measured = normalised_mse(A, B, run.A, run.B)
     require(
@@ -353,4 +338,4 @@ def check_denoiser(
     d = check_integer(d, "d", minimum=1)
     n_rows = check_integer(n_rows, "n_rows", minimum=2)
     trial = trial_of(denoiser, belief=belief, d=d, n_rows=n_rows, rng=rng)
-    return run_checks(name_of(denoiser), [trial], CHECKS.values())
+    return run_checks(repr(denoiser), [trial], CHECKS.values())

@@ -14,7 +14,7 @@ import numpy as np
 
 from .oracle import answer, require_mean, require_slopes, spread
 from .problems import FEW, MANY, ladder, rounded
-from .trials import JACOBIANS, METHODS, ask, name_of, own_methods
+from .trials import JACOBIANS, METHODS, ask, own_methods
 from .verdict import count, require_penalty, require_rows
 
 # a mistake that is seen at a glance is looked for on so many rungs more
@@ -90,7 +90,7 @@ def _named(trial, problem, kept=""):
     try:
         yield
     except Exception as error:
-        name, rows = trial.title or name_of(trial.make()), count(len(problem.r))
+        name, rows = trial.title or repr(trial.make()), count(len(problem.r))
         error.add_note(f"{name}, {rows}, F = {_digits(problem)}{kept}")
         asked = None if kept else getattr(error, "problem", problem)
         vars(error).update(trial=trial, problem=asked)

@@ -167,7 +167,7 @@ def refit(trial):
     the likelihood of its rows, and their order does not matter.
     """
     before = trial.estimate()
-    learned = trial.denoiser.refit(*trial.problem.copies())
+    learned = trial.make().refit(*trial.problem.copies())
     require(
         np.array_equal(before, trial.estimate()),
         "refit changes the denoiser itself. Rows and columns begin with the same one, "
