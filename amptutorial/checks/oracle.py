@@ -15,6 +15,7 @@ from .trials import JACOBIANS, ask
 from .verdict import count, row_of
 
 COMPARED, ALONE = 100, 30  # rows at most: of integrals, and of answers one by one
+DESCENT = 3000  # steps from zero to the minimiser
 # times the length of x, the error of a coarse integral: at p = 0 it is symmetric
 COARSE, SYMMETRIC = 2.0, 0.5
 SLOPE_TOLERANCE, MEAN_TOLERANCE = 1e-3, 1e-5
@@ -55,28 +56,33 @@ def _minimum(belief, problem, X):
     found = _newton(belief, problem, X)
     far = np.linalg.norm(X - found.right, axis=1)
     wrong, unknown = np.split(np.flatnonzero(~(far <= found.allowed)), [ALONE])
-    found.right[wrong] = _settled(belief, problem.rows(wrong))
+    if len(wrong):
+        some = problem.rows(wrong)
+        found.right[wrong] = _newton(belief, some, 0 * some.P, DESCENT).right
     known = np.setdiff1d(found.places, unknown)
     return Answer(*(part[known] for part in found))
 
 
-def _newton(belief, problem, X):
+def _newton(belief, problem, X, n_steps=0):
     """Return the `Answer` to which a step of Newton's method leads from `X`.
 
     The minimiser is the fixed point of a gradient step of length t and the proximal
-    map of t g. The matrix of the step has the slopes.
+    map of t g, of which there are `n_steps` first. The matrix of Newton's step has the
+    slopes.
     """
-    P, r, F = problem.copies()
+    (P, r, F), root = problem.copies(), np.sqrt(problem.r)[:, None]
     t, one = 1 / np.linalg.norm(F, 2), np.eye(len(F))
 
     def prox(Z):
-        return _prox(belief, Z, r, t)
+        return root * belief.prox(Z / root, t / root**2)
 
     def slopes(Z, steps):
         """Return the derivatives of prox, by differences to the side of the steps."""
         moved = (prox(Z + steps[:, None] * axis) - prox(Z) for axis in one)
         return np.stack(list(moved), axis=1) / steps[:, None, None]
 
+    for _ in range(n_steps):
+        X = prox(X + t * (P - X @ F))
     Z = X + t * (P - X @ F)
     least = 1e-9 * (np.abs(Z).max(axis=1) + t * np.abs(P).max(axis=1) + 1e-300)
     D = slopes(Z, least)
@@ -90,21 +96,6 @@ def _newton(belief, problem, X):
     bends = [slopes(Z, steps) - D for steps in (reach, -reach, least * 1e-3)]
     is_smooth = np.abs(bends).max(axis=(0, 2, 3)) <= 1e-2 * np.abs(D).max(axis=(1, 2))
     return Answer(right, allowed, np.arange(len(X)), t * D @ inverse, is_smooth)
-
-
-def _prox(belief, Z, r, t):
-    """Return the proximal map of t g(x / sqrt(r)) at each row of `Z`."""
-    root = np.sqrt(r)[:, None]
-    return root * belief.prox(Z / root, t / root**2)
-
-
-def _settled(belief, problem):
-    """Return minimisers that are found from zero, by proximal gradient descent."""
-    P, r, F = problem.copies()
-    X, t = 0 * P, 1 / np.linalg.norm(F, 2)
-    for _ in range(3000 * (len(P) > 0)):
-        X = _prox(belief, X + t * (P - X @ F), r, t)
-    return _newton(belief, problem, X).right
 
 
 def _posterior_mean(trial, problem):
