@@ -60,7 +60,7 @@ def _parts(belief, problem):
 
 def about_estimates(trial):
     """Yield what estimates may be, and whether they are."""
-    trial, problem, X = trial.fresh, trial.problem, trial.fresh.estimate()
+    problem, X = trial.problem, trial.estimate()
     for text, *other in _questions(trial):
         yield text, _is_answer(X, *other)
     known = answer(trial, problem, X)
@@ -90,7 +90,7 @@ def about_estimates(trial):
 
 def about_jacobians(trial):
     """Yield what Jacobians may be in terms of the slopes of the estimates that are right, and whether they are."""
-    (P, r, F), asked, trial = trial.problem.copies(), trial.make(), trial.fresh
+    (P, r, F), asked = trial.problem.copies(), trial.make()
     J, X = trial.denoiser.mean_jacobian(P, r, F), trial.estimate()
     known = answer(trial, trial.problem, X)
     X, S, some = X[known.places], known.slopes, trial.problem.rows(known.places)
@@ -116,12 +116,12 @@ def about_jacobians(trial):
 
 def about_penalties(trial):
     """Yield of what the penalty may be the value, and whether it is."""
-    X, r = trial.fresh.estimate(), trial.problem.r.copy()
+    X, r = trial.estimate(), trial.problem.r.copy()
     of_u, of_x = (trial.belief.value(rows).sum() for rows in (X / np.sqrt(r)[:, None], X))
     sums = {RIGHT: of_u, "the sum of g(x), and not of g(u)": of_x}
     sums |= {f"{text} the sum": k * of_u for text, k in FACTORS.items()}
     for text, other in sums.items():
-        yield text, np.isclose(trial.fresh.denoiser.penalty(X, r), other, rtol=1e-6, atol=0)
+        yield text, np.isclose(trial.denoiser.penalty(X, r), other, rtol=1e-6, atol=0)
 
 
 HINTS = dict.fromkeys(("optimality", "tweedie", "row_independence"), about_estimates)

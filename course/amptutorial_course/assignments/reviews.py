@@ -166,10 +166,11 @@ def refit(trial):
     What frozen returns has learned the same, and learns no more. A step does not lower
     the likelihood of its rows, and their order does not matter.
     """
-    before = trial.estimate()
-    learned = trial.make().refit(*trial.problem.copies())
+    one = trial.make()
+    (before,) = _estimates([one], trial.problem)
+    learned = one.refit(*trial.problem.copies())
     require(
-        np.array_equal(before, trial.estimate()),
+        np.array_equal(before, *_estimates([one], trial.problem)),
         "refit changes the denoiser itself. Rows and columns begin with the same one, "
         "and each must learn a prior of its own: return a new denoiser",
     )
