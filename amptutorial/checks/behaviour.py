@@ -59,10 +59,10 @@ def no_mutation(trial):
 
 def deterministic(trial):
     """The same input gives the same output, in any layout and after other questions."""
-    problem, new, one = trial.problem, trial.denoiser, trial.make()
+    problem, one = trial.problem, trial.make()
     others = problem.rows(slice(None, None, -1)).in_units(2.0)
     right, *again = (
-        _answers(new, problem, laid_out)
+        _answers(trial.make(), problem, laid_out)
         for laid_out in (np.copy, np.copy, np.asfortranarray, _with_gaps)
     )
     asked = [
@@ -84,7 +84,7 @@ def deterministic(trial):
             small = tolerance / 100 * (1 + np.abs(answer).max(initial=0.0))
             agree = np.allclose(answers[name], answer, tolerance, small)
             require(agree, f"{name} {text} It changes by up to {gap:.2g}")
-    X, _ = ask(new, "denoise", problem.copies()).values()
+    X, _ = ask(trial.denoiser, "denoise", problem.copies()).values()
     advice = " as by estimate: AMP calls denoise"
     require_rows("denoise(P, r, F)[0]", X, problem, trial.estimate(), advice=advice)
 
