@@ -17,7 +17,8 @@ import numpy as np
 from . import _validation as door
 from ._validation import AMPWarning, quiet
 from .bias import margins, without_gaps
-from .sums import AllColumns, Tilted, as_means, each_block, exact, products_of_pairs
+from .sampling import exact
+from .sums import AllColumns, Tilted, as_means, each_block, products_of_pairs
 
 MEMORY = 6  # sweeps from which the next one is extrapolated
 SAMPLED_TOL = 0.01  # sampled sums differ by about as much
@@ -131,7 +132,7 @@ def fit_margins(rows, columns, U, W, r_v, sampler=exact, gaps=None):
         The sums wanted.
     U, W, r_v
         As for `tilted_means`.
-    sampler : Exact or amptutorial.sampling.Sampler
+    sampler : amptutorial.sampling.Sampler
     gaps : Gaps, optional
         The sums are those over all other pairs.
 

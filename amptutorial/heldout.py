@@ -22,8 +22,9 @@ from . import _validation as door
 from .bias import drop_empty, margins, same_pairs, with_values, without_gaps
 from .biases import Fitting, Gaps, fit_margins
 from .channels import COUNTS, Channel
+from .sampling import exact
 from .score import blocks
-from .sums import BLOCK_ENTRIES, exact, log_partition, products_of_pairs
+from .sums import BLOCK_ENTRIES, log_partition, products_of_pairs
 
 AT_LEAST = 10  # iterations that AMP gets before it may be stopped
 FEW_PAIRS = 400  # of which a tenth is too few to judge by

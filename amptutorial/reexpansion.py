@@ -24,9 +24,10 @@ from .amp import half_step, naming
 from .biases import margin_biases
 from .channels import COUNTS
 from .denoisers import Denoiser, GaussianPosterior, as_pair
+from .sampling import exact
 from .score import blocks
 from .spectrum import shrink
-from .sums import exact, map_blocks
+from .sums import map_blocks
 
 REACH = 1.0  # the most that one step may change any M_ij
 SETTLED = 1e-3  # a row whose step changes no M_ij by more has converged
@@ -89,7 +90,7 @@ def sample_of(this, other, m, sampler=exact):
     this, other : Side
     m : int
         Number of rows that M = U V^T / sqrt(m) refers to.
-    sampler : amptutorial.sums.Exact or amptutorial.sampling.Sampler
+    sampler : amptutorial.sampling.Sampler
     """
     return sampler(this.X, this.r, scaled_rows(other, m), other.bias)
 
@@ -171,7 +172,7 @@ def next_sides(table, rows, columns, ahead, m, sampler=exact, last=None):
     ahead : Side, or None
         As from the iteration before; None in the first.
     m : int
-    sampler : amptutorial.sums.Exact or amptutorial.sampling.Sampler
+    sampler : amptutorial.sampling.Sampler
     last : amptutorial.biases.Fitting, optional
         The sampler of the half-step that is ahead, which begins at the sides returned.
 

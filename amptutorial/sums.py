@@ -243,18 +243,3 @@ class AllColumns:
     def reach(self, step, beyond):
         """Return the `largest_changes` by steps of rows."""
         return largest_changes(step, self.W, beyond)
-
-
-class Exact:
-    """Says, in the place of a `Sampler`, that sums run over all columns."""
-
-    def samples(self, m, n):
-        """Return False: whatever the number of rows and columns."""
-        return False
-
-    def __call__(self, U, weights, W, r_v):
-        """Return what sums of rows `U` run over: `AllColumns`."""
-        return AllColumns(W, r_v)
-
-
-exact = Exact()
