@@ -6,40 +6,19 @@ points is that of the best estimate. The paper leaves this out. For equal freque
 see Lesieur, Krzakala and Zdeborova (2017), for finitely many Behne and Reeves (2022).
 """
 
-from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol
 
 import numpy as np
 from scipy.interpolate import CubicSpline
 
 from . import _validation as door
-from ._validation import keep
 
 # Nodes of the trapezoidal rule for a signed length; dense at 0, where a posterior may
 # switch.
 _STRETCHED = np.linspace(-6, 6, 401)
 _NODES = np.sinh(_STRETCHED) / 20
 _LARGEST = 1e8  # the largest precision of a table
-
-
-class IsotropicPrior(Hashable, Protocol):
-    """An isotropic law of rows u with d entries, seen as p = t u + N(0, t I)."""
-
-    @property
-    def d(self) -> int:
-        """Entries of a row."""
-
-    @property
-    def second_moment(self) -> float:
-        """E|u|^2 / d."""
-
-    def known_share(self, t):
-        """Return E|E(u | p)|^2 / d for an array of precisions t >= 0."""
-
-    def information(self, t):
-        """Return the mutual information of u and p in nats, likewise."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +59,7 @@ class GaussianMixture:
         if d > 1 and mu.any():
             raise ValueError("means must be zero for d > 1: the law is not isotropic")
         w, mu, v = (tuple(x[w > 0].tolist()) for x in (w, mu, v))
-        keep(self, weights=w, means=mu, variances=v, d=d)
+        door.keep(self, weights=w, means=mu, variances=v, d=d)
 
     @property
     def second_moment(self):
@@ -132,7 +111,11 @@ class SeenRows:
 
     Parameters
     ----------
-    prior : IsotropicPrior
+    prior : GaussianMixture, or another isotropic law of rows u
+        A hashable object with `d`, the entries of a row, and `second_moment`, E|u|^2 /
+        d. For a row seen as p = t u + N(0, t I), with an array of precisions t >= 0,
+        its method `known_share` returns E|E(u | p)|^2 / d, and `information` the mutual
+        information of u and p in nats.
     rates : array (..., K)
         Values of R. Leading axes stand for separate problems, solved together.
     probabilities : array (K,), optional
@@ -150,7 +133,7 @@ class SeenRows:
     True
     """
 
-    def __init__(self, prior: IsotropicPrior, rates, probabilities=None):
+    def __init__(self, prior, rates, probabilities=None):
         door.check_methods("known_share", "information", prior=prior)
         rates = np.atleast_1d(door.check_values(rates, "rates"))
         if not rates.size:
@@ -209,7 +192,7 @@ class MatchedEvolution:
         door.check_methods("known", "information", **rows)
         if self.rows_u.prior.d != self.rows_v.prior.d:
             raise ValueError("both priors must have the same d")
-        keep(self, beta=door.check_positive(self.beta, "beta"))
+        door.keep(self, beta=door.check_positive(self.beta, "beta"))
 
     @property
     def sizes(self):
