@@ -15,7 +15,6 @@ from typing import NamedTuple
 import numpy as np
 
 from . import _validation as door
-from ._validation import AMPWarning, quiet
 from .bias import margins, without_gaps
 from .sampling import exact
 from .sums import AllColumns, Tilted, as_means, each_block, products_of_pairs
@@ -309,7 +308,7 @@ def refit_biases(Z, U, V, *, n_sweeps=100, tol=1e-6):
     if off:
         remedy = f"allow more sweeps than n_sweeps={n_sweeps}"
         why = f"column sums are off by {off:.1e} of all counts: {remedy}"
-        warnings.warn(why, AMPWarning, stacklevel=2)
+        warnings.warn(why, door.AMPWarning, stacklevel=2)
     return r_u, r_v
 
 
@@ -359,7 +358,7 @@ def biases_of_margins(
     sweeps, least = [], np.inf
     for sweep in range(n_sweeps + 1):
         r_u, fitted = fit_margins(rows, columns, U, W, r_v, sampler, gaps)
-        with quiet():
+        with door.quiet():
             factors = np.where(columns > 0, r_v / fitted, 1)  # of the column sums
         off = columns @ np.abs(factors - 1) / columns.sum()
         if off <= tol or sweep == n_sweeps:

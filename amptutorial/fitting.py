@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from . import _validation as door
 from ._progress import progress
-from ._validation import check_callback, check_choice
 from .bias import bias_of_margins
 from .biases import Gaps, biases_of_margins, margin_biases
 from .channels import Channel
@@ -66,7 +66,7 @@ def denoisers_for(chosen, variance):
 
     def made(one, name):
         if isinstance(one, str):
-            return DENOISERS[check_choice(one, name, DENOISERS)](variance)
+            return DENOISERS[door.check_choice(one, name, DENOISERS)](variance)
         return check_is_denoiser(one, name)
 
     return as_pair(chosen, made)
@@ -102,7 +102,7 @@ class Report:
         shown = {"delay": DELAY, "leave": False, "unit": " iterations"}
         hidden = {} if verbose else {"disable": True}
         self.bar = progress(desc="AMPEmbedding", **shown, **hidden)
-        self.callback = check_callback(callback, "callback")
+        self.callback = door.check_callback(callback, "callback")
         self.stopped, self.begun = False, perf_counter()
 
     def __call__(self, run):

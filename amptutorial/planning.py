@@ -19,7 +19,6 @@ from scipy.optimize import brentq
 
 from . import _validation as door
 from ._progress import progress
-from ._validation import AMPWarning, keep
 from .amp import biased_low_rank_amp
 from .bias import drop_empty, estimate_bias
 from .denoisers import Denoiser, GaussianPosterior, as_pair
@@ -98,7 +97,7 @@ class Plan:
             found = f"tables of this plan have the error {measured:.3g} +- {bar:.2g}"
             how = f"plan for {self.error**2 / measured:.2g}"
             message = f"{found}, and {self.error:g} was wanted: {how}"
-            warnings.warn(message, AMPWarning, stacklevel=2)
+            warnings.warn(message, door.AMPWarning, stacklevel=2)
         return float(measured), float(bar)
 
     def _error_of_table(self, rng):
@@ -326,7 +325,7 @@ def _error_of_rarest(rows_u, rows_v, rarest):
 def _without_jacobian(denoiser):
     """Return a copy of a posterior mean without a Jacobian: with F = Q none is used."""
     denoiser = copy(denoiser)
-    keep(denoiser, mean_jacobian=lambda P, r, F: np.zeros_like(F))
+    door.keep(denoiser, mean_jacobian=lambda P, r, F: np.zeros_like(F))
     return denoiser
 
 

@@ -30,7 +30,7 @@ import copy
 
 import numpy as np
 
-from ._validation import check_finite
+from . import _validation as door
 from .score import blocks
 from .sums import AllColumns, products_of_pairs
 
@@ -84,7 +84,7 @@ class Sampler:
         share = (weights / weights.sum())[:, None]
         with np.errstate(over="ignore", invalid="ignore"):
             second_moment = (U * share).T @ U
-        check_finite(second_moment=second_moment)
+        door.check_finite(second_moment=second_moment)
         seed = int(self.rng.integers(2**63))
         return ColumnSample(W, r_v, second_moment, seed, self.times)
 
