@@ -6,8 +6,7 @@ The best estimate is refined with all counts; then each row settles, with the co
 held fixed.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import takewhile
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -18,7 +17,6 @@ from . import _validation as door
 from ._progress import progress
 from .bias import bias_of_margins
 from .biases import Gaps, biases_of_margins, margin_biases
-from .channels import Channel
 from .denoisers import GaussianPosterior, Lasso, Ridge, as_pair, check_is_denoiser
 from .heldout import Chosen, Judged
 from .reexpansion import balanced_sides, next_sides, sample_of, starting_sides
@@ -120,31 +118,55 @@ class Report:
         return Progress(*found, seconds)
 
 
-@dataclass
 class Run:
     """The iterations of one channel, while a tenth of the pairs is hidden.
 
+    All runs with the same seed start alike, and are judged by the same hidden pairs.
+
+    Parameters
+    ----------
+    table, seen : amptutorial.table.Table
+        With all pairs, and without those that are hidden.
+    held_out : amptutorial.heldout.HeldOut
+    model : AMPEmbedding
+        Its parameters.
+    seed : int
+    report : Report
+    name : str
+        Of the channel.
+    d : int
+
     Attributes
     ----------
-    name : str
-    d : int
     channel : Channel
     start : pair of Side
         With the counted biases of all pairs.
-    rng : numpy.random.Generator
-    step : callable
-        As for `amptutorial.table.Table.repeat`.
     state : tuple
         Both sides, what the rows become in the next iteration, and the `Chosen`.
     """
 
-    name: str
-    d: int
-    channel: Channel
-    start: tuple
-    rng: np.random.Generator
-    step: Callable
-    state: tuple
+    def __init__(self, table, seen, held_out, model, seed, report, name, d):
+        self.name, self.d, self.channel = name, d, table.channel(name)
+        self.seen, self.held_out, self.report = seen, held_out, report
+        self.rng = rng = np.random.default_rng(seed)
+        self.searching, self.judging = Sampler(rng, SEARCHING), Sampler(rng)
+        m = table.shape[0]
+        r_u, r_v = bias_of_margins(*table.information(self.channel))
+        nothing = independent_sides(*seen.margins_under(self.channel))
+        bursts = seen.bursts(self.channel, *nothing, m)
+        V, variance = bursts.leading_directions(d, rng)
+        # of the entries of U and V, such that M_ij has the variance found
+        variance = np.sqrt(variance * m / d)
+        if model.init == "random":
+            V = rng.standard_normal(V.shape)
+        denoiser = denoisers_for(model.denoiser, variance)
+        sides = starting_sides(r_u, r_v, denoiser, V, variance)
+        # the information is that of all pairs, the rates are those of what is seen
+        both = zip(sides, nothing, strict=True)
+        rows, columns = (replace(side, bias=other.bias) for side, other in both)
+        self.start = rows, columns
+        fewer = replace(columns, r=(1 - VALIDATION) * r_v)
+        self.state = rows, fewer, None, Chosen(held_out, model.tol)
 
     @property
     def best(self):
@@ -153,7 +175,24 @@ class Run:
 
     def go(self, table, number):
         """Iterate, so many times at most."""
-        self.state = table.repeat(self.step, self.state, number, self.rng)
+        self.state = table.repeat(self._step, self.state, number, self.rng)
+
+    def _step(self, rows, columns, ahead, best):
+        """Return the state after one more iteration, and whether it is the last."""
+        seen, held_out, law = self.seen, self.held_out, self.channel
+        m = len(rows.X)
+        bursts = seen.bursts(law, rows, columns, m)
+        # the half-step that is ahead fits the margins too, if it sees all pairs
+        free = law.saturates or self.searching.samples(*seen.shape)
+        fitting = None if free else best.fitting(held_out)
+        sides = next_sides(bursts, rows, columns, ahead, m, self.searching, fitting)
+        fitted = fitting and fitting.fitted
+        sums = None
+        if law.saturates:
+            bursts = seen.seen_bursts(law, *sides[:2], m)
+            sums = bursts.observed[0].margins()
+        last = best.judge(*sides[:2], held_out, self.judging, fitted, sums)
+        return (*sides, best), self.report(self) or last
 
 
 def search(table, model, rng, report):
@@ -191,7 +230,7 @@ def search(table, model, rng, report):
     best: Any = None
     sizes = takewhile(lambda d: d <= min(table.shape), SIZES)
     for d in sizes if auto else (model.n_components,):
-        started = [_started(*given, name, d) for name in names]
+        started = [Run(*given, name, d) for name in names]
         runs = _raced(table, started, model.n_iter, held_out)
         run = max(runs, key=lambda run: run.best.gain)
         judges = [run.best.halves for run in started]
@@ -224,55 +263,9 @@ def _raced(table, runs, n_iter, held_out):
     for number in stages:
         for run in runs:
             run.go(table, number)
-        runs = [run for run in runs if not _is_far_behind(run, runs, held_out)]
+        leads = [[_lead(held_out, other, run) for other in runs] for run in runs]
+        runs = [run for run, each in zip(runs, leads, strict=True) if max(each) <= FAR]
     return runs
-
-
-def _is_far_behind(run, others, held_out):
-    return any(_lead(held_out, other, run) > FAR for other in others)
-
-
-def _started(table, seen, held_out, model, seed, report, name, d):
-    """Return the run of a channel before its first iteration.
-
-    All runs start alike, and are judged by the same hidden pairs.
-    """
-    channel, m = table.channel(name), table.shape[0]
-    rng = np.random.default_rng(seed)
-    r_u, r_v = bias_of_margins(*table.information(channel))
-    nothing = independent_sides(*seen.margins_under(channel))
-    V, variance = seen.bursts(channel, *nothing, m).leading_directions(d, rng)
-    # of the entries of U and V, such that M_ij has the variance found
-    variance = np.sqrt(variance * m / d)
-    if model.init == "random":
-        V = rng.standard_normal(V.shape)
-    denoiser = denoisers_for(model.denoiser, variance)
-    sides = starting_sides(r_u, r_v, denoiser, V, variance)
-    # the information is that of all pairs, the rates are those of what is seen
-    both = zip(sides, nothing, strict=True)
-    rows, columns = (replace(side, bias=other.bias) for side, other in both)
-
-    searching, judging = Sampler(rng, SEARCHING), Sampler(rng)
-    sampled = searching.samples(*table.shape)
-
-    def step(rows, columns, ahead, best):
-        bursts = seen.bursts(channel, rows, columns, m)
-        # the half-step that is ahead fits the margins too, if it sees all pairs
-        free = sampled or channel.saturates
-        fitting = None if free else best.fitting(held_out)
-        sides = next_sides(bursts, rows, columns, ahead, m, searching, fitting)
-        fitted = fitting and fitting.fitted
-        sums = None
-        if channel.saturates:
-            bursts = seen.seen_bursts(channel, *sides[:2], m)
-            sums = bursts.observed[0].margins()
-        last = best.judge(*sides[:2], held_out, judging, fitted, sums)
-        return (*sides, best), report(run) or last
-
-    fewer = replace(columns, r=(1 - VALIDATION) * r_v)
-    state = rows, fewer, None, Chosen(held_out, model.tol)
-    run = Run(name, d, channel, (rows, columns), rng, step, state)
-    return run
 
 
 def refine(table, run, rng):
