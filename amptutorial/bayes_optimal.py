@@ -135,9 +135,7 @@ class SeenRows:
 
     def __init__(self, prior, rates, probabilities=None):
         door.check_methods("known_share", "information", prior=prior)
-        rates = np.atleast_1d(door.check_values(rates, "rates"))
-        if not rates.size:
-            raise ValueError("rates must not be empty")
+        rates = np.atleast_1d(door.check_values(rates, "rates", empty=False))
         door.check_rates(rates.ravel(), rates.size, "rates")
         p = door.check_probabilities(probabilities, "probabilities", rates.shape[-1])
         self.prior, self.rates, self.probabilities = prior, rates, p

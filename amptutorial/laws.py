@@ -427,10 +427,8 @@ class EmpiricalRows:
     """
 
     def __init__(self, r, X):
-        self.X = door.check_matrix(X, "X").copy()
+        self.X = door.check_matrix(X, "X", empty=False).copy()
         self.r = door.check_rates(r, len(self.X), "r").copy()
-        if not self.X.size:
-            raise ValueError(f"X must not be empty, got shape {self.X.shape}")
 
     def draw(self, N, *, rng):
         """Return `(r, X)` of `N` rows."""
