@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import _validation as door
-from ._progress import progress
+from ._progress import LATE, progress
 from .bias import bias_of_margins
 from .biases import Gaps, biases_of_margins, margin_biases
 from .denoisers import GaussianPosterior, Lasso, Ridge, as_pair, check_is_denoiser
@@ -28,7 +28,6 @@ SIZES = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 300, 500, 1000)  # tried by "auto
 COMPARED_AFTER = 3  # iterations: a channel that is far behind then is given up
 FAR = 3  # paired standard errors
 GIVEN_UP = 2  # numbers of components that are no better than one before
-DELAY = 5  # seconds, before there is a bar
 REFINEMENTS = 5  # iterations with all counts, from the best estimate on
 # sample-size multipliers of the phases: while an estimate moves, errors average out
 SEARCHING, REFINING, SETTLING = 0.5, 1.5, 2
@@ -97,9 +96,8 @@ class Report:
     """Tells of the progress of a fit: by a bar after five seconds, and a callback."""
 
     def __init__(self, verbose, callback):
-        shown = {"delay": DELAY, "leave": False, "unit": " iterations"}
         hidden = {} if verbose else {"disable": True}
-        self.bar = progress(desc="AMPEmbedding", **shown, **hidden)
+        self.bar = progress(desc="AMPEmbedding", unit=" iterations", **LATE, **hidden)
         self.callback = door.check_callback(callback, "callback")
         self.stopped, self.begun = False, perf_counter()
 

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from . import _validation as door
-from ._progress import progress
+from ._progress import LATE, progress
 from .amp import biased_low_rank_amp
 from .bias import drop_empty, estimate_bias
 from .denoisers import Denoiser, GaussianPosterior, as_pair
@@ -31,7 +31,6 @@ from .state_evolution import gaussian_state_evolution, has_closed_form, state_ev
 _HINT = 0.5  # of the truth, in the start; from less, a weak ridge may go in a circle
 _STEP, _STEPS = np.log(4), 10  # how far a factor is looked for, in each direction
 OFF = 0.1  # of the wanted error: a plan that misses it by more is said to
-SHOWN = {"delay": 5, "leave": False}  # a bar after five seconds
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,7 @@ class Plan:
             If the measured error is more than a tenth off the wanted one.
         """
         n_tables = door.check_integer(n_tables, "n_tables", minimum=2)
-        tables = progress(range(n_tables), desc="Tables of the plan", **SHOWN)
+        tables = progress(range(n_tables), desc="Tables of the plan", **LATE)
         errors = [self._error_of_table(door.check_rng(rng)) for _ in tables]
         measured, bar = np.mean(errors), np.std(errors, ddof=1) / np.sqrt(n_tables)
         if abs(measured / self.error - 1) > OFF:
@@ -346,7 +345,7 @@ def _means(law):
 
 def _solve(error, predicted, more):
     """Return the factor at which `predicted` falls to `error`."""
-    with progress(desc="Planning", unit=" tries", **SHOWN) as bar:
+    with progress(desc="Planning", unit=" tries", **LATE) as bar:
 
         def reached(shift):
             bar.update()
