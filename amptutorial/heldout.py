@@ -389,20 +389,20 @@ class HeldOut:
         return total / self.observed[0].sum() - 1
 
     @cached_property
+    def unseen(self):
+        """The gaps; in place of counts, what independence expects of the counts seen.
+
+        That is as shares of all of them, so that ``unseen.raised(log_ratios)`` is by
+        which fraction of the counts seen rates in the gaps exceed independence.
+        """
+        return self._at(self.gaps, self.observed[0].sum())
+
+    @cached_property
     def compared(self):
         """The pairs of `contrast`, weighted as shares of the held-out counts."""
-        return self.weighted(self.contrast, self.z.sum() or 1)
+        return self._at(self.contrast, self.z.sum() or 1)
 
-    def weighted(self, weights, total):
-        """Return pairs with weights times what independence expects, as shares.
-
-        Parameters
-        ----------
-        weights : csr_array (m, n), or None
-            None are for no pairs.
-        total : float
-            What the expected counts are shares of.
-        """
+    def _at(self, weights, total):
         shape = len(self.rows), len(self.columns)
         weights = sp.coo_array(shape if weights is None else weights)
         i, j = weights.coords

@@ -56,10 +56,9 @@ class Rates:
         """Return by which fraction rates exceed the kept counts, over the pairs seen.
 
         The default is for rates that add up to the margins of the kept counts, with
-        gaps filled: what they exceed independence by in the gaps, they miss elsewhere.
+        gaps filled.
         """
-        unseen = pairs.weighted(pairs.gaps, pairs.observed[0].sum())
-        return -unseen.raised(self.of_pairs(unseen))
+        return -pairs.unseen.raised(self.of_pairs(pairs.unseen))
 
     def log_ratios(self, pairs):
         """Return the log ratios of the pairs, less what the rates exceed the counts by.
