@@ -383,8 +383,6 @@ class GaussianPosterior(LinearDenoiser):
         return f"GaussianPosterior({shown}{', learn=True' if self.learn else ''})"
 
     def _root(self, d):
-        if np.ndim(self.covariance) == 0:
-            return np.eye(d) * np.sqrt(self.covariance)
         return symmetric_root(door.covariance_matrix(self.covariance, d))
 
     def refit(self, P, r, F):
