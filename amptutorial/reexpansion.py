@@ -26,7 +26,6 @@ from .channels import COUNTS
 from .denoisers import Denoiser, GaussianPosterior, as_pair
 from .sampling import exact
 from .score import blocks
-from .spectrum import shrink
 from .sums import map_blocks
 
 REACH = 1.0  # the most that one step may change any M_ij
@@ -197,31 +196,6 @@ def new_side(X, r, denoiser):
     d, ones = X.shape[1], np.ones(len(X), dtype=X.dtype)
     still = {"step": np.zeros_like(X), "length": ones, "reach": ones}
     return Side(X, r, bias=r, denoiser=denoiser, Gamma=np.zeros((d, d)), **still)
-
-
-def directions_of_score(Y, d, rng):
-    """Return leading right singular vectors of a score, and their squared strength.
-
-    Parameters
-    ----------
-    Y : LinearOperator (m, n)
-    d : int
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    directions : array (n, min(d, n))
-        Orthonormal columns, by a few steps of orthogonal iteration.
-    strength : float
-        The sum of the squares of the shrunken singular values. A direction inside the
-        noise counts as sqrt(m n), the largest square that the noise can hide.
-    """
-    m, n = Y.shape
-    directions = rng.standard_normal((n, d))
-    for _ in range(4):
-        directions = np.linalg.qr(Y.T @ (Y @ directions))[0]
-    signal = shrink(np.linalg.svd(Y @ directions, compute_uv=False), m, n)
-    return directions, float(np.maximum(signal**2, np.sqrt(m * n)).sum())
 
 
 def starting_sides(r_u, r_v, denoiser, V, scale):
