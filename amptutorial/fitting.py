@@ -213,11 +213,10 @@ def search(table, model, rng, report):
         By the number of components.
     """
     seen, held_out = table.hide(rng)
-    names = list(AUTOMATIC) if model.channel == "auto" else [model.channel]
-    if table.largest() <= 1:  # without repetitions they are the same
-        names = names[:1]
-    if model.channel == "auto" and table.channel("presence").saturates:
-        names = ["presence"]
+    names = [model.channel]
+    if model.channel == "auto":  # without repetitions both are the same
+        names = list(AUTOMATIC if table.largest() > 1 else AUTOMATIC[:1])
+        names = ["presence"] if table.channel("presence").saturates else names
     law = table.channel(names[0])
     if law.saturates:
         rows, columns = seen.margins_under(law)
