@@ -17,7 +17,7 @@ import numpy as np
 from . import _validation as door
 from .bias import margins, without_gaps
 from .sampling import exact
-from .sums import AllColumns, Tilted, as_means, each_block, products_of_pairs
+from .sums import AllColumns, Tilted, each_block, products_of_pairs
 
 MEMORY = 6  # sweeps from which the next one is extrapolated
 SAMPLED_TOL = 0.01  # sampled sums differ by about as much
@@ -147,74 +147,31 @@ def fit_margins(rows, columns, U, W, r_v, sampler=exact, gaps=None):
     if not sampler.samples(len(U), len(W)):
         tilted = Tilted(U, W, r_v)
         if tilted.small:
-            return _fit_at_once(rows, columns, tilted, gaps)[:2]
+            return _fit_at_once(rows, columns, tilted, gaps)
     r_u = margin_biases(rows, U, sampler(U, rows, W, r_v), gaps)
     return r_u, margin_biases(columns, W, sampler(W, columns, U, r_u), gaps and gaps.T)
 
 
-def _fit_at_once(rows, columns, tilted, gaps, *more):
-    """Return what `fit_margins` does, from one pass over all exponentials.
-
-    The third array holds, for each row, the sums of the exponentials times `more`.
-    """
-    factors, total, found = np.column_stack([tilted.shares, *more]), 0.0, []
+def _fit_at_once(rows, columns, tilted, gaps):
+    """Return what `fit_margins` does, from one pass over all exponentials."""
+    total, found = 0.0, []
     hidden = gaps.sums(tilted.shares, len(rows)) if gaps else np.zeros(len(rows))
 
     def block(some):
-        weights, _, log_unit = tilted.factors(some)
-        sums = weights @ factors
-        seen = np.maximum(sums[:, 0] - hidden[some], LEAST_SEEN * sums[:, 0])
+        weights, shares, log_unit = tilted.factors(some)
+        sums = weights @ shares
+        seen = np.maximum(sums - hidden[some], LEAST_SEEN * sums)
         r_u = rows[some] * np.exp(-log_unit) / seen
-        return r_u, sums[:, 1:], r_u.astype(sums.dtype) @ weights
+        return r_u, r_u.astype(sums.dtype) @ weights
 
-    for r_u, sums, part in each_block(block, len(rows), len(columns)):
-        found.append((r_u, sums))
+    for r_u, part in each_block(block, len(rows), len(columns)):
+        found.append(r_u)
         total = total + part.astype(np.float64)
-    r_u, sums = map(np.concatenate, zip(*found, strict=True))
+    r_u = np.concatenate(found)
     if gaps:
         unseen = gaps.T.sums(r_u, len(columns))
         total = np.maximum(total - unseen, LEAST_SEEN * total)
-    return _finite(r_u), _finite(columns / total), sums
-
-
-class Fitting(AllColumns):
-    """A sampler of all columns, whose pass over the exponentials fits margins too.
-
-    It serves one half-step, in one process.
-
-    Parameters
-    ----------
-    rows, columns, biases : arrays (m,), (n,), (n,)
-        As `rows`, `columns` and `r_v` for `fit_margins`.
-    gaps : csr_array (m, n), or None
-        One where a pair was not observed.
-
-    Attributes
-    ----------
-    fitted : pair of arrays, or None
-        What `fit_margins` returns; None before `tilted_means` have been asked for.
-    """
-
-    sample = property(lambda self: AllColumns(self.W, self.r_v))
-
-    def __init__(self, rows, columns, biases, gaps=None):
-        self.rows, self.columns, self.biases = rows, columns, biases
-        self.gaps, self.fitted = gaps, None
-
-    def __call__(self, U, weights, W, r_v):
-        """Return itself: what sums of rows `U` run over."""
-        super().__init__(W, r_v)
-        return self
-
-    def tilted_means(self, U, own=None):
-        """Return the `tilted_means` of rows `U`."""
-        tilted, own = (Tilted(U, self.W, r) for r in (self.r_v, self.biases))
-        if not (tilted.small and own.small):
-            return super().tilted_means(U)
-        more = tilted.shares, tilted.shares[:, None] * tilted.W
-        given = self.rows, self.columns, own, Gaps.of(self.gaps, U, self.W)
-        *self.fitted, sums = _fit_at_once(*given, *more)
-        return as_means(sums, tilted.log_unit)
+    return _finite(r_u), _finite(columns / total)
 
 
 def observed_biases(Z, U, W, r_v):

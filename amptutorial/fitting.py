@@ -180,16 +180,12 @@ class Run:
         seen, held_out, law = self.seen, self.held_out, self.channel
         m = len(rows.X)
         bursts = seen.bursts(law, rows, columns, m)
-        # the half-step that is ahead fits the margins too, if it sees all pairs
-        free = law.saturates or self.searching.samples(*seen.shape)
-        fitting = None if free else best.fitting(held_out)
-        sides = next_sides(bursts, rows, columns, ahead, m, self.searching, fitting)
-        fitted = fitting and fitting.fitted
+        sides = next_sides(bursts, rows, columns, ahead, m, self.searching)
         sums = None
         if law.saturates:
             bursts = seen.seen_bursts(law, *sides[:2], m)
             sums = bursts.observed[0].margins()
-        last = best.judge(*sides[:2], held_out, self.judging, fitted, sums)
+        last = best.judge(*sides[:2], held_out, self.judging, sums)
         return (*sides, best), self.report(self) or last
 
 

@@ -160,7 +160,7 @@ def _moved(table, this, step, sums):
     return replace(this, X=X, step=step, length=length, reach=reach), taken
 
 
-def next_sides(table, rows, columns, ahead, m, sampler=exact, last=None):
+def next_sides(table, rows, columns, ahead, m, sampler=exact):
     """Return both sides after one more iteration, and what the rows become in the next.
 
     Parameters
@@ -172,8 +172,6 @@ def next_sides(table, rows, columns, ahead, m, sampler=exact, last=None):
         As from the iteration before; None in the first.
     m : int
     sampler : amptutorial.sampling.Sampler
-    last : amptutorial.biases.Fitting, optional
-        The sampler of the half-step that is ahead, which begins at the sides returned.
 
     Returns
     -------
@@ -181,13 +179,13 @@ def next_sides(table, rows, columns, ahead, m, sampler=exact, last=None):
         The biases of the rows are refitted to both sides.
     """
 
-    def update(table, this, other, sampler=sampler):
+    def update(table, this, other):
         sample = sample_of(this, other, m, sampler)
         return reexpanded_half_step(table, this, other, m, sample)
 
     rows = ahead or update(table, rows, columns)
     columns = update(table.T, columns, rows)
-    ahead = update(table, rows, columns, last or sampler)
+    ahead = update(table, rows, columns)
     return replace(rows, bias=ahead.bias), columns, ahead
 
 

@@ -108,14 +108,10 @@ def tilted_means(U, W, r_v):
 
     def block(rows):
         weights, shares, log_scale = tilted.factors(rows)
-        return as_means(weights @ (shares[:, None] * W1), log_scale)
+        sums = weights @ (shares[:, None] * W1)
+        return np.log(sums[:, 0]) + log_scale, sums[:, 1:] / sums[:, :1]
 
     return map_blocks(block, len(U), len(W))
-
-
-def as_means(sums, log_scale):
-    """Return log sums and means from sums of the weights, and of weights times w_j."""
-    return np.log(sums[:, 0]) + log_scale, sums[:, 1:] / sums[:, :1]
 
 
 def largest_changes(step, W, beyond=0.0):
