@@ -128,7 +128,10 @@ def spectral_start(Y, d: int, r_u=None, r_v=None, *, rng) -> np.ndarray:
     if r_u is not None or r_v is not None:
         r_u, r_v = door.check_rates(r_u, m, "r_u"), door.check_rates(r_v, n, "r_v")
         w_u, weights = detection_weights(r_u, r_v)
-        Y = _scaled(Y, np.sqrt(w_u), np.sqrt(weights))
+        dtype = np.result_type(Y.dtype, np.float32)
+        roots = (sp.diags_array(np.sqrt(w).astype(dtype)) for w in (w_u, weights))
+        left, right = map(aslinearoperator, roots)
+        Y = left @ aslinearoperator(Y) @ right
     _, sigma, right = _leading(Y, d, rng)
     shrunken = shrink_singular_values(sigma, m, n)
     if not shrunken.any():
@@ -142,13 +145,6 @@ def spectral_start(Y, d: int, r_u=None, r_v=None, *, rng) -> np.ndarray:
     B = right * np.sqrt(weights)[:, None]
     lengths = m**0.25 * np.sqrt(np.maximum(shrunken, 0.1 * sigma[0]))
     return B * (lengths / np.linalg.norm(B, axis=0))
-
-
-def _scaled(Y, left, right):
-    """Return the operator diag(left) Y diag(right)."""
-    dtype = np.result_type(Y.dtype, np.float32)
-    left, right = (sp.diags_array(side.astype(dtype)) for side in (left, right))
-    return aslinearoperator(left) @ aslinearoperator(Y) @ aslinearoperator(right)
 
 
 def _leading(Y, d, rng):
