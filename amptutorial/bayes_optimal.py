@@ -6,8 +6,10 @@ points is that of the best estimate. The paper leaves this out. For equal freque
 see Lesieur, Krzakala and Zdeborova (2017), for finitely many Behne and Reeves (2022).
 """
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Protocol
 
 import numpy as np
 from scipy.interpolate import CubicSpline
@@ -19,6 +21,24 @@ from . import _validation as door
 _STRETCHED = np.linspace(-6, 6, 401)
 _NODES = np.sinh(_STRETCHED) / 20
 _LARGEST = 1e8  # the largest precision of a table
+
+
+class IsotropicPrior(Hashable, Protocol):
+    """An isotropic law of rows u with d entries, seen as p = t u + N(0, t I)."""
+
+    @property
+    def d(self) -> int:
+        """Entries of a row."""
+
+    @property
+    def second_moment(self) -> float:
+        """E|u|^2 / d."""
+
+    def known_share(self, t):
+        """Return E|E(u | p)|^2 / d for an array of precisions t >= 0."""
+
+    def information(self, t):
+        """Return the mutual information of u and p in nats, likewise."""
 
 
 @dataclass(frozen=True)
@@ -111,11 +131,7 @@ class SeenRows:
 
     Parameters
     ----------
-    prior : GaussianMixture, or another isotropic law of rows u
-        A hashable object with `d`, the entries of a row, and `second_moment`, E|u|^2 /
-        d. For a row seen as p = t u + N(0, t I), with an array of precisions t >= 0,
-        its method `known_share` returns E|E(u | p)|^2 / d, and `information` the mutual
-        information of u and p in nats.
+    prior : IsotropicPrior
     rates : array (..., K)
         Values of R. Leading axes stand for separate problems, solved together.
     probabilities : array (K,), optional
@@ -133,7 +149,7 @@ class SeenRows:
     True
     """
 
-    def __init__(self, prior, rates, probabilities=None):
+    def __init__(self, prior: IsotropicPrior, rates, probabilities=None):
         door.check_methods("known_share", "information", prior=prior)
         rates = np.atleast_1d(door.check_values(rates, "rates", empty=False))
         door.check_rates(rates.ravel(), rates.size, "rates")
