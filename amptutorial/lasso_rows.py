@@ -130,9 +130,8 @@ def _solve_block(P, t, F):
     A = _walk_to_optimum(_coordinate_descent(P, t, F), P, t[:, None], F)
     worst = _lasso_kkt(A, P, t, F).max()
     if not worst <= _TOLERANCE:
-        raise _ill_conditioned(
-            F, f"a row misses its optimality conditions by {worst:.0e}"
-        )
+        missed = f"a row misses its optimality conditions by {worst:.0e}"
+        raise _ill_conditioned(F, missed)
     return A
 
 
