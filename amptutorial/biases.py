@@ -17,7 +17,7 @@ import numpy as np
 from . import _validation as door
 from .bias import margins, without_gaps
 from .sampling import exact
-from .sums import AllColumns, Tilted, each_block, products_of_pairs
+from .sums import AllColumns, products_of_pairs
 
 MEMORY = 6  # sweeps from which the next one is extrapolated
 SAMPLED_TOL = 0.01  # sampled sums differ by about as much
@@ -106,13 +106,6 @@ def margin_biases(totals, U, sample, gaps=None):
         return _finite(totals * np.exp(-log_sums))
 
 
-def _normalised(r_u, r_v):
-    """Return biases with the same products and mean(r_u) = 1."""
-    scale = r_u.mean()
-    with np.errstate(over="ignore", invalid="ignore"):
-        return _finite(r_u / scale), _finite(r_v * scale)
-
-
 def _finite(biases):
     if not np.isfinite(biases).all():
         raise FloatingPointError("biases overflow: scale U or V down")
@@ -144,34 +137,8 @@ def fit_margins(rows, columns, U, W, r_v, sampler=exact, gaps=None):
     FloatingPointError
         As `margin_biases`.
     """
-    if not sampler.samples(len(U), len(W)):
-        tilted = Tilted(U, W, r_v)
-        if tilted.small:
-            return _fit_at_once(rows, columns, tilted, gaps)
     r_u = margin_biases(rows, U, sampler(U, rows, W, r_v), gaps)
     return r_u, margin_biases(columns, W, sampler(W, columns, U, r_u), gaps and gaps.T)
-
-
-def _fit_at_once(rows, columns, tilted, gaps):
-    """Return what `fit_margins` does, from one pass over all exponentials."""
-    total, found = 0.0, []
-    hidden = gaps.sums(tilted.shares, len(rows)) if gaps else np.zeros(len(rows))
-
-    def block(some):
-        weights, shares, log_unit = tilted.factors(some)
-        sums = weights @ shares
-        seen = np.maximum(sums - hidden[some], LEAST_SEEN * sums)
-        r_u = rows[some] * np.exp(-log_unit) / seen
-        return r_u, r_u.astype(sums.dtype) @ weights
-
-    for r_u, part in each_block(block, len(rows), len(columns)):
-        found.append(r_u)
-        total = total + part.astype(np.float64)
-    r_u = np.concatenate(found)
-    if gaps:
-        unseen = gaps.T.sums(r_u, len(columns))
-        total = np.maximum(total - unseen, LEAST_SEEN * total)
-    return _finite(r_u), _finite(columns / total)
 
 
 def observed_biases(Z, U, W, r_v):
@@ -325,4 +292,7 @@ def biases_of_margins(
         least = min(least, off)
         sweeps = [*sweeps, (r_v, fitted)][-memory:]
         r_v = _extrapolated(sweeps, columns)
-    return *_normalised(r_u, r_v), float(off) if off > tol else 0.0
+    scale = r_u.mean()
+    with np.errstate(over="ignore", invalid="ignore"):
+        both = _finite(r_u / scale), _finite(r_v * scale)
+    return *both, float(off) if off > tol else 0.0

@@ -347,6 +347,6 @@ def _biases(table, U, W, gaps, best, sampler):
     r_v = np.where(best.r_v > 0, best.r_v, columns / len(rows))
     # most sweeps in the faster precision; without an embedding one is exact
     for precision in (np.float32, np.float64) if best.k else (np.float64,):
-        given = rows, columns, U.astype(precision), W, r_v
+        given = rows, columns, U.astype(precision), W.astype(precision), r_v
         r_u, r_v, _ = biases_of_margins(*given, SWEEPS, sampler=sampler, gaps=gaps)
     return r_u, r_v
