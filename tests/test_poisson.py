@@ -152,7 +152,7 @@ def test_a_refit_that_stops_short_says_so_at_the_line_that_called_it(rng):
 
 
 @pytest.mark.parametrize("scale", [1.0, 40.0])
-def test_both_margins_are_fitted_in_one_pass_or_in_two(scale, instance):
+def test_both_margins_are_fitted_one_after_the_other(scale, instance):
     """With entries of M so large that exponentials must be scaled, and without."""
     U, W, r_v, _ = instance
     rows, columns = np.arange(1.0, 41), np.arange(30.0)
