@@ -134,7 +134,6 @@ def test_an_iterate_is_judged_with_biases_refitted_to_the_counts_that_were_seen(
         ratios = np.log(np.outer(r_u, r_v) * exponentials / np.outer(rows, columns) * rows.sum())
         chosen.judge(SimpleNamespace(X=scale * U), SimpleNamespace(X=V), pairs)
         assert np.allclose(chosen.log_ratios, ratios[pairs.i, pairs.j]) and np.allclose(chosen.r_v, r_v)
-        assert chosen.fitting(pairs).biases is chosen.r_v
 
 
 @pytest.fixture

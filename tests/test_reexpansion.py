@@ -15,10 +15,9 @@ from amptutorial.denoisers import GaussianPosterior, Lasso, Ridge
 from amptutorial.laws import ConstantBias, GaussianRows
 from amptutorial.model import draw_embedding
 from amptutorial.reexpansion import balanced_sides, new_side, reexpanded_half_step, settle_rows
-from amptutorial.sampling import Sampler
+from amptutorial.sampling import Sampler, exact
 from amptutorial.score import FisherScore
 from amptutorial.spectrum import shrink
-from amptutorial.sums import exact
 from amptutorial.table import Table, expected_bursts
 
 
