@@ -380,28 +380,19 @@ def test_erratum_28_pairs_of_equal_delta_have_different_errors():
 # The page
 
 
-def sections():
-    """Return the text of each numbered erratum of the book, by its number."""
+def test_errata_are_numbered_one_by_one_and_name_tests_that_exist():
     page = (ROOT / "book" / "errata.md").read_text()
     parts = re.split(r"^\(erratum-(\d+)\)=$", page, flags=re.MULTILINE)[1:]
-    return dict(zip(map(int, parts[::2]), parts[1::2], strict=True))
-
-
-def test_errata_are_numbered_one_by_one_and_say_all_of_it():
-    assert sorted(sections()) == list(range(1, len(sections()) + 1))
-    for number, text in sections().items():
-        assert text.lstrip().startswith(f"### {number}. "), number
-        assert "**Where" in text and "**Shown by.**" in text, number
-
-
-@pytest.mark.parametrize("number", sections())
-def test_every_erratum_names_tests_that_exist(number):
-    shown = sections()[number].split("**Shown by.**")[1]
-    for group, file in re.findall(r"(\*[^*].*?)\s\(`(test_\w+)`\)", shown, flags=re.DOTALL):
-        written = (ROOT / "tests" / f"{file}.py").read_text()
-        for name in re.findall(r"\*([^*]+)\*", group):
-            assert f"def test_{'_'.join(name.split())}(" in written, name
-    assert re.search(r"\(`test_\w+`\)", shown)
+    sections = dict(zip(map(int, parts[::2]), parts[1::2], strict=True))
+    assert sorted(sections) == list(range(1, len(sections) + 1))
+    for number, text in sections.items():
+        assert text.lstrip().startswith(f"### {number}. ") and "**Where" in text, number
+        groups = re.findall(r"(\*[^*].*?)\s\(`(test_\w+)`\)", text.split("**Shown by.**")[1], flags=re.DOTALL)
+        assert groups, number
+        for group, file in groups:
+            written = (ROOT / "tests" / f"{file}.py").read_text()
+            for name in re.findall(r"\*([^*]+)\*", group):
+                assert f"def test_{'_'.join(name.split())}(" in written, name
 
 
 @pytest.mark.slow
