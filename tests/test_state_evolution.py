@@ -380,6 +380,15 @@ def test_excess_loss_where_the_evolution_has_settled():
     assert last.nmse < 0.9
 
 
+def test_excess_loss_counts_the_parameters():
+    """At small strength and high rates every one of the d (m + n) parameters takes 1/2 from the loss."""
+    rows, bias, ridge, d = GaussianRows(0.1), ConstantBias(7.0), Ridge(1e-6), 3
+    laws = scaled_rows(d, rows_u=rows, rows_v=rows, bias_u=bias, bias_v=bias)
+    S = laws[1].atoms()[0][0] * 0.1 * np.eye(d) / BETA
+    run = gaussian_state_evolution(*laws, ridge, beta=BETA, M0=S, Q0=1.5 * S, n_iter=10)
+    assert run.iterates[-1].excess_loss == pytest.approx(-d * (1 + BETA) / 2, rel=1e-3)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("denoiser", "d_hat"),
