@@ -8,6 +8,8 @@ from tqdm.auto import tqdm
 if sys.platform == "emscripten":  # where no thread can be started to watch the bars
     tqdm.monitor_interval = 0
 
+LATE = {"delay": 5, "leave": False}  # for a bar after five seconds, until the end
+
 
 def progress(*arguments, **options):
     """Return a bar of tqdm; a log, or another program that reads along, gets none.

@@ -163,7 +163,7 @@ def _as_float(X):
     return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
 
 
-def check_matrix(X, name, *, shape=(None, None)):
+def check_matrix(X, name, *, shape=(None, None), empty=True):
     """Return `X` as a finite float array of `shape` (None: any size).
 
     float32 stays float32; everything else becomes float64.
@@ -174,17 +174,22 @@ def check_matrix(X, name, *, shape=(None, None)):
         If `X` is sparse, or some of its entries are masked.
     ValueError
         If `X` is not two-dimensional, has another shape, or holds NaN or infinity, or
-        anything but real numbers.
+        anything but real numbers; (without `empty`) if it has no entries.
     """
-    return _finite(_as_float(check_array(X, name)), name, shape)
+    return _finite(_as_float(check_array(X, name)), name, shape, empty)
 
 
-def _finite(X, name, shape):
-    """Return the array `X` if it has this shape (None: any size) and is finite."""
+def _finite(X, name, shape, empty):
+    """Return the array `X` if it has this shape (None: any size) and is finite.
+
+    Without `empty`, some entries are asked for.
+    """
     sizes = zip(shape, X.shape, strict=False)
     if X.ndim != len(shape) or any(s not in (None, size) for s, size in sizes):
         wanted = str(tuple(s and int(s) for s in shape)).replace("None", "any")
         raise ValueError(f"{name} must have shape {wanted}, got {X.shape}")
+    if not (X.size or empty):
+        raise ValueError(f"{name} must not be empty, got shape {X.shape}")
     if not _all_finite(X):
         raise ValueError(f"{name} holds NaN or infinite values")
     return X
@@ -271,10 +276,9 @@ def check_counts(Z, *, integers=False, gaps=False, name="Z"):
         Z = Z.copy()
         Z.eliminate_zeros()
     values = Z.data if sp.issparse(Z) else Z
-    if gaps and np.isinf(values).any():
-        raise ValueError(f"{name} holds infinite values: counts are finite")
-    if not gaps and not np.isfinite(values).all():
-        raise ValueError(f"{name} holds NaN or infinite values: counts are finite")
+    if np.isinf(values).any() or not gaps and np.isnan(values).any():
+        held = "infinite" if gaps else "NaN or infinite"
+        raise ValueError(f"{name} holds {held} values: counts are finite")
     if (values < 0).any():
         raise ValueError(f"{name} holds negative values: counts are at least zero")
     if integers and (values != np.floor(values)).any():
@@ -311,16 +315,17 @@ def check_finite(**values):
             )
 
 
-def check_values(x, name, *, shape=None):
+def check_values(x, name, *, shape=None, empty=True):
     """Return `x` as a finite float64 array, of any shape or of this one.
 
     Raises
     ------
     ValueError
-        If it has another shape, or holds NaN or infinity.
+        If it has another shape, or holds NaN or infinity; (without `empty`) if it has
+        no entries.
     """
     x = _cast(check_array(x, name), np.float64)
-    return _finite(x, name, x.shape if shape is None else shape)
+    return _finite(x, name, x.shape if shape is None else shape, empty)
 
 
 def quiet():
@@ -352,10 +357,7 @@ def check_covariance(C, name, *, definite=False):
         If it is empty, not symmetric, or has a negative eigenvalue beyond round-off, or
         (with `definite`) one that is not positive.
     """
-    d = len(check_matrix(C, name))
-    if d == 0:
-        raise ValueError(f"{name} must not be empty")
-    C = check_symmetric(C, d, name)
+    C = check_symmetric(C, len(check_matrix(C, name, empty=False)), name)
     least = np.linalg.eigvalsh(C)[0]
     if definite and least <= 0 or least < -1e-12 * np.trace(C):
         wanted = "definite" if definite else "semidefinite"

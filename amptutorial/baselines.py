@@ -9,13 +9,13 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator, svds
 
-from ._validation import AMPWarning, check_integer, check_rates, check_rng
+from . import _validation as door
 from .amp import as_operator
 from .spectrum import bulk_edge, detection_weights
 from .spectrum import shrink as shrink_singular_values
 
 
-class BelowThresholdWarning(AMPWarning):
+class BelowThresholdWarning(door.AMPWarning):
     """No singular value exceeds the edge of the noise: the spectrum shows no signal."""
 
 
@@ -126,9 +126,12 @@ def spectral_start(Y, d: int, r_u=None, r_v=None, *, rng) -> np.ndarray:
     m, n = Y.shape
     weights = np.ones(n)
     if r_u is not None or r_v is not None:
-        r_u, r_v = check_rates(r_u, m, "r_u"), check_rates(r_v, n, "r_v")
+        r_u, r_v = door.check_rates(r_u, m, "r_u"), door.check_rates(r_v, n, "r_v")
         w_u, weights = detection_weights(r_u, r_v)
-        Y = _scaled(Y, np.sqrt(w_u), np.sqrt(weights))
+        dtype = np.result_type(Y.dtype, np.float32)
+        roots = (sp.diags_array(np.sqrt(w).astype(dtype)) for w in (w_u, weights))
+        left, right = map(aslinearoperator, roots)
+        Y = left @ aslinearoperator(Y) @ right
     _, sigma, right = _leading(Y, d, rng)
     shrunken = shrink_singular_values(sigma, m, n)
     if not shrunken.any():
@@ -144,13 +147,6 @@ def spectral_start(Y, d: int, r_u=None, r_v=None, *, rng) -> np.ndarray:
     return B * (lengths / np.linalg.norm(B, axis=0))
 
 
-def _scaled(Y, left, right):
-    """Return the operator diag(left) Y diag(right)."""
-    dtype = np.result_type(Y.dtype, np.float32)
-    left, right = (sp.diags_array(side.astype(dtype)) for side in (left, right))
-    return aslinearoperator(left) @ aslinearoperator(Y) @ aslinearoperator(right)
-
-
 def _leading(Y, d, rng):
     """Return the `d` leading left vectors, singular values and right vectors of Y~."""
     left, sigma, right = _lanczos(Y, d, "d", rng)
@@ -161,10 +157,10 @@ def _leading(Y, d, rng):
 def _lanczos(Y, k, name, rng, **options):
     """Return what SciPy's Lanczos iteration finds of `k` singular values of Y~."""
     Y = as_operator(Y)
-    k = check_integer(k, name, minimum=1)
+    k = door.check_integer(k, name, minimum=1)
     if k >= min(Y.shape):
         raise ValueError(f"{name} must be below min(m, n) = {min(Y.shape)}, got {k}")
-    start = check_rng(rng).standard_normal(min(Y.shape))
+    start = door.check_rng(rng).standard_normal(min(Y.shape))
     tall = Y if Y.shape[0] >= Y.shape[1] else Y.T
     trial = start.astype(np.result_type(Y.dtype, np.float32))
     stretch = np.linalg.norm(tall.T @ (tall @ trial)) / np.linalg.norm(trial)

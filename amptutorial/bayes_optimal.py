@@ -15,7 +15,6 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 
 from . import _validation as door
-from ._validation import keep
 
 # Nodes of the trapezoidal rule for a signed length; dense at 0, where a posterior may
 # switch.
@@ -80,7 +79,7 @@ class GaussianMixture:
         if d > 1 and mu.any():
             raise ValueError("means must be zero for d > 1: the law is not isotropic")
         w, mu, v = (tuple(x[w > 0].tolist()) for x in (w, mu, v))
-        keep(self, weights=w, means=mu, variances=v, d=d)
+        door.keep(self, weights=w, means=mu, variances=v, d=d)
 
     @property
     def second_moment(self):
@@ -152,9 +151,7 @@ class SeenRows:
 
     def __init__(self, prior: IsotropicPrior, rates, probabilities=None):
         door.check_methods("known_share", "information", prior=prior)
-        rates = np.atleast_1d(door.check_values(rates, "rates"))
-        if not rates.size:
-            raise ValueError("rates must not be empty")
+        rates = np.atleast_1d(door.check_values(rates, "rates", empty=False))
         door.check_rates(rates.ravel(), rates.size, "rates")
         p = door.check_probabilities(probabilities, "probabilities", rates.shape[-1])
         self.prior, self.rates, self.probabilities = prior, rates, p
@@ -209,7 +206,7 @@ class MatchedEvolution:
         door.check_methods("known", "information", **rows)
         if self.rows_u.prior.d != self.rows_v.prior.d:
             raise ValueError("both priors must have the same d")
-        keep(self, beta=door.check_positive(self.beta, "beta"))
+        door.keep(self, beta=door.check_positive(self.beta, "beta"))
 
     @property
     def sizes(self):

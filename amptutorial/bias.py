@@ -3,7 +3,7 @@
 import numpy as np
 import scipy.sparse as sp
 
-from ._validation import check_counts
+from . import _validation as door
 
 FILLING = 1000  # sweeps, at most, in which gaps are filled
 
@@ -35,7 +35,7 @@ def margins(Z):
     >>> [sums.round(6) for sums in margins(np.array([[1, 2], [3, np.nan]]))]
     [array([3., 9.]), array([4., 8.])]
     """
-    Z, gaps = without_gaps(check_counts(Z, gaps=True))
+    Z, gaps = without_gaps(door.check_counts(Z, gaps=True))
     if sp.issparse(Z):
         Z = Z.astype(np.float64, copy=False)
     with np.errstate(over="ignore"):
@@ -152,7 +152,7 @@ def fill_gaps(Z, biases=None):
     array([[1., 2.],
            [3., 6.]])
     """
-    Z = check_counts(Z, gaps=True)
+    Z = door.check_counts(Z, gaps=True)
     observed, gaps = without_gaps(Z)
     if gaps is None:
         return Z
@@ -247,7 +247,7 @@ def drop_empty(Z) -> tuple:
     >>> drop_empty(np.array([[0, 0, 0], [1, 0, 2]]))
     (array([[1, 2]]), array([1]), array([0, 2]))
     """
-    Z = check_counts(Z, gaps=True)
+    Z = door.check_counts(Z, gaps=True)
     sums = margins(without_gaps(Z)[0])
     rows, columns = (np.flatnonzero(margin > 0) for margin in sums)
     if not rows.size:

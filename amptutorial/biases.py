@@ -15,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 
 from . import _validation as door
-from ._validation import AMPWarning, quiet
 from .bias import margins, without_gaps
-from .sums import AllColumns, Tilted, as_means, each_block, exact, products_of_pairs
+from .sampling import exact
+from .sums import AllColumns, products_of_pairs
 
 MEMORY = 6  # sweeps from which the next one is extrapolated
 SAMPLED_TOL = 0.01  # sampled sums differ by about as much
@@ -106,13 +106,6 @@ def margin_biases(totals, U, sample, gaps=None):
         return _finite(totals * np.exp(-log_sums))
 
 
-def _normalised(r_u, r_v):
-    """Return biases with the same products and mean(r_u) = 1."""
-    scale = r_u.mean()
-    with np.errstate(over="ignore", invalid="ignore"):
-        return _finite(r_u / scale), _finite(r_v * scale)
-
-
 def _finite(biases):
     if not np.isfinite(biases).all():
         raise FloatingPointError("biases overflow: scale U or V down")
@@ -131,7 +124,7 @@ def fit_margins(rows, columns, U, W, r_v, sampler=exact, gaps=None):
         The sums wanted.
     U, W, r_v
         As for `tilted_means`.
-    sampler : Exact or amptutorial.sampling.Sampler
+    sampler : amptutorial.sampling.Sampler
     gaps : Gaps, optional
         The sums are those over all other pairs.
 
@@ -144,77 +137,8 @@ def fit_margins(rows, columns, U, W, r_v, sampler=exact, gaps=None):
     FloatingPointError
         As `margin_biases`.
     """
-    if not sampler.samples(len(U), len(W)):
-        tilted = Tilted(U, W, r_v)
-        if tilted.small:
-            return _fit_at_once(rows, columns, tilted, gaps)[:2]
     r_u = margin_biases(rows, U, sampler(U, rows, W, r_v), gaps)
     return r_u, margin_biases(columns, W, sampler(W, columns, U, r_u), gaps and gaps.T)
-
-
-def _fit_at_once(rows, columns, tilted, gaps, *more):
-    """Return what `fit_margins` does, from one pass over all exponentials.
-
-    The third array holds, for each row, the sums of the exponentials times `more`.
-    """
-    factors, total, found = np.column_stack([tilted.shares, *more]), 0.0, []
-    hidden = gaps.sums(tilted.shares, len(rows)) if gaps else np.zeros(len(rows))
-
-    def block(some):
-        weights, _, log_unit = tilted.factors(some)
-        sums = weights @ factors
-        seen = np.maximum(sums[:, 0] - hidden[some], LEAST_SEEN * sums[:, 0])
-        r_u = rows[some] * np.exp(-log_unit) / seen
-        return r_u, sums[:, 1:], r_u.astype(sums.dtype) @ weights
-
-    for r_u, sums, part in each_block(block, len(rows), len(columns)):
-        found.append((r_u, sums))
-        total = total + part.astype(np.float64)
-    r_u, sums = map(np.concatenate, zip(*found, strict=True))
-    if gaps:
-        unseen = gaps.T.sums(r_u, len(columns))
-        total = np.maximum(total - unseen, LEAST_SEEN * total)
-    return _finite(r_u), _finite(columns / total), sums
-
-
-class Fitting(AllColumns):
-    """A sampler of all columns, whose pass over the exponentials fits margins too.
-
-    It serves one half-step, in one process.
-
-    Parameters
-    ----------
-    rows, columns, biases : arrays (m,), (n,), (n,)
-        As `rows`, `columns` and `r_v` for `fit_margins`.
-    gaps : csr_array (m, n), or None
-        One where a pair was not observed.
-
-    Attributes
-    ----------
-    fitted : pair of arrays, or None
-        What `fit_margins` returns; None before `tilted_means` have been asked for.
-    """
-
-    sample = property(lambda self: AllColumns(self.W, self.r_v))
-
-    def __init__(self, rows, columns, biases, gaps=None):
-        self.rows, self.columns, self.biases = rows, columns, biases
-        self.gaps, self.fitted = gaps, None
-
-    def __call__(self, U, weights, W, r_v):
-        """Return itself: what sums of rows `U` run over."""
-        super().__init__(W, r_v)
-        return self
-
-    def tilted_means(self, U, own=None):
-        """Return the `tilted_means` of rows `U`."""
-        tilted, own = (Tilted(U, self.W, r) for r in (self.r_v, self.biases))
-        if not (tilted.small and own.small):
-            return super().tilted_means(U)
-        more = tilted.shares, tilted.shares[:, None] * tilted.W
-        given = self.rows, self.columns, own, Gaps.of(self.gaps, U, self.W)
-        *self.fitted, sums = _fit_at_once(*given, *more)
-        return as_means(sums, tilted.log_unit)
 
 
 def observed_biases(Z, U, W, r_v):
@@ -308,7 +232,7 @@ def refit_biases(Z, U, V, *, n_sweeps=100, tol=1e-6):
     if off:
         remedy = f"allow more sweeps than n_sweeps={n_sweeps}"
         why = f"column sums are off by {off:.1e} of all counts: {remedy}"
-        warnings.warn(why, AMPWarning, stacklevel=2)
+        warnings.warn(why, door.AMPWarning, stacklevel=2)
     return r_u, r_v
 
 
@@ -358,7 +282,7 @@ def biases_of_margins(
     sweeps, least = [], np.inf
     for sweep in range(n_sweeps + 1):
         r_u, fitted = fit_margins(rows, columns, U, W, r_v, sampler, gaps)
-        with quiet():
+        with door.quiet():
             factors = np.where(columns > 0, r_v / fitted, 1)  # of the column sums
         off = columns @ np.abs(factors - 1) / columns.sum()
         if off <= tol or sweep == n_sweeps:
@@ -368,4 +292,7 @@ def biases_of_margins(
         least = min(least, off)
         sweeps = [*sweeps, (r_v, fitted)][-memory:]
         r_v = _extrapolated(sweeps, columns)
-    return *_normalised(r_u, r_v), float(off) if off > tol else 0.0
+    scale = r_u.mean()
+    with np.errstate(over="ignore", invalid="ignore"):
+        both = _finite(r_u / scale), _finite(r_v * scale)
+    return *both, float(off) if off > tol else 0.0

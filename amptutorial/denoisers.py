@@ -11,14 +11,8 @@ from abc import ABC, abstractmethod
 import numpy as np
 from numpy import ndarray as Array
 
-from ._validation import (
-    check_matrix,
-    check_positive,
-    check_rates,
-    check_symmetric,
-    check_variance,
-    covariance_matrix,
-)
+from . import _validation as door
+from ._validation import check_matrix, check_positive
 from .lasso_rows import lasso_mean_jacobian, solve_lasso_rows
 from .score import blocks
 
@@ -217,13 +211,13 @@ def _check_rows(P, r, F):
     d = P.shape[1]
     if d == 0:
         raise ValueError("P must have at least one column")
-    return P, check_rates(r, len(P), "r"), check_symmetric(F, d)
+    return P, door.check_rates(r, len(P), "r"), door.check_symmetric(F, d)
 
 
 def _unscaled(X, r):
     """Return the rows u_i = x_i / sqrt(r_i), which the penalties are functions of."""
     X = check_matrix(X, "X")
-    return X / np.sqrt(check_rates(r, len(X), "r"))[:, None]
+    return X / np.sqrt(door.check_rates(r, len(X), "r"))[:, None]
 
 
 class LinearDenoiser(Denoiser):
@@ -240,7 +234,7 @@ class LinearDenoiser(Denoiser):
 
     def modes(self, F):
         """Return `(V, w)` with V diag(1 / (w + 1 / r)) V^T = (F + C^-1 / r)^-1."""
-        F = check_symmetric(F, len(F))
+        F = door.check_symmetric(F, len(F))
         L = self._root(len(F))
         size = np.linalg.norm(L) ** 2 * np.linalg.norm(F)
         w, E = np.linalg.eigh(L.T @ F @ L)
@@ -295,7 +289,7 @@ class LinearDenoiser(Denoiser):
         X = check_matrix(X, "X")
         L = self._root(X.shape[1])
         inverse = np.linalg.pinv(L @ L.T, hermitian=True)
-        return X @ inverse / check_rates(r, len(X), "r")[:, None]
+        return X @ inverse / door.check_rates(r, len(X), "r")[:, None]
 
 
 class Ridge(LinearDenoiser):
@@ -380,7 +374,7 @@ class GaussianPosterior(LinearDenoiser):
     precision = "posterior"
 
     def __init__(self, covariance, *, learn=False):
-        self.covariance = check_variance(covariance, "covariance", definite=True)
+        self.covariance = door.check_variance(covariance, "covariance", definite=True)
         self.learn = bool(learn)
 
     def __repr__(self):
@@ -390,9 +384,7 @@ class GaussianPosterior(LinearDenoiser):
         return f"{type(self).__name__}({shown}{learn})"
 
     def _root(self, d):
-        if np.ndim(self.covariance) == 0:
-            return np.eye(d) * np.sqrt(self.covariance)
-        return symmetric_root(covariance_matrix(self.covariance, d))
+        return symmetric_root(door.covariance_matrix(self.covariance, d))
 
     def refit(self, P, r, F):
         """Return a copy after one step of expectation-maximisation, if `learn`.

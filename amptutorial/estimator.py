@@ -22,7 +22,6 @@ from sklearn.utils.validation import check_is_fitted, check_non_negative, valida
 from . import __version__
 from . import _validation as door
 from ._extras import extra
-from ._validation import AMPWarning, pairs_once, quiet, refuse_masked
 from .bias import drop_empty, without_gaps
 from .biases import observed_biases
 from .channels import CHANNELS
@@ -385,7 +384,7 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             # where most pairs have a one, sweeps are slow: Aitken's extrapolation
             first = swept(r_u)
             second = swept(first)
-            with quiet():
+            with door.quiet():
                 steps = np.nan_to_num(np.log([first / r_u, second / first]))
                 shrunk = np.nan_to_num(steps[1] / steps[0]).clip(0, 0.99)
             r_u = second * np.exp(steps[1] * shrunk / (1 - shrunk))
@@ -675,7 +674,7 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         denoisers_for(self.denoiser, variance=1.0)
 
     def _check_counts(self, Z, *, reset):
-        refuse_masked(Z, "X")
+        door.refuse_masked(Z, "X")
         Z, rows, columns = named(Z)
         # in the formats in which a pair may be stored twice: its counts are added after
         # they are float64, and cannot wrap
@@ -699,7 +698,7 @@ class AMPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         else:
             self._check_names("columns", columns, self.column_names_)
         # events may cancel: -1 is none once they are added
-        Z = pairs_once(Z, "X") if sp.issparse(Z) else sp.csr_array(Z)
+        Z = door.pairs_once(Z, "X") if sp.issparse(Z) else sp.csr_array(Z)
         check_non_negative(Z, "AMPEmbedding (counts are at least zero)")
         Z = sp.csr_array(door.check_counts(Z, gaps=True, name="X"))
         if (Z.data % 1 > 0).any():
@@ -778,7 +777,7 @@ def _warn(message):
     frame, level = sys._getframe(1), 2
     while frame.f_back and frame.f_globals.get("__name__", "").startswith(LIBRARIES):
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, AMPWarning, stacklevel=level)
+    warnings.warn(message, door.AMPWarning, stacklevel=level)
 
 
 def _selection(rows):

@@ -6,19 +6,17 @@ The best estimate is refined with all counts; then each row settles, with the co
 held fixed.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import takewhile
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._progress import progress
-from ._validation import check_callback, check_choice
+from . import _validation as door
+from ._progress import LATE, progress
 from .bias import bias_of_margins
 from .biases import Gaps, biases_of_margins, margin_biases
-from .channels import Channel
 from .denoisers import GaussianPosterior, Lasso, Ridge, as_pair, check_is_denoiser
 from .heldout import Chosen, Judged
 from .reexpansion import balanced_sides, next_sides, sample_of, starting_sides
@@ -30,7 +28,6 @@ SIZES = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 300, 500, 1000)  # tried by "auto
 COMPARED_AFTER = 3  # iterations: a channel that is far behind then is given up
 FAR = 3  # paired standard errors
 GIVEN_UP = 2  # numbers of components that are no better than one before
-DELAY = 5  # seconds, before there is a bar
 REFINEMENTS = 5  # iterations with all counts, from the best estimate on
 # sample-size multipliers of the phases: while an estimate moves, errors average out
 SEARCHING, REFINING, SETTLING = 0.5, 1.5, 2
@@ -66,7 +63,7 @@ def denoisers_for(chosen, variance):
 
     def made(one, name):
         if isinstance(one, str):
-            return DENOISERS[check_choice(one, name, DENOISERS)](variance)
+            return DENOISERS[door.check_choice(one, name, DENOISERS)](variance)
         return check_is_denoiser(one, name)
 
     return as_pair(chosen, made)
@@ -99,10 +96,9 @@ class Report:
     """Tells of the progress of a fit: by a bar after five seconds, and a callback."""
 
     def __init__(self, verbose, callback):
-        shown = {"delay": DELAY, "leave": False, "unit": " iterations"}
         hidden = {} if verbose else {"disable": True}
-        self.bar = progress(desc="AMPEmbedding", **shown, **hidden)
-        self.callback = check_callback(callback, "callback")
+        self.bar = progress(desc="AMPEmbedding", unit=" iterations", **LATE, **hidden)
+        self.callback = door.check_callback(callback, "callback")
         self.stopped, self.begun = False, perf_counter()
 
     def __call__(self, run):
@@ -120,31 +116,55 @@ class Report:
         return Progress(*found, seconds)
 
 
-@dataclass
 class Run:
     """The iterations of one channel, while a tenth of the pairs is hidden.
 
+    All runs with the same seed start alike, and are judged by the same hidden pairs.
+
+    Parameters
+    ----------
+    table, seen : amptutorial.table.Table
+        With all pairs, and without those that are hidden.
+    held_out : amptutorial.heldout.HeldOut
+    model : AMPEmbedding
+        Its parameters.
+    seed : int
+    report : Report
+    name : str
+        Of the channel.
+    d : int
+
     Attributes
     ----------
-    name : str
-    d : int
     channel : Channel
     start : pair of Side
         With the counted biases of all pairs.
-    rng : numpy.random.Generator
-    step : callable
-        As for `amptutorial.table.Table.repeat`.
     state : tuple
         Both sides, what the rows become in the next iteration, and the `Chosen`.
     """
 
-    name: str
-    d: int
-    channel: Channel
-    start: tuple
-    rng: np.random.Generator
-    step: Callable
-    state: tuple
+    def __init__(self, table, seen, held_out, model, seed, report, name, d):
+        self.name, self.d, self.channel = name, d, table.channel(name)
+        self.seen, self.held_out, self.report = seen, held_out, report
+        self.rng = rng = np.random.default_rng(seed)
+        self.searching, self.judging = Sampler(rng, SEARCHING), Sampler(rng)
+        m = table.shape[0]
+        r_u, r_v = bias_of_margins(*table.information(self.channel))
+        nothing = independent_sides(*seen.margins_under(self.channel))
+        bursts = seen.bursts(self.channel, *nothing, m)
+        V, variance = bursts.leading_directions(d, rng)
+        # of the entries of U and V, such that M_ij has the variance found
+        variance = np.sqrt(variance * m / d)
+        if model.init == "random":
+            V = rng.standard_normal(V.shape)
+        denoiser = denoisers_for(model.denoiser, variance)
+        sides = starting_sides(r_u, r_v, denoiser, V, variance)
+        # the information is that of all pairs, the rates are those of what is seen
+        both = zip(sides, nothing, strict=True)
+        rows, columns = (replace(side, bias=other.bias) for side, other in both)
+        self.start = rows, columns
+        fewer = replace(columns, r=(1 - VALIDATION) * r_v)
+        self.state = rows, fewer, None, Chosen(held_out, model.tol)
 
     @property
     def best(self):
@@ -153,7 +173,20 @@ class Run:
 
     def go(self, table, number):
         """Iterate, so many times at most."""
-        self.state = table.repeat(self.step, self.state, number, self.rng)
+        self.state = table.repeat(self._step, self.state, number, self.rng)
+
+    def _step(self, rows, columns, ahead, best):
+        """Return the state after one more iteration, and whether it is the last."""
+        seen, held_out, law = self.seen, self.held_out, self.channel
+        m = len(rows.X)
+        bursts = seen.bursts(law, rows, columns, m)
+        sides = next_sides(bursts, rows, columns, ahead, m, self.searching)
+        sums = None
+        if law.saturates:
+            bursts = seen.seen_bursts(law, *sides[:2], m)
+            sums = bursts.observed[0].margins()
+        last = best.judge(*sides[:2], held_out, self.judging, sums)
+        return (*sides, best), self.report(self) or last
 
 
 def search(table, model, rng, report):
@@ -176,11 +209,10 @@ def search(table, model, rng, report):
         By the number of components.
     """
     seen, held_out = table.hide(rng)
-    names = list(AUTOMATIC) if model.channel == "auto" else [model.channel]
-    if table.largest() <= 1:  # without repetitions they are the same
-        names = names[:1]
-    if model.channel == "auto" and table.channel("presence").saturates:
-        names = ["presence"]
+    names = [model.channel]
+    if model.channel == "auto":  # without repetitions both are the same
+        names = list(AUTOMATIC if table.largest() > 1 else AUTOMATIC[:1])
+        names = ["presence"] if table.channel("presence").saturates else names
     law = table.channel(names[0])
     if law.saturates:
         rows, columns = seen.margins_under(law)
@@ -191,7 +223,7 @@ def search(table, model, rng, report):
     best: Any = None
     sizes = takewhile(lambda d: d <= min(table.shape), SIZES)
     for d in sizes if auto else (model.n_components,):
-        started = [_started(*given, name, d) for name in names]
+        started = [Run(*given, name, d) for name in names]
         runs = _raced(table, started, model.n_iter, held_out)
         run = max(runs, key=lambda run: run.best.gain)
         judges = [run.best.halves for run in started]
@@ -224,55 +256,9 @@ def _raced(table, runs, n_iter, held_out):
     for number in stages:
         for run in runs:
             run.go(table, number)
-        runs = [run for run in runs if not _is_far_behind(run, runs, held_out)]
+        leads = [[_lead(held_out, other, run) for other in runs] for run in runs]
+        runs = [run for run, each in zip(runs, leads, strict=True) if max(each) <= FAR]
     return runs
-
-
-def _is_far_behind(run, others, held_out):
-    return any(_lead(held_out, other, run) > FAR for other in others)
-
-
-def _started(table, seen, held_out, model, seed, report, name, d):
-    """Return the run of a channel before its first iteration.
-
-    All runs start alike, and are judged by the same hidden pairs.
-    """
-    channel, m = table.channel(name), table.shape[0]
-    rng = np.random.default_rng(seed)
-    r_u, r_v = bias_of_margins(*table.information(channel))
-    nothing = independent_sides(*seen.margins_under(channel))
-    V, variance = seen.bursts(channel, *nothing, m).leading_directions(d, rng)
-    # of the entries of U and V, such that M_ij has the variance found
-    variance = np.sqrt(variance * m / d)
-    if model.init == "random":
-        V = rng.standard_normal(V.shape)
-    denoiser = denoisers_for(model.denoiser, variance)
-    sides = starting_sides(r_u, r_v, denoiser, V, variance)
-    # the information is that of all pairs, the rates are those of what is seen
-    both = zip(sides, nothing, strict=True)
-    rows, columns = (replace(side, bias=other.bias) for side, other in both)
-
-    searching, judging = Sampler(rng, SEARCHING), Sampler(rng)
-    sampled = searching.samples(*table.shape)
-
-    def step(rows, columns, ahead, best):
-        bursts = seen.bursts(channel, rows, columns, m)
-        # the half-step that is ahead fits the margins too, if it sees all pairs
-        free = sampled or channel.saturates
-        fitting = None if free else best.fitting(held_out)
-        sides = next_sides(bursts, rows, columns, ahead, m, searching, fitting)
-        fitted = fitting and fitting.fitted
-        sums = None
-        if channel.saturates:
-            bursts = seen.seen_bursts(channel, *sides[:2], m)
-            sums = bursts.observed[0].margins()
-        last = best.judge(*sides[:2], held_out, judging, fitted, sums)
-        return (*sides, best), report(run) or last
-
-    fewer = replace(columns, r=(1 - VALIDATION) * r_v)
-    state = rows, fewer, None, Chosen(held_out, model.tol)
-    run = Run(name, d, channel, (rows, columns), rng, step, state)
-    return run
 
 
 def refine(table, run, rng):
@@ -361,6 +347,6 @@ def _biases(table, U, W, gaps, best, sampler):
     r_v = np.where(best.r_v > 0, best.r_v, columns / len(rows))
     # most sweeps in the faster precision; without an embedding one is exact
     for precision in (np.float32, np.float64) if best.k else (np.float64,):
-        given = rows, columns, U.astype(precision), W, r_v
+        given = rows, columns, U.astype(precision), W.astype(precision), r_v
         r_u, r_v, _ = biases_of_margins(*given, SWEEPS, sampler=sampler, gaps=gaps)
     return r_u, r_v

@@ -20,10 +20,11 @@ import scipy.sparse as sp
 
 from . import _validation as door
 from .bias import drop_empty, margins, same_pairs, with_values, without_gaps
-from .biases import Fitting, Gaps, fit_margins
+from .biases import Gaps, fit_margins
 from .channels import COUNTS, Channel
+from .sampling import exact
 from .score import blocks
-from .sums import BLOCK_ENTRIES, exact, log_partition, products_of_pairs
+from .sums import BLOCK_ENTRIES, log_partition, products_of_pairs
 
 AT_LEAST = 10  # iterations that AMP gets before it may be stopped
 FEW_PAIRS = 400  # of which a tenth is too few to judge by
@@ -705,28 +706,20 @@ class Chosen:
         self.r_v = held_out.columns
         self.halves: tuple = (Half(0.0, np.zeros(len(held_out.z))),) * 2
 
-    def fitting(self, held_out):
-        """Return the `Fitting` of the margins by which the next iterate is judged."""
-        return Fitting(*held_out.observed, self.r_v, held_out.gaps)
-
-    def judge(self, rows, columns, held_out, sampler=exact, fitted=None, observed=None):
+    def judge(self, rows, columns, held_out, sampler=exact, observed=None):
         """Judge one more iterate, two `Side`; return whether it is the last.
 
         The biases are refitted to the counts seen, whatever the embedding is fitted to;
-        they may be given as `fitted`. Under a law that saturates they are refitted to
-        sums of bursts, `observed`.
+        under a law that saturates to sums of bursts, `observed`.
 
         Raises
         ------
         FloatingPointError
             If the gain is not finite.
         """
-        if fitted is None:
-            U, W = rows.X, columns.X / sqrt(len(rows.X))
-            gaps = Gaps.of(held_out.gaps, U, W)
-            sums = observed or held_out.observed
-            fitted = fit_margins(*sums, U, W, self.r_v, sampler, gaps)
-        r_u, self.r_v = fitted
+        U, W = rows.X, columns.X / sqrt(len(rows.X))
+        gaps, sums = Gaps.of(held_out.gaps, U, W), observed or held_out.observed
+        r_u, self.r_v = fit_margins(*sums, U, W, self.r_v, sampler, gaps)
         log_ratios = held_out.log_ratios(rows.X, columns.X, r_u, self.r_v)
         gain = held_out.mean(log_ratios)
         door.check_finite(heldout_gain=gain)

@@ -64,7 +64,7 @@ def solve_lasso_rows(P, t, F):
     A = np.empty_like(P)
     F = np.asarray(F, dtype=np.float64)
     unit = F.diagonal().max()
-    for rows in _batches(*P.shape):
+    for rows in blocks(len(P), _BLOCK // len(F) ** 2):
         scale = np.maximum(np.abs(P[rows]).max(1), t[rows]).astype(np.float64)
         a = _solve_block(P[rows] / scale[:, None], t[rows] / scale, F / unit)
         A[rows] = a * (scale / unit)[:, None]
@@ -119,15 +119,10 @@ def lasso_mean_jacobian(support, F):
     """
     distinct, _, counts = _distinct_rows(support)
     total = np.zeros_like(F, dtype=np.float64)
-    for some in _batches(*distinct.shape):
+    for some in blocks(len(distinct), _BLOCK // len(F) ** 2):
         inverses = _embedded_inverses(distinct[some], F)
         total += np.tensordot(counts[some], inverses, axes=1)
     return total / max(len(support), 1)
-
-
-def _batches(n_rows, d):
-    """Return slices of rows whose d x d matrices fit in memory together."""
-    return blocks(n_rows, _BLOCK // d**2)
 
 
 def _solve_block(P, t, F):
@@ -135,9 +130,8 @@ def _solve_block(P, t, F):
     A = _walk_to_optimum(_coordinate_descent(P, t, F), P, t[:, None], F)
     worst = _lasso_kkt(A, P, t, F).max()
     if not worst <= _TOLERANCE:
-        raise _ill_conditioned(
-            F, f"a row misses its optimality conditions by {worst:.0e}"
-        )
+        missed = f"a row misses its optimality conditions by {worst:.0e}"
+        raise _ill_conditioned(F, missed)
     return A
 
 

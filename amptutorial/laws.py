@@ -14,7 +14,6 @@ import numpy as np
 from scipy.special import ndtri
 
 from . import _validation as door
-from ._validation import covariance_matrix, keep
 
 
 class RowLaw(Protocol):
@@ -96,7 +95,7 @@ class ConstantBias(BiasLaw):
     value: float = 0.0
 
     def __post_init__(self):
-        keep(self, value=door.check_number(self.value, "value"))
+        door.keep(self, value=door.check_number(self.value, "value"))
 
     def isf(self, q):
         """Return `value` in the shape of `q`."""
@@ -134,7 +133,7 @@ class DiscreteBias(BiasLaw):
         p = door.check_probabilities(self.probabilities, "probabilities", len(values))
         order = np.argsort(values)
         values, p = values[order].tolist(), p[order].tolist()
-        keep(self, values=tuple(values), probabilities=tuple(p))
+        door.keep(self, values=tuple(values), probabilities=tuple(p))
 
     def isf(self, q):
         """Return the value exceeded with probability `q`."""
@@ -168,7 +167,7 @@ class ShiftedExponential(BiasLaw):
 
     def __post_init__(self):
         scale = door.check_positive(self.scale, "scale")
-        keep(self, scale=scale, shift=door.check_number(self.shift, "shift"))
+        door.keep(self, scale=scale, shift=door.check_number(self.shift, "shift"))
 
     def isf(self, q):
         """Return shift - scale log q."""
@@ -207,7 +206,7 @@ class Zipf(BiasLaw):
 
     def __post_init__(self):
         alpha = door.check_positive(self.alpha, "alpha")
-        keep(self, alpha=alpha, C0=door.check_positive(self.C0, "C0"))
+        door.keep(self, alpha=alpha, C0=door.check_positive(self.C0, "C0"))
 
     def isf(self, q):
         """Return log C0 - alpha log q."""
@@ -241,7 +240,7 @@ class LogNormal(BiasLaw):
 
     def __post_init__(self):
         spread = door.check_positive(self.spread, "spread")
-        keep(self, spread=spread, mean=door.check_number(self.mean, "mean"))
+        door.keep(self, spread=spread, mean=door.check_number(self.mean, "mean"))
 
     def isf(self, q):
         """Return the quantile of the normal distribution; minus infinity at 1."""
@@ -268,11 +267,11 @@ class GaussianRows:
     def __post_init__(self):
         C = door.check_variance(self.covariance, "covariance")
         # of tuples, so that equal laws are equal
-        keep(self, covariance=tuple(map(tuple, C.tolist())) if np.ndim(C) else C)
+        door.keep(self, covariance=tuple(map(tuple, C.tolist())) if np.ndim(C) else C)
 
     def second_moment(self, d):
         """Return E(u u^T), shape (d, d)."""
-        return covariance_matrix(self.covariance, d)
+        return door.covariance_matrix(self.covariance, d)
 
     def draw(self, size, *, rng):
         """Return rows of shape `size` = (N, d)."""
@@ -320,7 +319,7 @@ class SparseGaussianRows:
         density = door.check_positive(self.density, "density", zero=True)
         if density > 1:
             raise ValueError(f"density must be between 0 and 1, got {density}")
-        keep(self, variance=variance, density=density)
+        door.keep(self, variance=variance, density=density)
 
     def second_moment(self, d):
         """Return E(u u^T), shape (d, d)."""
@@ -356,7 +355,7 @@ class ScaledRows:
     def __post_init__(self):
         door.check_methods("draw", rows=self.rows, bias=self.bias)
         d = door.check_integer(self.d, "d", minimum=1)
-        keep(self, d=d, log_scale=door.check_number(self.log_scale, "log_scale"))
+        door.keep(self, d=d, log_scale=door.check_number(self.log_scale, "log_scale"))
 
     def draw(self, N, *, rng):
         """Return `(r, X)`: r of shape (N,), X of shape (N, d)."""
@@ -428,10 +427,8 @@ class EmpiricalRows:
     """
 
     def __init__(self, r, X):
-        self.X = door.check_matrix(X, "X").copy()
+        self.X = door.check_matrix(X, "X", empty=False).copy()
         self.r = door.check_rates(r, len(self.X), "r").copy()
-        if not self.X.size:
-            raise ValueError(f"X must not be empty, got shape {self.X.shape}")
 
     def draw(self, N, *, rng):
         """Return `(r, X)` of `N` rows."""

@@ -143,10 +143,8 @@ def overlap(X, X_hat):
     >>> overlap(np.eye(2), -np.eye(2))
     1.0
     """
-    X = check_matrix(X, "X")
+    X = check_matrix(X, "X", empty=False)
     X_hat = check_matrix(X_hat, "X_hat", shape=X.shape)
-    if not len(X):
-        raise ValueError("X must have at least one row")
     return float(np.abs((X * X_hat).sum(axis=1)).mean())
 
 

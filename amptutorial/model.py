@@ -53,11 +53,8 @@ class PoissonEmbedding:
     """
 
     def __init__(self, U, V, s_u, s_v):
-        self.U = door.check_matrix(U, "U").copy()
-        self.V = door.check_matrix(V, "V", shape=(None, self.d)).copy()
-        if 0 in self.U.shape or 0 in self.V.shape:
-            shapes = f"{self.U.shape} and {self.V.shape}"
-            raise ValueError(f"U and V must not be empty, got shapes {shapes}")
+        self.U = door.check_matrix(U, "U", empty=False).copy()
+        self.V = door.check_matrix(V, "V", shape=(None, self.d), empty=False).copy()
         s_u = door.check_values(s_u, "s_u", shape=(self.m,))
         s_v = door.check_values(s_v, "s_v", shape=(self.n,))
         shift = np.logaddexp.reduce(s_u) - np.log(self.m)

@@ -9,7 +9,6 @@ from scipy.linalg import polar
 from scipy.special import softmax
 
 from . import _validation as door
-from ._validation import AMPWarning, quiet
 from .names import check_in_order, coordinates, is_index
 
 
@@ -84,7 +83,8 @@ def nearest_words(X, vocabulary, word, k=5, *, counts=None, min_count=5) -> list
         why = "has no embedding: its row is zero"
         if X[j].any():
             why = f"occurs {counts[j]:g} times, less than min_count={least:g}"
-        warnings.warn(f"{word!r} {why}; no word is near it", AMPWarning, stacklevel=2)
+        message = f"{word!r} {why}; no word is near it"
+        warnings.warn(message, door.AMPWarning, stacklevel=2)
         return []
     known[j] = False
     cosines = np.where(known, X @ X[j], -np.inf)
@@ -179,7 +179,8 @@ def _centred(U, V, r_u, r_v):
     U, V = (X.astype(np.float64) for X in door.check_embedding(U, V, None, None))
     r_u, r_v = _checked_bias(r_u, len(U), "r_u"), _checked_bias(r_v, len(V), "r_v")
     W = V / np.sqrt(len(U))
-    with quiet():  # the logarithm of a factor of zero is minus infinity, as it must be
+    # the logarithm of a factor of zero is minus infinity, as it must be
+    with door.quiet():
         p = softmax(np.log(r_u) + log_partition(U, W, r_v))
         q = softmax(np.log(r_v) + log_partition(W, U, r_u))
     return U - p @ U, V - q @ V, p, q

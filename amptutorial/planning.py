@@ -18,8 +18,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from . import _validation as door
-from ._progress import progress
-from ._validation import AMPWarning, keep
+from ._progress import LATE, progress
 from .amp import biased_low_rank_amp
 from .bias import drop_empty, estimate_bias
 from .denoisers import Denoiser, GaussianPosterior, as_pair
@@ -32,7 +31,6 @@ from .state_evolution import gaussian_state_evolution, has_closed_form, state_ev
 _HINT = 0.5  # of the truth, in the start; from less, a weak ridge may go in a circle
 _STEP, _STEPS = np.log(4), 10  # how far a factor is looked for, in each direction
 OFF = 0.1  # of the wanted error: a plan that misses it by more is said to
-SHOWN = {"delay": 5, "leave": False}  # a bar after five seconds
 
 
 @dataclass(frozen=True)
@@ -91,14 +89,14 @@ class Plan:
             If the measured error is more than a tenth off the wanted one.
         """
         n_tables = door.check_integer(n_tables, "n_tables", minimum=2)
-        tables = progress(range(n_tables), desc="Tables of the plan", **SHOWN)
+        tables = progress(range(n_tables), desc="Tables of the plan", **LATE)
         errors = [self._error_of_table(door.check_rng(rng)) for _ in tables]
         measured, bar = np.mean(errors), np.std(errors, ddof=1) / np.sqrt(n_tables)
         if abs(measured / self.error - 1) > OFF:
             found = f"tables of this plan have the error {measured:.3g} +- {bar:.2g}"
             how = f"plan for {self.error**2 / measured:.2g}"
             message = f"{found}, and {self.error:g} was wanted: {how}"
-            warnings.warn(message, AMPWarning, stacklevel=2)
+            warnings.warn(message, door.AMPWarning, stacklevel=2)
         return float(measured), float(bar)
 
     def _error_of_table(self, rng):
@@ -326,7 +324,7 @@ def _error_of_rarest(rows_u, rows_v, rarest):
 def _without_jacobian(denoiser):
     """Return a copy of a posterior mean without a Jacobian: with F = Q none is used."""
     denoiser = copy(denoiser)
-    keep(denoiser, mean_jacobian=lambda P, r, F: np.zeros_like(F))
+    door.keep(denoiser, mean_jacobian=lambda P, r, F: np.zeros_like(F))
     return denoiser
 
 
@@ -347,7 +345,7 @@ def _means(law):
 
 def _solve(error, predicted, more):
     """Return the factor at which `predicted` falls to `error`."""
-    with progress(desc="Planning", unit=" tries", **SHOWN) as bar:
+    with progress(desc="Planning", unit=" tries", **LATE) as bar:
 
         def reached(shift):
             bar.update()

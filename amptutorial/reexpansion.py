@@ -24,9 +24,9 @@ from .amp import half_step, naming
 from .biases import margin_biases
 from .channels import COUNTS
 from .denoisers import Denoiser, GaussianPosterior, as_pair
+from .sampling import exact
 from .score import blocks
-from .spectrum import shrink
-from .sums import exact, map_blocks
+from .sums import map_blocks
 
 REACH = 1.0  # the most that one step may change any M_ij
 SETTLED = 1e-3  # a row whose step changes no M_ij by more has converged
@@ -89,7 +89,7 @@ def sample_of(this, other, m, sampler=exact):
     this, other : Side
     m : int
         Number of rows that M = U V^T / sqrt(m) refers to.
-    sampler : amptutorial.sums.Exact or amptutorial.sampling.Sampler
+    sampler : amptutorial.sampling.Sampler
     """
     return sampler(this.X, this.r, scaled_rows(other, m), other.bias)
 
@@ -160,7 +160,7 @@ def _moved(table, this, step, sums):
     return replace(this, X=X, step=step, length=length, reach=reach), taken
 
 
-def next_sides(table, rows, columns, ahead, m, sampler=exact, last=None):
+def next_sides(table, rows, columns, ahead, m, sampler=exact):
     """Return both sides after one more iteration, and what the rows become in the next.
 
     Parameters
@@ -171,9 +171,7 @@ def next_sides(table, rows, columns, ahead, m, sampler=exact, last=None):
     ahead : Side, or None
         As from the iteration before; None in the first.
     m : int
-    sampler : amptutorial.sums.Exact or amptutorial.sampling.Sampler
-    last : amptutorial.biases.Fitting, optional
-        The sampler of the half-step that is ahead, which begins at the sides returned.
+    sampler : amptutorial.sampling.Sampler
 
     Returns
     -------
@@ -181,13 +179,13 @@ def next_sides(table, rows, columns, ahead, m, sampler=exact, last=None):
         The biases of the rows are refitted to both sides.
     """
 
-    def update(table, this, other, sampler=sampler):
+    def update(table, this, other):
         sample = sample_of(this, other, m, sampler)
         return reexpanded_half_step(table, this, other, m, sample)
 
     rows = ahead or update(table, rows, columns)
     columns = update(table.T, columns, rows)
-    ahead = update(table, rows, columns, last or sampler)
+    ahead = update(table, rows, columns)
     return replace(rows, bias=ahead.bias), columns, ahead
 
 
@@ -196,31 +194,6 @@ def new_side(X, r, denoiser):
     d, ones = X.shape[1], np.ones(len(X), dtype=X.dtype)
     still = {"step": np.zeros_like(X), "length": ones, "reach": ones}
     return Side(X, r, bias=r, denoiser=denoiser, Gamma=np.zeros((d, d)), **still)
-
-
-def directions_of_score(Y, d, rng):
-    """Return leading right singular vectors of a score, and their squared strength.
-
-    Parameters
-    ----------
-    Y : LinearOperator (m, n)
-    d : int
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    directions : array (n, min(d, n))
-        Orthonormal columns, by a few steps of orthogonal iteration.
-    strength : float
-        The sum of the squares of the shrunken singular values. A direction inside the
-        noise counts as sqrt(m n), the largest square that the noise can hide.
-    """
-    m, n = Y.shape
-    directions = rng.standard_normal((n, d))
-    for _ in range(4):
-        directions = np.linalg.qr(Y.T @ (Y @ directions))[0]
-    signal = shrink(np.linalg.svd(Y @ directions, compute_uv=False), m, n)
-    return directions, float(np.maximum(signal**2, np.sqrt(m * n)).sum())
 
 
 def starting_sides(r_u, r_v, denoiser, V, scale):

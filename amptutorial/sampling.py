@@ -30,7 +30,7 @@ import copy
 
 import numpy as np
 
-from ._validation import check_finite
+from . import _validation as door
 from .score import blocks
 from .sums import AllColumns, products_of_pairs
 
@@ -50,7 +50,8 @@ class Sampler:
 
     Parameters
     ----------
-    rng : numpy.random.Generator
+    rng : numpy.random.Generator, or None
+        Without one nothing is drawn: sums run over all columns, however many.
     times : float
         How many times the usual size samples have.
 
@@ -68,7 +69,7 @@ class Sampler:
 
     def samples(self, m, n):
         """Return whether sums of m rows over n columns are sampled."""
-        return m * n > ALL_UP_TO
+        return self.rng is not None and m * n > ALL_UP_TO
 
     def __call__(self, U, weights, W, r_v):
         """Return what sums of rows `U` (m, d) run over, which count with these weights.
@@ -83,9 +84,12 @@ class Sampler:
         share = (weights / weights.sum())[:, None]
         with np.errstate(over="ignore", invalid="ignore"):
             second_moment = (U * share).T @ U
-        check_finite(second_moment=second_moment)
+        door.check_finite(second_moment=second_moment)
         seed = int(self.rng.integers(2**63))
         return ColumnSample(W, r_v, second_moment, seed, self.times)
+
+
+exact = Sampler(None)
 
 
 class ColumnSample:

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.feature_extraction.text import TfidfTransformer
 
-from ._validation import check_choice, check_counts, check_positive
+from . import _validation as door
 from .bias import drop_empty, margins, same_pairs, without_gaps
 from .channels import CHANNELS
 
@@ -61,12 +61,12 @@ def neighbour_rates(
            [0.1, 0.2, 4.7, 0. ],
            [0.1, 0.2, 3.8, 0.9]])
     """
-    Z = sp.csr_array(check_counts(Z, gaps=True), dtype=np.float64)
-    check_positive(power, "power")
-    check_positive(share, "share", below=1)
+    Z = sp.csr_array(door.check_counts(Z, gaps=True), dtype=np.float64)
+    door.check_positive(power, "power")
+    door.check_positive(share, "share", below=1)
     if drop_empty(Z)[0].shape != Z.shape:
         raise ValueError("Z has an empty row or column: leave it out, with drop_empty")
-    law = CHANNELS[check_choice(channel, "channel", ("damped", "counts"))]
+    law = CHANNELS[door.check_choice(channel, "channel", ("damped", "counts"))]
     table = same_pairs(Z, law.bursts(Z.data, 0.0))
     ratios = neighbour_ratios(table, power, cosines_of_rows(table))
     rows, columns = margins(Z)

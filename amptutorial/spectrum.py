@@ -31,10 +31,8 @@ def signal_singular_values(A, B):
     >>> signal_singular_values(np.eye(4)[:, :1] * 6, np.eye(3)[:, :1])
     array([3.])
     """
-    A = door.check_matrix(A, "A")
-    B = door.check_matrix(B, "B", shape=(None, A.shape[1]))
-    if 0 in (*A.shape, *B.shape):
-        raise ValueError(f"A and B must not be empty, got {A.shape} and {B.shape}")
+    A = door.check_matrix(A, "A", empty=False)
+    B = door.check_matrix(B, "B", shape=(None, A.shape[1]), empty=False)
     product = np.linalg.qr(A)[1] @ np.linalg.qr(B)[1].T
     return np.linalg.svd(product, compute_uv=False) / np.sqrt(len(A))
 
@@ -217,8 +215,6 @@ def detection_weights(r_u, r_v):
 
 def _second_moment(rates, name):
     """Return E(R^2)."""
-    rates = door.check_values(rates, name)
-    if not rates.size:
-        raise ValueError(f"{name} must not be empty")
+    rates = door.check_values(rates, name, empty=False)
     door.check_rates(rates, rates.size, name)
     return np.mean(rates**2)

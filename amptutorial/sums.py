@@ -23,15 +23,10 @@ PAIRS_AT_ONCE = 2**14  # whose embeddings stay near the processor
 
 
 def map_blocks(function, m, n):
-    """Return the arrays that `function` returns for each block of rows, stacked."""
-    results = zip(*each_block(function, m, n), strict=True)
-    return tuple(np.concatenate(parts) for parts in results)
+    """Return the arrays that `function` returns for each block of rows, stacked.
 
-
-def each_block(function, m, n):
-    """Yield what `function` returns for each block of rows, in order; on all cores.
-
-    One block after the other where no thread can be started, as in WebAssembly.
+    On all cores; one block after the other where no thread can be started, as in
+    WebAssembly.
     """
     rows = list(blocks(m, BLOCK_ENTRIES // n)) or [slice(0, 0)]
     # NumPy releases the interpreter lock, so that threads keep every core busy; BLAS
@@ -41,41 +36,37 @@ def each_block(function, m, n):
             results = pool.map(function, rows)  # errors of `function` come later
         except RuntimeError:
             results = map(function, rows)
-        yield from results
+        return tuple(map(np.concatenate, zip(*results, strict=True)))
 
 
-class Tilted:
-    """The r_v_j exp(M_ij) for blocks of rows, in the precision of U.
+def _tilted(function, U, W, r_v):
+    """Return what a function makes of the r_v_j exp(M_ij), a block of rows at a time.
 
-    They are products of three factors that no precision overflows or loses. If `small`,
-    all |M_ij| are so small that exp(M_ij) needs no scaling.
+    They are formed in the precision of U, as products of three factors that no
+    precision overflows or loses. The function is given these: arrays (rows, n), (n,),
+    and the logarithm of (rows,), or of a number.
     """
+    unit = r_v.max(initial=0) or 1.0
+    W, log_unit = W.astype(U.dtype, copy=False), np.log(unit)
+    shares = (r_v / unit).astype(U.dtype)
+    with np.errstate(over="ignore", invalid="ignore"):  # not small, that is
+        lengths = (np.linalg.norm(X, axis=1) for X in (U, W))
+        bound = math.prod(each.max(initial=0) for each in lengths)
+    # all |M_ij| are so small that exp(M_ij), and sums of them, need no scaling
+    small = bound < 0.4 * np.log(np.finfo(U.dtype).max) and shares.any()
 
-    def __init__(self, U, W, r_v):
-        unit = r_v.max(initial=0) or 1.0
-        self.U, self.W = U, W.astype(U.dtype, copy=False)
-        self.shares, self.log_unit = (r_v / unit).astype(U.dtype), np.log(unit)
-        with np.errstate(over="ignore", invalid="ignore"):  # not small, that is
-            lengths = (np.linalg.norm(X, axis=1) for X in (U, self.W))
-            bound = math.prod(each.max(initial=0) for each in lengths)
-        # products of two exponentials and a total are far from the largest number
-        largest = 0.4 * np.log(np.finfo(U.dtype).max)
-        self.small = bool(bound < largest and self.shares.any())
-
-    def factors(self, rows):
-        """Return arrays (rows, n), (n,) and the logarithm of (rows,), or of a number.
-
-        Where entries of M are large, they are divided by the largest of each row.
-        """
-        weights = self.U[rows] @ self.W.T
-        if self.small:
-            return np.exp(weights, out=weights), self.shares, self.log_unit
+    def block(rows):
+        weights = U[rows] @ W.T
+        if small:
+            return function(np.exp(weights, out=weights), shares, log_unit)
         # the next line must not meet -inf - -inf
-        weights += np.log(np.maximum(self.shares, np.finfo(weights.dtype).tiny))
-        largest = weights.max(axis=1)
+        weights += np.log(np.maximum(shares, np.finfo(weights.dtype).tiny))
+        largest = weights.max(axis=1)  # of each row, by which all are divided
         weights -= largest[:, None]
-        ones = np.ones_like(self.shares)
-        return np.exp(weights, out=weights), ones, largest + self.log_unit
+        ones = np.ones_like(shares)
+        return function(np.exp(weights, out=weights), ones, largest + log_unit)
+
+    return map_blocks(block, len(U), len(W))
 
 
 def tilted_means(U, W, r_v):
@@ -103,19 +94,13 @@ def tilted_means(U, W, r_v):
     """
     if len(U) > 1 and not U.any():  # before the first step: all rows are the same
         return tuple(np.repeat(each, len(U), 0) for each in tilted_means(U[:1], W, r_v))
-    tilted = Tilted(U, W, r_v)
-    W1 = np.column_stack([np.ones_like(tilted.shares), tilted.W])
+    W1 = np.column_stack([np.ones(len(W)), W]).astype(U.dtype)
 
-    def block(rows):
-        weights, shares, log_scale = tilted.factors(rows)
-        return as_means(weights @ (shares[:, None] * W1), log_scale)
+    def means(weights, shares, log_scale):
+        sums = weights @ (shares[:, None] * W1)
+        return np.log(sums[:, 0]) + log_scale, sums[:, 1:] / sums[:, :1]
 
-    return map_blocks(block, len(U), len(W))
-
-
-def as_means(sums, log_scale):
-    """Return log sums and means from sums of the weights, and of weights times w_j."""
-    return np.log(sums[:, 0]) + log_scale, sums[:, 1:] / sums[:, :1]
+    return _tilted(means, U, W, r_v)
 
 
 def largest_changes(step, W, beyond=0.0):
@@ -198,13 +183,11 @@ def log_partition(U, W, r_v):
     >>> np.exp(log_partition(np.zeros((1, 1)), W, r_v)).round(9)
     array([3.])
     """
-    tilted = Tilted(U, W, r_v)
 
-    def block(rows):
-        weights, shares, log_scale = tilted.factors(rows)
+    def log_sums(weights, shares, log_scale):
         return (np.log(weights @ shares) + log_scale,)
 
-    return map_blocks(block, len(U), len(W))[0].astype(np.float64)
+    return _tilted(log_sums, U, W, r_v)[0].astype(np.float64)
 
 
 class AllColumns:
@@ -243,18 +226,3 @@ class AllColumns:
     def reach(self, step, beyond):
         """Return the `largest_changes` by steps of rows."""
         return largest_changes(step, self.W, beyond)
-
-
-class Exact:
-    """Says, in the place of a `Sampler`, that sums run over all columns."""
-
-    def samples(self, m, n):
-        """Return False: whatever the number of rows and columns."""
-        return False
-
-    def __call__(self, U, weights, W, r_v):
-        """Return what sums of rows `U` run over: `AllColumns`."""
-        return AllColumns(W, r_v)
-
-
-exact = Exact()

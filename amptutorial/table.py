@@ -15,8 +15,9 @@ from .bias import drop_empty, estimate_bias, margins, same_pairs, without_gaps
 from .biases import observed_biases
 from .channels import channel_of
 from .heldout import FEW_PAIRS, HeldOut, split_counts, split_pairs
-from .reexpansion import directions_of_score, new_side, scaled_rows, settle_rows
+from .reexpansion import new_side, scaled_rows, settle_rows
 from .score import FisherScore
+from .spectrum import shrink
 from .sums import products_of_pairs
 
 VALIDATION = 0.1  # the fraction of the pairs that decides when to stop
@@ -206,6 +207,10 @@ class Table:
     def leading_directions(self, d, rng):
         """Return leading right singular vectors of the score, and what they explain.
 
+        They come from a few steps of orthogonal iteration. What they explain is the sum
+        of the squares of the shrunken singular values, in which a direction inside the
+        noise counts as sqrt(m n), the largest square that the noise can hide.
+
         Parameters
         ----------
         d : int
@@ -216,12 +221,17 @@ class Table:
         V : array (n, d)
             Orthonormal columns; zero where a column has no counts.
         variance : float
-            The mean of M_ij^2 with the weights r_u_i r_v_j: the strength, as from
-            `amptutorial.reexpansion.directions_of_score`, divided by the total count.
+            The mean of M_ij^2 with the weights r_u_i r_v_j: that sum, divided by the
+            total count.
         """
         Y, columns = self.score()
+        m, n = Y.shape
+        directions = rng.standard_normal((n, d))
+        for _ in range(4):
+            directions = np.linalg.qr(Y.T @ (Y @ directions))[0]
+        signal = shrink(np.linalg.svd(Y @ directions, compute_uv=False), m, n)
+        strength = float(np.maximum(signal**2, np.sqrt(m * n)).sum())
         V = np.zeros((self.shape[1], d))
-        directions, strength = directions_of_score(Y, d, rng)
         V[columns, : directions.shape[1]] = directions
         return V, strength / float(self.total())
 

@@ -1,7 +1,6 @@
 """Algorithm 1: against its lines written out, its fixed points, its symmetries, and what it does with bad input."""
 
 import warnings
-from itertools import islice
 
 import numpy as np
 import pytest
@@ -94,7 +93,7 @@ def test_indefinite_f_is_floored_and_recorded(rng):
     lasso = Lasso(0.01)
 
     def amp(B0):
-        return biased_low_rank_amp(Y, model.r_u, model.r_v, lasso, B0=B0, n_iter=60)
+        return biased_low_rank_amp(Y, model.r_u, model.r_v, lasso, B0=B0, n_iter=40)
 
     run = amp(random_start(400, 4, rng))
     floored = [it.floored_a or it.floored_b for it in run.iterates]
@@ -143,14 +142,6 @@ def test_callback_sees_every_iterate_and_can_stop(rng):
     stop_at_two = {"on_iteration": lambda iterate: seen.append(iterate.k) or iterate.k == 2}
     run = biased_low_rank_amp(Y, model.r_u, model.r_v, posterior, B0=model.B, **stop_at_two)
     assert seen == [0, 1, 2] and len(run.iterates) == 3
-
-
-def test_float32_stays_float32(rng):
-    model, Y = instance(40, 50, 2, rng)
-    posterior = GaussianPosterior(1.0)
-    Y, B0 = Y.astype(np.float32), model.B.astype(np.float32)
-    run = biased_low_rank_amp(Y, model.r_u, model.r_v, posterior, B0=B0, n_iter=3)
-    assert run.A.dtype == run.B.dtype == np.float32
 
 
 class NoAnswer(Denoiser):
@@ -297,19 +288,3 @@ def test_without_a_number_there_are_ten_undamped_iterations(rng):
     assert np.allclose(run.A, expected[0]) and np.allclose(run.B, expected[1])
     for name in ("A", "B", "denoiser_a", "denoiser_b"):
         assert getattr(run, name) is getattr(run.iterates[9], name)
-
-
-@pytest.mark.parametrize("damping", [0.0, 0.3])
-def test_a_run_goes_on_from_any_of_its_iterates(damping, rng):
-    model, Y = instance(30, 40, 2, rng)
-    pair = GaussianPosterior(1.0, learn=True), Ridge(1.0)
-    B0 = informed_start(model, rng)
-    start = loop.iterate_zero(B0, model.m, pair)
-    whole = list(islice(loop.amp_iterates(Y, model.r_u, model.r_v, start, damping), 6))
-    run = biased_low_rank_amp(Y, model.r_u, model.r_v, pair, B0=B0, n_iter=6, damping=damping)
-    assert np.array_equal(whole[5].B, run.B)
-    rest = list(islice(loop.amp_iterates(Y, model.r_u, model.r_v, whole[2], damping), 3))
-    for found, expected in zip(rest, whole[3:], strict=True):
-        assert found.k == expected.k
-        for name in ("A", "B", "F_a", "F_b", "Gamma_a", "Gamma_b", "Gamma_a_next"):
-            assert np.array_equal(getattr(found, name), getattr(expected, name)), name

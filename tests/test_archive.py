@@ -187,12 +187,12 @@ def test_the_cache_is_poochs_without_a_variable_and_may_be_below_the_home_folder
 
 
 def test_missing_archive_is_named(tmp_path, monkeypatch):
-    with pytest.raises(FileNotFoundError, match="path is .*nowhere.tar.gz, but there is no such file"):
+    with pytest.raises(FileNotFoundError, match="path is .*nowhere.tar.gz, but there is no such file or folder"):
         load_movie_reviews(tmp_path / "nowhere.tar.gz")
     with pytest.raises(FileNotFoundError, match=f"path is the folder .*, which holds none of {OFFICIAL}"):
         load_movie_reviews(tmp_path)
     monkeypatch.setenv("AMPTUTORIAL_DATA", str(tmp_path / "gone"))
-    with pytest.raises(FileNotFoundError, match="AMPTUTORIAL_DATA is .*gone, but there is no such file"):
+    with pytest.raises(FileNotFoundError, match="AMPTUTORIAL_DATA is .*gone, but there is no such file or folder"):
         load_movie_reviews()
 
 

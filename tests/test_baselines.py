@@ -51,8 +51,8 @@ def test_svd_works_on_scores_whose_margins_vanish(rng):
 
 def test_all_minimisers_meet_at_the_same_loss_with_zero_gradient(rng):
     """lem:fixed-points from three sides: AMP, ALS and gradient descent."""
-    model, Y = instance(80, 120, 2, rng)
-    A0, B0 = rng.standard_normal((80, 2)), model.B + rng.standard_normal((120, 2))
+    model, Y = instance(60, 90, 2, rng)
+    A0, B0 = rng.standard_normal((60, 2)), model.B + rng.standard_normal((90, 2))
     ridges, r = (Ridge(2.0), Ridge(3.0)), (model.r_u, model.r_v)
     loss = QuadraticLoss(Y, *r, ridges)
     amp = biased_low_rank_amp(Y, *r, ridges, B0=B0, n_iter=500)

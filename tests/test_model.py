@@ -38,8 +38,8 @@ def test_marginals_and_pmi_up_to_their_orders(rng):
         marginal = np.log(P_u) - model.s_u
         return marginal.std(), (pmi - model.U @ model.V.T / np.sqrt(m)).std()
 
-    small, large = (np.median([errors(m) for _ in range(5)], axis=0) for m in (100, 1600))
-    order_marginal, order_pmi = np.log(small / large) / np.log(16)
+    small, large = (np.median([errors(m) for _ in range(5)], axis=0) for m in (100, 900))
+    order_marginal, order_pmi = np.log(small / large) / np.log(9)
     # sum_j r_j v_j / n is itself O(1/sqrt(n)) for centred rows, one half order better than the worst case of the paper
     assert order_marginal == pytest.approx(1, abs=0.25)
     assert order_pmi == pytest.approx(1, abs=0.25)
@@ -201,14 +201,6 @@ def test_each_side_is_drawn_from_its_own_laws(rng):
     model = draw_embedding(500, 600, 2, **laws, bias_v=ShiftedExponential(0.1, 0.0), rng=rng)
     for values, deviation in ((model.U, 1), (model.V, 3), (model.s_u, 0.3), (model.s_v, 0.1)):
         assert values.std() == pytest.approx(deviation, rel=0.2)  # of 500 exponential variables: 4 sqrt(2 / 500)
-
-
-@pytest.mark.parametrize("draw", [PoissonEmbedding.rates, lambda model: model.sample(np.random.default_rng(0))])
-def test_overflow_is_reported(draw):
-    model = PoissonEmbedding(np.full((2, 1), 100.0), np.full((2, 1), 100.0), np.zeros(2), np.zeros(2))
-    with pytest.raises(OverflowError, match="scale down U and V"):
-        draw(model)
-    assert np.allclose(model.joint_pmf(), 0.25)  # the distribution itself does not overflow
 
 
 @pytest.mark.parametrize("sparse", [False, True])

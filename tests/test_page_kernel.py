@@ -250,6 +250,7 @@ def test_figures_appear_where_they_are_shown_and_at_the_end_and_one_that_cannot_
     assert len(pictures) == 2 and all(picture.startswith(b"\x89PNG") for picture in pictures)
 
 
+@pytest.mark.slow
 def test_the_archive_holds_what_a_page_imports(tmp_path):
     """Python finds there, without this machine's packages of the same names, the package and English."""
     write_archive(tmp_path / "page.zip")

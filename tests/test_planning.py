@@ -100,7 +100,7 @@ def known_shares(frequencies):
 def test_rare_columns_need_more_counts(rng):
     """The error of a pair is 1 - q_u q_v (chapter 10); half of the columns are the rarest."""
     laws, frequencies = two_kinds(3.0)
-    options = {"n_samples": 8000, "rng": rng, "n_iter": 30}
+    options = {"n_samples": 4000, "rng": rng, "n_iter": 20}
     plan = counts_needed(0.5, *laws, POSTERIOR, **SIZE, rarest=(1, 0.5), **options)
     q_u, q_v = known_shares(frequencies * plan.factor)
     assert 1 - q_u * q_v[0] == pytest.approx(0.5, rel=0.03)
@@ -109,9 +109,9 @@ def test_rare_columns_need_more_counts(rng):
 
 def test_where_there_is_no_closed_form_rows_are_sampled(rng):
     """Rows of an instance, as a law: the same counts, up to the samples. All factors are tried on the same draws."""
-    r, X = flat(1.0)[0].draw(5000, rng=rng)
+    r, X = flat(1.0)[0].draw(2500, rng=rng)
     laws = (EmpiricalRows(r, X / X.std()),) * 2
-    options = {"n_iter": 20, "n_samples": 5000}
+    options = {"n_iter": 20, "n_samples": 2500}
     one, two = (
         counts_needed(0.3, *laws, POSTERIOR, **SIZE, **options, rng=np.random.default_rng(5)).factor for _ in range(2)
     )
@@ -133,7 +133,7 @@ class NoJacobian(Denoiser):
 
 
 def test_a_posterior_mean_is_not_asked_for_its_jacobian():
-    options = {"n_iter": 20, "n_samples": 5000} | SIZE
+    options = {"n_iter": 20, "n_samples": 1000} | SIZE
     one, two = (
         counts_needed(0.3, *flat(1.0), prior, **options, rng=np.random.default_rng(5)).factor
         for prior in (NoJacobian(), (GaussianPosterior(1.0, learn=True), POSTERIOR))

@@ -15,10 +15,9 @@ from amptutorial.denoisers import GaussianPosterior, Lasso, Ridge
 from amptutorial.laws import ConstantBias, GaussianRows
 from amptutorial.model import draw_embedding
 from amptutorial.reexpansion import balanced_sides, new_side, reexpanded_half_step, settle_rows
-from amptutorial.sampling import Sampler
+from amptutorial.sampling import Sampler, exact
 from amptutorial.score import FisherScore
 from amptutorial.spectrum import shrink
-from amptutorial.sums import exact
 from amptutorial.table import Table, expected_bursts
 
 
@@ -173,7 +172,7 @@ def test_bursts_follow_the_estimate_until_both_agree(counts, columns, which, to_
     if which == "rows":
         rows = settle_rows(Table(Z), rows, columns, m, Presence(), max_iter=2000)
     else:
-        rows, columns = iterated(Z, rows, columns, m, 400, Presence())[-1]
+        rows, columns = iterated(Z, rows, columns, m, 250, Presence())[-1]
     N, rates = presence(Z.toarray(), rows.X, columns.X, rows.bias, columns.bias)
     assert np.allclose(rates.sum(axis=1), N.sum(axis=1), rtol=1e-7)
     assert np.allclose((N - rates) @ columns.X / np.sqrt(m), strength * rows.X, atol=1e-6)

@@ -9,8 +9,15 @@ import scipy.sparse as sp
 from amptutorial import AMPEmbedding, sampling
 from amptutorial.biases import margin_biases
 from amptutorial.heldout import heldout_gain, hold_out
-from amptutorial.sampling import ColumnSample, Sampler, _sample_sizes, inclusion_probabilities, systematic_sample
-from amptutorial.sums import AllColumns, exact, log_partition, tilted_means
+from amptutorial.sampling import (
+    ColumnSample,
+    Sampler,
+    _sample_sizes,
+    exact,
+    inclusion_probabilities,
+    systematic_sample,
+)
+from amptutorial.sums import AllColumns, log_partition, tilted_means
 
 N, D = 3000, 3
 

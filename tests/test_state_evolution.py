@@ -104,7 +104,9 @@ def test_unequal_frequencies_are_easier():
 @pytest.mark.parametrize(
     "denoiser", [pytest.param(Ridge(0.5), marks=pytest.mark.slow), GaussianPosterior([[1.0, 0.2], [0.2, 0.6]])]
 )
-@pytest.mark.parametrize("bias", [TWO_CLASS, ShiftedExponential(0.2, 0.1), Zipf(0.3)], ids=repr)
+@pytest.mark.parametrize(
+    "bias", [TWO_CLASS, pytest.param(ShiftedExponential(0.2, 0.1), marks=pytest.mark.slow), Zipf(0.3)], ids=repr
+)
 def test_sampled_rows_agree_with_the_closed_form(denoiser, bias):
     """Every moment of 6 iterations, the loss among them, within the spread over 8 seeds (four standard errors)."""
     C = np.array([[1.5, 0.3], [0.3, 1.0]])

@@ -42,8 +42,8 @@ def test_the_script_runs_the_amp_of_the_package():
 
 @needs_node
 def test_tables_of_the_script_scatter_as_those_of_the_model():
-    """Forty tables of either kind: means within four of their errors, deviations within four of theirs, m = 60."""
-    m, strength, number = 60, 3, 40
+    """Twenty tables of either kind: means within four of their errors, deviations within four of theirs, m = 60."""
+    m, strength, number = 60, 3, 20
     tables = [{"rows": m, "strength": strength, "seed": k} for k in range(number)]
     theirs = np.array([found["error"] for found in ask(tables)])
     rng, ours = np.random.default_rng(0), []
@@ -67,6 +67,7 @@ def test_the_still_picture_is_that_with_which_the_pages_begin_and_scripts_are_sm
     assert sum(path.stat().st_size for path in MOVING) < 300_000
 
 
+@pytest.mark.slow
 @needs_node
 def test_the_pages_begin_with_a_typical_table():
     """Its error is the median of twenty seeds, to two digits."""

@@ -4,6 +4,7 @@ import base64
 import io
 import json
 import re
+from functools import partial
 from xml.etree import ElementTree
 
 import ipywidgets
@@ -15,7 +16,9 @@ from PIL import Image
 
 from amptutorial.book import widgets
 from amptutorial.book.figures import COLOURS, METHOD_LOOKS, STYLE
-from amptutorial.book.widgets import WordField, explore
+from amptutorial.book.widgets import WordField
+
+explore = partial(widgets.explore, size=(2, 1))  # inches: soon drawn
 
 
 @pytest.fixture

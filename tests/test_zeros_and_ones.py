@@ -77,7 +77,7 @@ def test_independent_zeros_and_ones_gain_nothing(fits):
     rng = np.random.default_rng(0)
     rates = np.outer(rng.gamma(2, 0.5, 500), 25 / np.arange(1, 201) / 6)
     gains = []
-    for _ in range(3):
+    for _ in range(2):
         Z = (rng.random(rates.shape) < -np.expm1(-rates)).astype(float)
         Z = Z[Z.any(axis=1)][:, Z.any(axis=0)]
         with pytest.warns(match="within three standard errors"):

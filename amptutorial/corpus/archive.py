@@ -92,7 +92,8 @@ def _supplied(path, origin):
             f"{origin} is the folder {path}, which holds none of {', '.join(SHA256)}"
         )
     if not found.is_file():
-        raise FileNotFoundError(f"{origin} is {path}, but there is no such file")
+        missing = "there is no such file or folder"
+        raise FileNotFoundError(f"{origin} is {path}, but {missing}")
     return found
 
 

@@ -16,7 +16,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from grading_samples import GRADING, LOST, RIGHT, STARTER, WRONG
+from grading_samples import FORGER, GRADING, LOST, RIGHT, STARTER, WRONG
 
 from amptutorial_course.assignments import ASSIGNMENTS
 from amptutorial_course.grading import gradescope, isolation
@@ -89,67 +89,6 @@ def harness(root, files, kind="bwrap"):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return json.loads((root / "results/results.json").read_text())
-
-
-# Reads what is secret, writes where grades are, and leaves processes that wait for the grade to be written: what it can
-# is the text of its error. An open file, which a process keeps that is killed, is no way either.
-FORGER = """
-import glob, json, os, socket, subprocess, sys, threading, time
-FORGED = json.dumps({"score": 100, "output": "forged", "tests": []})
-RESULTS = "/autograder/results/results.json"
-can = []
-def forge(*_):
-    for _ in range(600):
-        try:
-            open(RESULTS, "w").write(FORGED)
-            can.append("write the results")
-        except OSError:
-            pass
-        time.sleep(0.1)
-def attempt(name, call):
-    try:
-        call()
-        can.append(name)
-    except BaseException:
-        pass
-def fork_twice():
-    if os.fork() == 0:
-        if os.fork() == 0:
-            os.setsid()
-            forge()
-        os._exit(0)
-attempt("fork", fork_twice)
-attempt("start a program", lambda: subprocess.Popen(["sh", "-c", f"sleep 5; echo '{FORGED}' > {RESULTS}"]))
-attempt("become one", lambda: os.execv("/bin/sh", ["sh", "-c", "sleep 1"]))
-threading.Thread(target=forge, daemon=True).start()
-for path in ("rules.json", "requirements.txt"):
-    attempt(f"read {path}", lambda: open(f"/autograder/source/{path}").read() and path != "rules.json" and 1 / 0)
-for path in (RESULTS, "/autograder/submission/denoiser.py", "/autograder/submission_metadata.json"):
-    attempt(f"read {path}", lambda: open(path).read())
-    attempt(f"write {path}", lambda: open(path, "w").write(FORGED))
-    attempt(f"replace {path}", lambda: os.replace("denoiser.py", path))
-    attempt(f"link {path}", lambda: os.link(path, "mine"))
-    attempt(f"open {path} to all", lambda: os.chmod(path, 0o777))
-for folder in ("/autograder", "/autograder/results", "/autograder/source", "/tmp", "/var/tmp", "/dev/shm", "/etc"):
-    attempt(f"write into {folder}", lambda: open(f"{folder}/left", "w").write("left"))
-sys.path.insert(0, "/autograder/source/package")
-attempt("import the grader", lambda: __import__("amptutorial_course.grading"))
-attempt("import the assignments", lambda: __import__("amptutorial_course.assignments"))
-for judge in {os.getppid(), 1, 2, 3, 4, 5} - {os.getpid()}:
-    variables = f"/proc/{judge}/environ"
-    attempt(f"read {variables}", lambda: b"PYTHONPATH" in open(variables, "rb").read() or 1 / 0)
-    attempt(f"write into the memory of {judge}", lambda: open(f"/proc/{judge}/mem", "r+b").read(1))
-    attempt(f"signal {judge}", lambda: os.kill(judge, 0))
-attempt("kill all", lambda: os.kill(-1, 9))
-attempt("take a socket", socket.socket)
-attempt("be root", lambda: os.setuid(0) or (os.getuid() == 0 and open("/autograder/source/rules.json")) or 1 / 0)
-from amptutorial import Denoiser
-class RidgeByHand(Denoiser):
-    def __init__(self, strength):
-        pass
-    def estimate(self, P, r, F):
-        raise RuntimeError(f"I can {can}, as {'another' if os.getuid() else 'root'}")
-"""
 
 
 @needs_bwrap
