@@ -255,7 +255,7 @@ KEPT = {
 def test_what_is_kept_between_calls_is_named_in_every_check_that_it_fails(methods, names):
     belief = None if "precision" in methods else Squares()
     failures = check_denoiser(variant(**methods), belief=belief, rng=np.random.default_rng(2)).failures
-    assert set(names.split()) & {failure.name for failure in failures} <= {"deterministic", "right_answers"}
+    assert {*names.split()} <= {failure.name for failure in failures} <= {"deterministic", "right_answers"}
     for failure in failures:
         assert "what is kept between calls?" in failure.message, failure
         assert "To ask it again" not in failure.message, failure  # a new denoiser is right

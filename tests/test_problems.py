@@ -5,6 +5,7 @@ import pytest
 
 from amptutorial.checks import CHECKS, Problem, Trial, draw_problem
 from amptutorial.checks.oracle import own_slopes
+from amptutorial.checks.promises import _number_of_rows
 from amptutorial.denoisers import Denoiser, Ridge
 from amptutorial.laws import GaussianRows
 
@@ -80,3 +81,14 @@ def test_a_bend_is_not_taken_for_a_kink():
     problem = Problem(np.array([[10.0], [1.0]]), np.ones(2), np.eye(1))
     known = own_slopes(Bent(), problem)
     assert known.slopes.ravel() == pytest.approx([2000, 200]) and known.is_smooth.all()
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 50.0])
+def test_rows_of_equal_length_are_counted_and_the_silent_left_out(scale):
+    """For lengths 1 and 0 it is how many are 1; of Gaussian squares d / (d + 2) of the rows count."""
+    X = np.zeros((100, 3))
+    X[:7, 1] = scale
+    assert np.isclose(_number_of_rows(X), 7)
+    rows = scale * np.random.default_rng(0).standard_normal((100_000, 3))
+    assert np.isclose(_number_of_rows(rows), 60_000, rtol=0.02)
+    assert _number_of_rows(np.zeros((4, 2))) == 0

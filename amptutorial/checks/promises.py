@@ -26,7 +26,7 @@ from .oracle import answer, own_slopes, require_slopes
 from .problems import ILL
 from .report import Check, CheckReport, run_checks
 from .right_answers import right_answers
-from .trials import JACOBIANS, is_own, own_methods, trial_of
+from .trials import JACOBIANS, Anew, is_own, own_methods, trial_of
 from .verdict import require, require_penalty, require_rows, short
 
 SHARES = 1e-4, 1e-3, 0.1, -1e-4, -1e-3, -0.1  # of a step, that may lead to less
@@ -34,6 +34,7 @@ ONE_PRIOR = 1e-5  # how far log partition functions may differ
 # so far from the minimiser, in its own length, an iteration may have ended, or is what
 # single precision leaves
 NEAR, SINGLE = 1e-2, 1e-6
+FEWEST = 30  # rows of an estimate that make noise normal
 FACTORS = ". Has penalty() every factor of the penalty that estimate() minimises?"
 
 
@@ -224,9 +225,9 @@ def one_prior(trial):
 
 
 def state_evolution(trial):
-    """In AMP at m = 4n, the error of the estimates is the one that is predicted.
+    """In AMP at m = 4n, the denoiser is given p = x M + N(0, Q), as predicted.
 
-    State evolution takes it that the denoiser is given p = x M + N(0, Q).
+    The error of the estimates is the predicted one as well.
     """
     wanted, stated = trial.belief.precision, trial.denoiser.precision
     text = f'precision is "{stated}" and should be "{wanted}": AMP would hand over the '
@@ -237,7 +238,11 @@ def state_evolution(trial):
     B0 = 0.5 * (B + B.std() * rng.standard_normal(B.shape))
     Y = A @ B.T / np.sqrt(m) + rng.standard_normal((m, n))
 
-    run = biased_low_rank_amp(Y, r_u, r_v, trial.denoiser, B0=B0, n_iter=n_iter)
+    recorder, seen = Anew(trial.make()), []
+    denoise = recorder.denoise
+    recorder.denoise = lambda P, r, F: seen.append(P) or denoise(P, r, F)
+    run = biased_low_rank_amp(Y, r_u, r_v, recorder, B0=B0, n_iter=n_iter)
+    _require_predicted_noise(run, seen, (A, B), B0)
     laws = EmpiricalRows(r_u, A), EmpiricalRows(r_v, B)
     start = start_overlap(B, B0, m) | {"beta": m / n, "n_iter": n_iter}
     evolution = predict(*laws, trial.denoiser, **start, n_samples=m, rng=rng)
@@ -246,8 +251,8 @@ def state_evolution(trial):
     require(
         abs(measured - predicted) <= 0.25 * max(predicted, 0.2),
         f"m = {m}, n = {n}: after {n_iter} iterations state evolution predicts the "
-        f"error {predicted:.3f}, AMP has {measured:.3f}. Is mean_jacobian right, of "
-        "which the Onsager term is made? Does it see anything but P, r and F?",
+        f"error {predicted:.3f}, AMP has {measured:.3f}: does the denoiser see "
+        "anything but P, r and F?",
     )
     told = f"{predicted:.3f} predicted, {measured:.3f} measured"
     return f"error after {n_iter} iterations: {told}"
@@ -264,6 +269,49 @@ def _laws_that_amp_can_find(trial):
     level = max(0.0, np.log(2 / strength))
     bias = DiscreteBias([level - 0.5, level + 0.5])
     return scaled_rows(trial.d, rows_u=rows, rows_v=rows, bias_u=bias, bias_v=bias)
+
+
+def _require_predicted_noise(run, seen, truth, B0):
+    """Raise unless the rows `seen` in AMP are p = x M + N(0, Q).
+
+    The denoisers of A and of B see them in turn; `truth` is the pair of the true A and
+    B. What each sees is made from the last estimate of the other side.
+    """
+    m, n = map(len, truth)
+    estimates = [B0, *(X for it in run.iterates for X in (it.A, it.B))]
+    for k, (P, estimate) in enumerate(zip(seen, estimates, strict=False)):
+        X, other = truth[k % 2], truth[1 - k % 2]
+        if _number_of_rows(estimate) < FEWEST:
+            continue
+        noise = P - X @ (other.T @ estimate / m)
+        far = _standard_errors(noise, estimate.T @ estimate / m)
+        require(
+            far < 6,
+            f"m = {m}, n = {n}: in iteration {k // 2} the noise in the rows given to "
+            f"the denoiser of {'AB'[k % 2]} has a covariance that is {far:.3g} "
+            "standard errors away from Q. The Onsager term, which is made of "
+            "mean_jacobian, takes away too little or too much",
+        )
+
+
+def _number_of_rows(X):
+    """Return how many rows of equal length would have the moments of those of `X`.
+
+    The noise in a row of P is a sum over the rows of the other side's estimate, and
+    normal where they are many.
+    """
+    squares = (X**2).sum(axis=1)
+    return squares.sum() ** 2 / max((squares**2).sum(), 1e-300)
+
+
+def _standard_errors(noise, Q):
+    """Return how far the covariance of `noise` is from `Q`, in standard errors."""
+    w, V = np.linalg.eigh(Q)
+    # an estimate that is all zeros has Q = 0, and must have no noise
+    scale = np.maximum(w, 1e-9 * w[-1] + 1e-300)
+    white = noise @ V / np.sqrt(scale)
+    far = np.abs(white.T @ white / len(white) - np.diag(w / scale)).max()
+    return far / np.sqrt(2 / len(white))
 
 
 def _has_own_prior(trial):

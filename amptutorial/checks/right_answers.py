@@ -112,7 +112,8 @@ def _first_answers(trial, problem):
             J = new.mean_jacobian(*problem.copies())
             _require_jacobian(new, problem, known, J)
         for method in ("denoise", "penalty"):
-            _require(new, trial, method, problem, problem.copies(), known, X, J)
+            one, arrays = trial.make(), problem.copies()
+            _require(one, trial, method, problem, arrays, known, X, J)
     return known, X, J
 
 
