@@ -170,7 +170,7 @@ SAID = [
     ("jacobian", by_itself("mean_jacobian", lambda J: 40 * J), "J / N fits: the Jacobian is a mean over the rows, not"),
     ("jacobian", by_itself("mean_jacobian", lambda J: -J), "its negative fits"),
     ("jacobian", by_itself("denoise", lambda pair: (pair[0], 1.01 * pair[1])), "denoise(P, r, F)[1]["),
-    ("state_evolution", by_itself("mean_jacobian", lambda J: -J), "standard errors away from Q. The Onsager term, which"),
+    ("state_evolution", by_itself("mean_jacobian", lambda J: -J), "standard errors away from Q. The Onsager term"),
     ("penalty", variant(convexity=lambda self, r: 1.01 / r.max()), "is too large for 40 rows"),
     ("penalty", variant(penalty=Denoiser.penalty), "penalty is inherited"),
     ("optimality", by_itself("penalty", lambda value: 9 * value), ". Has penalty() every factor of the penalty that"),
