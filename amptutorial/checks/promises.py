@@ -14,7 +14,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from .._validation import check_integer
-from ..amp import biased_low_rank_amp
+from ..amp import biased_low_rank_amp, denoiser_input
 from ..denoisers import Denoiser
 from ..laws import DiscreteBias, EmpiricalRows, scaled_rows
 from ..metrics import normalised_mse
@@ -26,7 +26,7 @@ from .oracle import answer, own_slopes, require_slopes
 from .problems import ILL
 from .report import Check, CheckReport, run_checks
 from .right_answers import right_answers
-from .trials import JACOBIANS, Anew, is_own, own_methods, trial_of
+from .trials import JACOBIANS, is_own, own_methods, trial_of
 from .verdict import require, require_penalty, require_rows, short
 
 SHARES = 1e-4, 1e-3, 0.1, -1e-4, -1e-3, -0.1  # of a step, that may lead to less
@@ -238,11 +238,8 @@ def state_evolution(trial):
     B0 = 0.5 * (B + B.std() * rng.standard_normal(B.shape))
     Y = A @ B.T / np.sqrt(m) + rng.standard_normal((m, n))
 
-    recorder, seen = Anew(trial.make()), []
-    denoise = recorder.denoise
-    recorder.denoise = lambda P, r, F: seen.append(P) or denoise(P, r, F)
-    run = biased_low_rank_amp(Y, r_u, r_v, recorder, B0=B0, n_iter=n_iter)
-    _require_predicted_noise(run, seen, (A, B), B0)
+    run = biased_low_rank_amp(Y, r_u, r_v, trial.denoiser, B0=B0, n_iter=n_iter)
+    _require_predicted_noise(run, Y, (A, B), B0)
     laws = EmpiricalRows(r_u, A), EmpiricalRows(r_v, B)
     start = start_overlap(B, B0, m) | {"beta": m / n, "n_iter": n_iter}
     evolution = predict(*laws, trial.denoiser, **start, n_samples=m, rng=rng)
@@ -271,18 +268,21 @@ def _laws_that_amp_can_find(trial):
     return scaled_rows(trial.d, rows_u=rows, rows_v=rows, bias_u=bias, bias_v=bias)
 
 
-def _require_predicted_noise(run, seen, truth, B0):
-    """Raise unless the rows `seen` in AMP are p = x M + N(0, Q).
+def _require_predicted_noise(run, Y, truth, B0):
+    """Raise unless the rows that denoisers see in AMP are p = x M + N(0, Q).
 
-    The denoisers of A and of B see them in turn; `truth` is the pair of the true A and
-    B. What each sees is made from the last estimate of the other side.
+    Those of A and of B see them in turn, made from the last estimate of the other side;
+    `truth` is the pair of the true A and B.
     """
-    m, n = map(len, truth)
-    estimates = [B0, *(X for it in run.iterates for X in (it.A, it.B))]
-    for k, (P, estimate) in enumerate(zip(seen, estimates, strict=False)):
+    m, n = Y.shape
+    estimates = [0 * truth[0], B0, *(X for it in run.iterates for X in (it.A, it.B))]
+    gammas = (Gamma for it in run.iterates for Gamma in (it.Gamma_a, it.Gamma_b))
+    for k, Gamma in enumerate(gammas):
+        last, estimate = estimates[k : k + 2]
         X, other = truth[k % 2], truth[1 - k % 2]
         if _number_of_rows(estimate) < FEWEST:
             continue
+        P = denoiser_input(Y.T if k % 2 else Y, estimate, last, Gamma, m)
         noise = P - X @ (other.T @ estimate / m)
         far = _standard_errors(noise, estimate.T @ estimate / m)
         require(
