@@ -19,7 +19,7 @@ from stated_beliefs import (
     variant,
 )
 
-from amptutorial.checks import CHECKS, CheckReport, CheckResult, Problem, check_denoiser
+from amptutorial.checks import CHECKS, Check, CheckReport, CheckResult, Problem, check_denoiser
 from amptutorial.checks.trials import trial_of
 from amptutorial.checks.verdict import require_rows
 from amptutorial.denoisers import Denoiser, GaussianPosterior, Lasso, Ridge
@@ -257,6 +257,10 @@ def test_the_report_is_a_table_with_links_in_a_notebook():
 def test_a_failure_in_pytest_says_what_was_promised_and_what_to_read():
     with pytest.raises(AssertionError, match=r"(?s)one prior.*The promise: .*\nRead: https://.*#denoisers-jacobian"):
         CHECKS["one_prior"](HardThreshold())
+
+
+def test_a_check_without_a_docstring_promises_nothing():
+    assert Check(lambda trial: None, "05_denoisers.html").contract == ""
 
 
 class Halved(GaussianPosterior):

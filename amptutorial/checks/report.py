@@ -58,7 +58,7 @@ class Check:
         """What is promised, in a sentence or two."""
         text = self.run.__doc__
         if text is None:  # `python -OO` leaves it in the source alone
-            _, text, *_ = inspect.getsource(self.run).split('"""')
+            _, text, *_ = (*inspect.getsource(self.run).split('"""'), "")
         return " ".join(text.split())
 
     @property
