@@ -91,11 +91,15 @@ def split_pairs(Z, fraction: float, rng: np.random.Generator) -> tuple:
     of this package know gaps; for other methods `amptutorial.bias.fill_gaps` fills
     them.
 
-    `heldout_gain` is a proper score for all rates that are made of `kept`. Over the
-    choice of the pairs, it expects fraction times the sum of mu log(rate) - rate over
-    all pairs, hidden zeros included, where mu is the mean of a count. That is largest
-    at rate = mu, be the counts Poisson or not. Rates that are higher in the gaps than
-    in like pairs gain nothing by it: what they add there counts against them.
+    `heldout_gain` is a proper score for rates that are fixed beforehand, or made of the
+    kept counts of other pairs. Over the choice of the pairs, it expects fraction times
+    the sum of mu log(rate) - rate over all pairs, hidden zeros included, where mu is
+    the mean of a count. That is largest at rate = mu, be the counts Poisson or not.
+    Rates that are higher in the gaps than in like pairs gain nothing by it: what they
+    add there counts against them. But outside the gaps a pair that keeps a count was
+    not hidden: rates that are lower just there, and higher at zeros, can expect more
+    than the true rates. A fit does the contrary, since a count raises the rate of its
+    own pair.
 
     Parameters
     ----------
