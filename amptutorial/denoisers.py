@@ -325,7 +325,7 @@ class Ridge(LinearDenoiser):
         self.strength = check_positive(strength, "strength")
 
     def __repr__(self):
-        return f"Ridge({self.strength:g})"
+        return f"{type(self).__name__}({self.strength:g})"
 
     def _root(self, d):
         return np.eye(d) / np.sqrt(self.strength)
@@ -380,7 +380,8 @@ class GaussianPosterior(LinearDenoiser):
     def __repr__(self):
         C = self.covariance
         shown = f"<{len(C)} x {len(C)}>" if np.ndim(C) else f"{C:g}"
-        return f"GaussianPosterior({shown}{', learn=True' if self.learn else ''})"
+        learn = ", learn=True" if self.learn else ""
+        return f"{type(self).__name__}({shown}{learn})"
 
     def _root(self, d):
         return symmetric_root(door.covariance_matrix(self.covariance, d))
@@ -452,7 +453,7 @@ class Lasso(Denoiser):
         self.strength = check_positive(strength, "strength")
 
     def __repr__(self):
-        return f"Lasso({self.strength:g})"
+        return f"{type(self).__name__}({self.strength:g})"
 
     def estimate(self, P, r, F):
         """Return the rows a_i that minimise the penalised quadratic, shape (N, d).

@@ -19,7 +19,7 @@ from stated_beliefs import (
     variant,
 )
 
-from amptutorial.checks import CHECKS, CheckReport, CheckResult, Problem, check_denoiser
+from amptutorial.checks import CHECKS, Check, CheckReport, CheckResult, Problem, check_denoiser
 from amptutorial.checks.trials import trial_of
 from amptutorial.checks.verdict import require_rows
 from amptutorial.denoisers import Denoiser, GaussianPosterior, Lasso, Ridge
@@ -170,6 +170,7 @@ SAID = [
     ("jacobian", by_itself("mean_jacobian", lambda J: 40 * J), "J / N fits: the Jacobian is a mean over the rows, not"),
     ("jacobian", by_itself("mean_jacobian", lambda J: -J), "its negative fits"),
     ("jacobian", by_itself("denoise", lambda pair: (pair[0], 1.01 * pair[1])), "denoise(P, r, F)[1]["),
+    ("state_evolution", by_itself("mean_jacobian", lambda J: -J), "standard errors away from Q. The Onsager term"),
     ("penalty", variant(convexity=lambda self, r: 1.01 / r.max()), "is too large for 40 rows"),
     ("penalty", variant(penalty=Denoiser.penalty), "penalty is inherited"),
     ("optimality", by_itself("penalty", lambda value: 9 * value), ". Has penalty() every factor of the penalty that"),
@@ -256,6 +257,10 @@ def test_the_report_is_a_table_with_links_in_a_notebook():
 def test_a_failure_in_pytest_says_what_was_promised_and_what_to_read():
     with pytest.raises(AssertionError, match=r"(?s)one prior.*The promise: .*\nRead: https://.*#denoisers-jacobian"):
         CHECKS["one_prior"](HardThreshold())
+
+
+def test_a_check_without_a_docstring_promises_nothing():
+    assert Check(lambda trial: None, "05_denoisers.html").contract == ""
 
 
 class Halved(GaussianPosterior):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from amptutorial.checks import CHECKS, Problem, Trial, draw_problem
-from amptutorial.checks.jacobians import own_slopes
-from amptutorial.checks.prediction import _number_of_rows
+from amptutorial.checks.oracle import own_slopes
+from amptutorial.checks.promises import _number_of_rows
 from amptutorial.denoisers import Denoiser, Ridge
 from amptutorial.laws import GaussianRows
 
@@ -79,8 +79,8 @@ class Bent(Soft):
 def test_a_bend_is_not_taken_for_a_kink():
     """The steps are 1e-4 and 1e-3 times p, so that right and left differences are as many fifths of the slope apart."""
     problem = Problem(np.array([[10.0], [1.0]]), np.ones(2), np.eye(1))
-    _, slopes, is_smooth = own_slopes(Bent(), problem)
-    assert slopes.ravel() == pytest.approx([2000, 200]) and is_smooth.all()
+    known = own_slopes(Bent(), problem)
+    assert known.slopes.ravel() == pytest.approx([2000, 200]) and known.is_smooth.all()
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 50.0])

@@ -9,7 +9,7 @@ from stated_beliefs import AbsoluteValue, SquaredNorm, Squares, StandardNormal, 
 
 from amptutorial.checks import CHECKS, Problem, Trial, describe_error, draw_problem, oracle, problems
 from amptutorial.checks.beliefs import Unstated
-from amptutorial.checks.jacobians import own_slopes
+from amptutorial.checks.oracle import own_slopes
 from amptutorial.checks.problems import LONG, SHORT
 from amptutorial.denoisers import GaussianPosterior, Lasso, Ridge
 from amptutorial.laws import GaussianRows
@@ -50,10 +50,10 @@ def test_the_answer_of_a_belief_is_the_closed_form(cls):
     one = trial(cls, 3)
     denoiser, problem = cls(1.0), one.problem
     X = denoiser.estimate(*problem.copies())
-    right, allowed, slopes, is_smooth, places = oracle.answer(one, problem, X if cls is Lasso else X + 0.1)
+    right, allowed, places, slopes, is_smooth = oracle.answer(one, problem, X if cls is Lasso else X + 0.1)
     assert places.tolist() == list(range(20)) and np.allclose(right, X, rtol=1e-6, atol=1e-6)
     assert (allowed < 1e-4 * (1 + np.linalg.norm(X, axis=1))).all()
-    for known, smooth in ((slopes, is_smooth), own_slopes(denoiser, problem)[1:]):
+    for known, smooth in ((slopes, is_smooth), own_slopes(denoiser, problem)[3:]):
         assert smooth.any()
         for i in np.flatnonzero(smooth):
             J = denoiser.mean_jacobian(*problem.rows([i]).copies())
@@ -77,7 +77,7 @@ ONE_SIDED = estimating(lambda P, r, F: estimate(np.maximum(P, 0), r, F))
 def test_a_row_at_a_kink_has_no_slope_to_be_asked(denoiser, P, smooth):
     P = np.array(P)
     problem = Problem(P, np.ones(len(P)), np.eye(P.shape[1]))
-    assert own_slopes(denoiser, problem)[2].tolist() == smooth
+    assert own_slopes(denoiser, problem).is_smooth.tolist() == smooth
 
 
 def answering(base, denoise):

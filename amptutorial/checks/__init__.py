@@ -8,16 +8,15 @@ pytest (each of `CHECKS` is a function of a denoiser) and in the grader (`run_ch
 A course makes checks of its own with `Check` and `require`.
 
 To find why a denoiser was refused, begin with the name of the check. `promises` has the
-table: each check is a function there, in `behaviour` (what every denoiser promises), in
-`right_answers` (problems by the dozen), in `own` or in `prediction`. What is right is
-computed in `oracle`, and answers are compared with it in `verdict` and `jacobians`.
+table: each check is a function there, in `behaviour` (what every denoiser promises) or
+in `right_answers` (problems by the dozen). What is right is computed in `oracle`, and
+answers are compared with it in `verdict`.
 """
 
-from .answers import count_lines
 from .problems import Problem, draw_problem, observe
 from .promises import CHECKS, check_denoiser
 from .report import SITE, Check, CheckReport, CheckResult, describe_error, run_checks
-from .trials import Trial
+from .trials import Trial, count_lines
 from .verdict import require
 
 __all__ = ["CHECKS", "SITE", "Check", "CheckReport", "CheckResult", "Problem", "Trial"]

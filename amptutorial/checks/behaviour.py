@@ -10,22 +10,10 @@ from functools import partial
 
 import numpy as np
 
-from .answers import JACOBIANS, METHODS, ask, require_array, require_number
-from .verdict import require, require_rows, row_of, short
+from .trials import JACOBIANS, ask, own_methods
+from .verdict import require, require_number, require_rows, row_of, short
 
-
-def _with_gaps(array):
-    return np.repeat(array, 2, axis=-1)[..., ::2]
-
-
-# how the same is asked again, and how exact the answer is: what is kept of the same
-# numbers in another order may differ by round-off
-LAYOUTS = {
-    "if it is asked for twice": (np.copy, 0),
-    "after other rows and another F": (np.copy, 1e-9),
-    "for arrays in the order of Fortran": (np.asfortranarray, 1e-6),
-    "for arrays that are views with gaps": (_with_gaps, 1e-6),
-}
+KEPT = " (a new denoiser is right: what is kept between calls?)."
 
 
 def shapes(trial):
@@ -33,10 +21,8 @@ def shapes(trial):
 
     They are of double precision, and the arrays are finite.
     """
-    P, r, F = trial.problem.copies()
-    for name, found in _answers(trial, trial.problem).items():
-        require_array(found, name, (F if name in JACOBIANS else P).shape)
-        require(np.isfinite(found).all(), f"{name} holds NaN or infinite values")
+    _require_finite(trial, trial.problem)
+    P, r, _ = trial.problem.copies()
     for method, arguments in {"penalty": (P, r), "convexity": (r,)}.items():
         try:
             value = getattr(trial.denoiser, method)(*arguments)
@@ -45,25 +31,25 @@ def shapes(trial):
         require_number(value, method)
 
 
-def _answers(trial, problem, laid_out=np.copy):
+def _answers(denoiser, problem, laid_out=np.copy):
     """Return the arrays that the denoiser itself computes, by their names."""
     answers = {}
-    for method in trial.own(*METHODS):
-        answers |= ask(trial.denoiser, method, map(laid_out, problem.copies()))
+    for method in own_methods(denoiser):
+        answers |= ask(denoiser, method, map(laid_out, problem.copies()))
     return answers
 
 
 def no_mutation(trial):
     """P, r and F are left as they were."""
-    P, r, F = trial.problem.copies()
-    asked = dict.fromkeys(trial.own(*METHODS), {"P": P, "r": r, "F": F})
+    (P, r, F), one = trial.problem.copies(), trial.make()
+    asked = dict.fromkeys(own_methods(one), {"P": P, "r": r, "F": F})
     asked |= {"penalty": {"X": P, "r": r}, "convexity": {"r": r}}
     for method, given in asked.items():
         for name in given:
             copies = {key: value.copy() for key, value in given.items()}
             copies[name].flags.writeable = False
             try:
-                getattr(trial.denoiser, method)(*copies.values())
+                getattr(one, method)(*copies.values())
             except Exception as error:  # of another process it may have another class
                 if "read-only" not in str(error):
                     raise
@@ -73,29 +59,38 @@ def no_mutation(trial):
 
 def deterministic(trial):
     """The same input gives the same output, in any layout and after other questions."""
-    problem, backwards = trial.problem, trial.problem.rows(slice(None, None, -1))
-    answers = _answers(trial, problem)
-    first = {name: answer.copy() for name, answer in answers.items()}
-    text = "differs when two new denoisers are asked: is anything random?"
-    _require_same(*(_answers(trial.anew, problem) for _ in range(2)), text, 0)
-    for text, (laid_out, tolerance) in LAYOUTS.items():
-        again = _answers(trial, problem, laid_out)
-        _require_same(again, first, f"is another array {text}.", tolerance)
-        _answers(trial, backwards.in_units(2.0))
-    text = "is overwritten by the next call: return a new array each time."
-    _require_same(answers, first, text, 0)
+    problem, one = trial.problem, trial.make()
+    others = problem.rows(slice(None, None, -1)).in_units(2.0)
+    right, *again = (
+        _answers(trial.make(), problem, laid_out)
+        for laid_out in (np.copy, np.copy, np.asfortranarray, _with_gaps)
+    )
+    asked = [
+        _answers(one, each) for each in (problem, problem, others, problem, others)
+    ]
+    texts = {
+        "differs when two new denoisers are asked: is anything random?": 0,
+        "is another array for arrays in the order of Fortran.": 1e-6,
+        "is another array for arrays that are views with gaps.": 1e-6,
+        f"is overwritten by the next call: return a new array each time{KEPT}": 0,
+        f"is another array if it is asked for twice{KEPT}": 0,
+        # what is kept of the same numbers in another order may differ by round-off
+        f"is another array after other rows and another F{KEPT}": 1e-9,
+    }
+    found = *again, asked[0], asked[1], asked[3]
+    for answers, (text, tolerance) in zip(found, texts.items(), strict=True):
+        for name, answer in right.items():
+            gap = np.abs(answers[name] - answer).max(initial=0.0)
+            small = tolerance / 100 * (1 + np.abs(answer).max(initial=0.0))
+            agree = np.allclose(answers[name], answer, tolerance, small)
+            require(agree, f"{name} {text} It changes by up to {gap:.2g}")
     X, _ = ask(trial.denoiser, "denoise", problem.copies()).values()
     advice = " as by estimate: AMP calls denoise"
     require_rows("denoise(P, r, F)[0]", X, problem, trial.estimate(), advice=advice)
 
 
-def _require_same(answers, others, text, tolerance):
-    """Raise unless arrays agree with others, relative to the largest entries."""
-    for name, other in others.items():
-        scale = 1 + np.abs(other).max(initial=0.0)
-        agree = np.allclose(answers[name], other, tolerance, tolerance / 100 * scale)
-        gap = np.abs(answers[name] - other).max(initial=0.0)
-        require(agree, f"{name} {text} It changes by up to {gap:.2g}")
+def _with_gaps(array):
+    return np.repeat(array, 2, axis=-1)[..., ::2]
 
 
 def row_independence(trial):
@@ -115,11 +110,16 @@ def hard_inputs(trial):
     million times as large as the others.
     """
     for text, problem in trial.problem.hard().items():
-        for name, found in _answers(trial, problem).items():
-            i = np.isfinite(found).all(axis=1).argmin()
-            row = "" if name in JACOBIANS else f" in row {i}, {row_of(problem, i)}"
-            told = f"{name} is not finite for {text}{row}: got {short(found[i])}"
-            require(np.isfinite(found).all(), told)
+        _require_finite(trial, problem, f" for {text}")
+
+
+def _require_finite(trial, problem, text=""):
+    """Raise unless all answers are finite."""
+    for name, found in _answers(trial.denoiser, problem).items():
+        i = np.isfinite(found).all(axis=1).argmin()
+        row = "" if name in JACOBIANS else f" in row {i}, {row_of(problem, i)}"
+        told = f"{name} is not finite{text}{row}: got {short(found[i])}"
+        require(np.isfinite(found).all(), told)
 
 
 def frequency_scaling(trial):
@@ -147,9 +147,6 @@ def _about_rates(trial, row, X, right, size):
     def agree(answer, other):
         return np.linalg.norm(answer - other) <= 1e-6 * np.linalg.norm(other)
 
-    new = trial.anew.estimate
-    if agree(new(row), np.sqrt(row.r) * new(row.at_one())):
-        return told  # the report asks what is kept between calls
     for text, k in POWERS.items():
         if agree(X / row.r[0] ** k, right):
             return f"{told}, times {text}: it has that factor too much"

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..denoisers import Denoiser
 from ..laws import GaussianRows, RowLaw
-from .answers import require_number
+from .verdict import require_number
 
 
 class Belief:
@@ -40,7 +40,10 @@ class Belief:
 class Penalty(Belief, ABC):
     """A regulariser g of one row (`eq:LAB`).
 
-    The denoiser is asked for the minimiser `eq:Gadef-row`.
+    The denoiser is asked for the minimiser `eq:Gadef-row`. Where a subclass has a
+    method ``prox(U, steps)`` too, estimates at any F are compared with what it says: it
+    returns the minimiser of |v - u|^2 / 2 + step g(v) for each row u of `U` (N, d), and
+    `steps` is an array (N, 1).
 
     Attributes
     ----------
@@ -75,18 +78,6 @@ class Penalty(Belief, ABC):
 
         It is infinite where a row is not allowed.
         """
-
-    def prox(self, U, steps):
-        """Return the minimiser of |v - u|^2 / 2 + step g(v) for each row u of `U`.
-
-        Where it is stated, `right_answers` compares estimates at any F with it.
-
-        Parameters
-        ----------
-        U : array (N, d)
-        steps : array (N, 1)
-        """
-        raise NotImplementedError
 
     def project(self, U):
         """Return rows near `U` at which g is finite.

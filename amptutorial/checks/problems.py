@@ -155,9 +155,8 @@ def ladder(rng, family, n):
             unit = draw_unit(rng) if k % 4 else 1.0
         questions.append((family[which], problem.in_units(unit)))
     if n > SHORT:
-        three = [one for one in family if one.d == 3] or family[:1]
-        some = rng.permutation(len(three))[:LARGEST]
-        questions += [(three[k], _many(rng, three[k], MOST)) for k in some]
+        three = rng.permutation([one for one in family if one.d == 3] or family[:1])
+        questions += [(one, _many(rng, one, MOST)) for one in three[:LARGEST]]
     return questions
 
 
@@ -204,7 +203,7 @@ def draw(rng, trial, N):
     r = _draw_rates(rng, N, *belief.decades)
     P = observe(belief.rows.draw((N, trial.d), rng=rng), r, F, rng=rng)[1]
     # densities of p, a right solution, lose digits where p is far from any x F
-    most = 3 if trial.has_penalty else 1
+    most = 3 if trial.states("value") else 1
     P *= rng.choice([1, 1, 10 ** rng.uniform(-1, most)])
     P[(slice(0), rng.random(P.shape) < 0.4, r.argmax())[rng.integers(3)]] = 0
     P[-1] *= 10 ** (most * rng.integers(2))
@@ -249,9 +248,10 @@ def _many(rng, trial, most):
     With the most rows, and at times, F is badly conditioned: what stops when the first
     rows are done, or when a budget is used up, shows.
     """
-    N = int(min(most, TAKES_MEMORY if trial.has_prior else most) * rng.uniform(0.8, 1))
+    most = min(most, TAKES_MEMORY) if trial.states("log_partition") else most
+    N = int(most * rng.uniform(0.8, 1))
     problem = draw(rng, trial, N)
-    if most == MOST or rng.integers(3) == 0:
+    if most >= TAKES_MEMORY or rng.integers(3) == 0:
         w = np.geomspace(1, 1 / CONDITION, trial.d)
         problem = replace(problem, F=turn_axes(np.diag(w), _basis(rng, trial.d)))
     order = np.argsort(np.linalg.norm(problem.P, axis=1) / np.sqrt(problem.r))

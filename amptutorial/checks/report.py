@@ -6,18 +6,16 @@ import re
 import traceback
 import warnings
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from .answers import LIBRARIES, Malformed
-from .trials import Trial, code_of, literal, trial_of
+from .trials import LIBRARIES, Trial, code_of, literal, trial_of
+from .verdict import Malformed
 
 SITE = "https://amptutorial.github.io/amptutorial/book/"
 # on a page of the book tables in outputs have no padding of their own
 CELL = "text-align:left;vertical-align:top;padding:0.2em 0.8em 0.2em 0"
 COPIED = 5  # rows at most of a problem that is shown as code
-MEMORY = "\nNew denoisers, each asked once, pass: what is kept between calls?"
 UNASKED = r"raised (NotImplementedError|NotRun): (.*)"
 
 
@@ -60,8 +58,7 @@ class Check:
         """What is promised, in a sentence or two."""
         text = self.run.__doc__
         if text is None:  # `python -OO` leaves it in the source alone
-            quoted = re.findall('"""(.*?)"""', inspect.getsource(self.run), re.DOTALL)
-            text = "".join(quoted[:1])
+            _, text, *_ = (*inspect.getsource(self.run).split('"""'), "")
         return " ".join(text.split())
 
     @property
@@ -84,11 +81,8 @@ class Check:
             With what was found, what was promised, and what to read.
         """
         trial = denoiser if isinstance(denoiser, Trial) else trial_of(denoiser)
-        try:
-            self.measure(trial)
-        except AssertionError as failure:
-            text = f"{_explained(self, trial, failure)}\nThe promise: {self.contract}"
-            raise AssertionError(f"{text}\nRead: {self.read}") from None
+        for failure in run_checks("", [trial], [self]).failures:
+            raise AssertionError(failure.text)
 
 
 @dataclass(frozen=True)
@@ -100,6 +94,11 @@ class CheckResult:
     message: str = ""  # what was found
     contract: str = ""
     read: str = ""
+
+    @property
+    def text(self):
+        """What was found, what was promised, and what to read."""
+        return f"{self.message}\nThe promise: {self.contract}\nRead: {self.read}"
 
     def _told(self):
         """Return a verdict, and what was found.
@@ -163,7 +162,7 @@ class CheckReport:
     __repr__ = __str__
 
     def _repr_html_(self):
-        head, rows = _row('th scope="col"', "check", "", "found", "read"), []
+        head, body = _row('th scope="col"', "check", "", "found", "read"), ""
         for verdict, names, found, one in self._rows():
             found, link = html.escape(found).replace("\n", "<br>"), ""
             chapter = re.search(r"/0?(\d+)_\w+\.html", one.read)
@@ -172,10 +171,9 @@ class CheckReport:
             if verdict == "FAIL":
                 found = f"<em>{html.escape(one.contract)}</em><br>{found}"
                 verdict = "<strong>FAIL</strong>"
-            rows.append(_row("td", names, verdict, found, link))
-        title, body = html.escape(self._title()), "".join(rows)
-        text = f"<caption>{title}</caption><thead>{head}</thead><tbody>{body}</tbody>"
-        return f'<table class="amp-report">{text}</table>'
+            body += _row("td", names, verdict, found, link)
+        table = f"<caption>{html.escape(self._title())}</caption><thead>{head}</thead>"
+        return f'<table class="amp-report">{table}<tbody>{body}</tbody></table>'
 
 
 def _row(tag, *cells):
@@ -216,48 +214,34 @@ def run_checks(title, trials, checks, told=lambda result: None):
     pass  shapes
     pass  deterministic
     """
-    results = []
+    results: list[CheckResult] = []
     for check in checks:
-        notes, error = _tried(check, trials)
+        notes, wrong = [], None
+        for trial in trials:
+            try:
+                if check.applies(trial):
+                    notes.append(check.measure(trial))
+            # the report must survive any student's code
+            except Exception as error:  # noqa: BLE001
+                notes, wrong = [_explained(trial, error)], error
+                break
         if notes:
             found = "; ".join(dict.fromkeys(filter(None, notes)))  # each once
-            passed, said = error is None, (check.contract, check.read)
-            results.append(CheckResult(check.name, passed, found, *said))
+            said = found, check.contract, check.read
+            results.append(CheckResult(check.name, wrong is None, *said))
             told(results[-1])
-        if isinstance(error, Malformed):
+        if isinstance(wrong, Malformed):
             break
     return CheckReport(title, tuple(results))
 
 
-def _tried(check, trials):
-    """Return what a check says of each trial to which it applies, or of an error."""
-    notes = []
-    for trial in trials:
-        try:
-            if check.applies(trial):
-                notes.append(check.measure(trial))
-        # the report must survive any student's code
-        except Exception as error:  # noqa: BLE001
-            return [_explained(check, trial, error)], error
-    return notes, None
-
-
-def _explained(check, trial, error):
-    """Return what went wrong: an error, and how to see it again.
-
-    Where the same check passes if no answer comes from a denoiser that has been asked
-    before, memory is at fault. `right_answers`, which asks both kinds, knows that.
-    """
+def _explained(trial, error):
+    """Return what went wrong: an error, and how to see it again."""
     told, problem = describe_error(error, trial.title), getattr(error, "problem", None)
-    asked = getattr(error, "trial", None)
-    if asked is None and isinstance(error, AssertionError | ValueError | LookupError):
-        with suppress(Exception):  # a new denoiser may be wrong as well
-            check.measure(trial.anew)
-            return told + MEMORY
     method = re.search(r"\b(estimate|mean_jacobian|denoise)\b", str(error))
     if problem is None or len(problem.r) > COPIED or method is None:
         return told
-    one = asked or trial
+    one = getattr(error, "trial", trial)
     code = as_code(one.call or code_of(one.make()), problem, method[1])
     return f"{told}\nTo ask it again:\n{code}"
 

@@ -12,18 +12,16 @@ from itertools import chain
 
 import numpy as np
 
-from .answers import JACOBIANS, METHODS, ask
-from .jacobians import require_mean, require_slopes
-from .oracle import COMPARED, answer, spread, states_minimum
+from .oracle import answer, require_mean, require_slopes, spread
 from .problems import FEW, MANY, ladder, rounded
-from .trials import name_of
+from .trials import JACOBIANS, METHODS, ask, own_methods
 from .verdict import count, require_penalty, require_rows
 
 # a mistake that is seen at a glance is looked for on so many rungs more
 GLANCE, FURTHER = 0.1, 10
 AGAIN = (*METHODS, "penalty")  # what is asked once more
 FEWER = 30  # times as few rows has one part of many as the other
-KEPT = "asked again (a new denoiser is right: what is kept between calls?)"
+KEPT = ": asked again (a new denoiser is right: what is kept between calls?)"
 
 
 def right_answers(trial):
@@ -42,22 +40,19 @@ def right_answers(trial):
 
 def _climb(questions):
     """Return what new denoisers answer to each problem, the simplest one first."""
-    answers, order = {}, sorted(questions, key=_simplicity)
-    for rung, (trial, problem) in enumerate(order):
+    # fewest numbers, and fewest digits, first
+    sizes = {id(one[1]): (one[1].P.size, len(_digits(one[1]))) for one in questions}
+    answers, order = {}, sorted(questions, key=lambda one: sizes[id(one[1])])
+    for rung, question in enumerate(order):
         try:
-            answers[id(problem)] = _first_answers(trial, problem)
+            answers[id(question[1])] = _first_answers(*question)
         except AssertionError as failure:
             raise _clearest(failure, order[rung:]) from None
     return answers
 
 
-def _simplicity(question):
-    """Return what questions are sorted by: how many numbers, and how many digits."""
-    return question[1].P.size, len(_digits(question[1].F))
-
-
-def _digits(F):
-    return str(rounded(F, 7).tolist())
+def _digits(problem):
+    return str(rounded(problem.F, 7).tolist())
 
 
 def _clearest(failure, questions):
@@ -87,7 +82,7 @@ def _failure_alone(trial, problem, row):
 
 
 @contextmanager
-def _named(trial, problem, *kept):
+def _named(trial, problem, kept=""):
     """Give an error a note that names the problem, and what it takes to ask it again.
 
     If memory is at fault, the note says so too: to ask again would not show that.
@@ -95,9 +90,8 @@ def _named(trial, problem, *kept):
     try:
         yield
     except Exception as error:
-        rows, F = count(len(problem.r)), _digits(problem.F)
-        shown = f"{trial.title or name_of(trial.make())}, {rows}, F = {F}"
-        error.add_note(": ".join([shown, *kept]))
+        name, rows = trial.title or repr(trial.make()), count(len(problem.r))
+        error.add_note(f"{name}, {rows}, F = {_digits(problem)}{kept}")
         asked = None if kept else getattr(error, "problem", problem)
         vars(error).update(trial=trial, problem=asked)
         raise
@@ -110,24 +104,25 @@ def _first_answers(trial, problem):
     where it is not asked.
     """
     with _named(trial, problem):
-        new, J = trial.anew, None
-        X = new.denoiser.estimate(*problem.copies())
-        known = answer(new, problem, X)
-        require_rows("estimate", X, problem, *known[:2], places=known.places)
+        new, X, J = trial.denoiser, trial.estimate(problem), None
+        known = answer(trial, problem, X)
+        require_rows("estimate", X, problem, *known[:3])
         # of the most rows a right solver may take seconds for each answer
-        is_largest = len(problem.r) > MANY[-1]
-        if trial.own("denoise", "mean_jacobian") and not is_largest:
-            J = new.denoiser.mean_jacobian(*problem.copies())
-            _require_jacobian(new.denoiser, problem, known, J)
+        if own_methods(new, JACOBIANS.values()) and len(problem.r) <= MANY[-1]:
+            J = new.mean_jacobian(*problem.copies())
+            _require_jacobian(new, problem, known, J)
         for method in ("denoise", "penalty"):
-            _require(new, method, problem, problem.copies(), known, X, J)
+            one, arrays = trial.make(), problem.copies()
+            _require(one, trial, method, problem, arrays, known, X, J)
     return known, X, J
 
 
 def _repeat(rng, questions, answers):
     """Raise unless one denoiser of each trial answers all questions once more."""
-    held = {}
+    held, kept = {}, {}
     for trial, problem in questions:
+        if id(trial) not in kept:
+            kept[id(trial)] = trial.make()
         arrays = held.setdefault(problem.P.shape, problem.copies())
         # thousands of rows take most of the time
         n_asked = 1 if len(problem.r) > MANY[-1] else len(AGAIN)
@@ -137,31 +132,29 @@ def _repeat(rng, questions, answers):
                 array[...] = value
             first = answers[id(problem)]
             with _named(trial, problem, KEPT):
-                _require(trial, method, problem, arrays, *first)
+                _require(kept[id(trial)], trial, method, problem, arrays, *first)
 
 
-def _require(trial, method, problem, arrays, known, X, J):
+def _require(denoiser, trial, method, problem, arrays, known, X, J):
     """Raise unless a method, given the arrays of a problem, answers as is known."""
     if method == "penalty":
-        if states_minimum(trial):
-            require_penalty(trial.belief, trial.denoiser, X, problem)
+        if trial.states("prox"):
+            require_penalty(trial.belief, denoiser, X, problem)
     elif method == "estimate" or J is not None:
-        for name, found in ask(trial.denoiser, method, arrays).items():
+        for name, found in ask(denoiser, method, arrays).items():
             if name in JACOBIANS:
                 source = "mean_jacobian of a new denoiser gives"
                 require_mean(name, found, J, source, problem)
             else:
-                require_rows(name, found, problem, *known[:2], places=known.places)
+                require_rows(name, found, problem, *known[:3])
 
 
 def _require_jacobian(denoiser, problem, known, J):
     """Raise unless `J` is a mean over rows, and has the slopes that are known."""
-    N, some = len(problem.r), spread(len(known.places), COMPARED)
-    X, _, *slopes, places = (part[some] for part in known)
-    require_slopes("mean_jacobian", denoiser, problem.rows(places), X, *slopes)
-    if N > 1:
-        every, few = np.arange(N), spread(N, 1 + N // FEWER)
-        parts = [problem.rows(rows) for rows in (few, np.setdiff1d(every, few))]
+    require_slopes("mean_jacobian", denoiser, problem, known)
+    if (N := len(problem.r)) > 1:
+        few = np.isin(np.arange(N), spread(N, 1 + N // FEWER))
+        parts = problem.rows(few), problem.rows(~few)
         sums = (len(one.r) * denoiser.mean_jacobian(*one.copies()) for one in parts)
         source = "the mean of those of two parts is"
         require_mean("mean_jacobian", J, sum(sums) / N, source, problem)

@@ -9,8 +9,6 @@ from itertools import product
 
 import numpy as np
 
-from .answers import require_array, require_number
-
 
 def require(condition, text):
     """Raise `AssertionError` with the message `text` unless `condition` holds.
@@ -26,6 +24,61 @@ def require(condition, text):
         raise AssertionError(text)
 
 
+class Malformed(AssertionError):
+    """An answer of a wrong type or shape, of which no other check could make sense."""
+
+
+def require_array(value, method, shape):
+    """Return `value` if it is an array of double precision that has this shape.
+
+    Other kinds compute otherwise: a product of matrices is none of entries, and
+    differences of single precision are round-off.
+
+    Examples
+    --------
+    >>> require_array([1.0, 2.0], "estimate", (2,))
+    Traceback (most recent call last):
+        ...
+    amptutorial.checks.verdict.Malformed: estimate returns a list; return an array of \
+shape (2,)
+    """
+    if type(value) is np.ndarray and value.shape == shape and value.dtype == float:
+        return value
+    doubles = getattr(value, "dtype", None) in (None, np.float64)
+    right = f"an array of {'' if doubles else 'float64 and of '}shape {shape}"
+    raise Malformed(f"{method} returns {what(value)}; return {right}")
+
+
+def require_number(value, method):
+    """Return `value` as a float if it is a number with the digits of one.
+
+    Examples
+    --------
+    >>> require_number(np.array([2.0]), "penalty")
+    Traceback (most recent call last):
+        ...
+    amptutorial.checks.verdict.Malformed: penalty returns an array of shape (1,); \
+return a float
+    """
+    if isinstance(value, float | int | np.generic | np.ndarray):
+        array = np.asarray(value)
+        is_exact = array.dtype.kind == "i" or array.dtype == float
+        if array.shape == () and is_exact and not np.isnan(array):
+            return float(array)
+    raise Malformed(f"{method} returns {what(value)}; return a float")
+
+
+def what(value):
+    """Return what an answer is, in words."""
+    if type(value) is np.ndarray:
+        kind = "" if value.dtype == float else f" and dtype {value.dtype}"
+        return f"an array of shape {value.shape}{kind}"
+    if value is None or isinstance(value, float):
+        return str(value)
+    name = type(value).__name__
+    return f"a{'n' * (name[0] in 'aeiou')} {name}"
+
+
 class WrongRow(AssertionError):
     """What is wrong with a `row`, of which the `problem` is the row alone.
 
@@ -37,7 +90,7 @@ class WrongRow(AssertionError):
         self.size, self.row, self.problem = size, row, problem
 
 
-def require_rows(name, X, problem, right, allowed=None, advice="", places=None):
+def require_rows(name, X, problem, right, allowed=None, places=None, advice=""):
     """Raise unless `X`, the answer of `name` to a problem, is `right` in some rows.
 
     Parameters
@@ -49,10 +102,10 @@ def require_rows(name, X, problem, right, allowed=None, advice="", places=None):
     right, allowed : array (k, d), array (k,)
         What it should be in these rows, and by how much it may be off: by round-off if
         that is left out.
-    advice : str or callable (float) -> str
-        To end the message with, or what says it when it is told the `WrongRow.size`.
     places : array (k,), optional
         The rows; all if left out.
+    advice : str or callable (float) -> str
+        To end the message with, or what says it when it is told the `WrongRow.size`.
 
     Raises
     ------

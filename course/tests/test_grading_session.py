@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from amptutorial.checks import CheckResult, describe_error
-from amptutorial.checks.answers import is_own
+from amptutorial.checks.trials import is_own
 from amptutorial_course.grading import session as remote
 from amptutorial_course.grading.record import Record
 

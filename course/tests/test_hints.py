@@ -63,17 +63,6 @@ class Shrinks(Denoiser):
         return float((X**2 / r[:, None]).sum() / 2)
 
 
-class Remembers(Shrinks):
-    """Keeps the sum of F and of the penalty by the shape of P."""
-
-    kept = None
-
-    def estimate(self, P, r, F):
-        if self.kept is None or self.kept[0].shape != P.shape:
-            self.kept = P.copy(), F + np.eye(len(F)) / r[:, None, None]
-        return np.linalg.solve(self.kept[1], P[:, :, None])[:, :, 0]
-
-
 class Steps(Shrinks):
     """Gradient steps from p, of which there are few."""
 
@@ -95,7 +84,6 @@ class Steps(Shrinks):
         (Shrinks(power=2), "It is as if r stood where sqrt(r) should", "iterates"),
         (Shrinks(power=0.5), "It is as if sqrt(r) stood where r should", "iterates"),
         (Shrinks(power=-1), "It is as if r stood where 1 / r should", "iterates"),
-        (Remembers(), "New denoisers, each asked once, pass: what is kept between calls?", "as if"),
         (Steps(30), "If it iterates, has it arrived?", "as if"),
     ],
 )

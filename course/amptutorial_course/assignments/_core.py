@@ -464,7 +464,7 @@ def require_check(report, name, gate=()):
     results = {result.name: result for result in report.results}
     # a check that was not run waits for the one that failed
     result = results[name] if name in results or report.passed else report.failures[0]
-    require(result.passed, f"{result.message}\nThe promise: {result.contract}\nRead: {result.read}")
+    require(result.passed, result.text)
     opens = [key for key in gate if key in results]
     require(
         not opens or any(results[key].passed for key in opens),

@@ -10,7 +10,7 @@ from itertools import product
 import numpy as np
 
 from amptutorial.checks import Problem
-from amptutorial.checks.oracle import answer, states_minimum
+from amptutorial.checks.oracle import answer
 
 RIGHT = "right"
 # what may have been put in the place of p, r and F
@@ -37,7 +37,7 @@ def _questions(trial):
 
 def _is_answer(X, trial, problem):
     """Say whether estimates are the right ones."""
-    right, allowed, *_, places = answer(trial, problem, X)
+    right, allowed, places, *_ = answer(trial, problem, X)
     far, size = (np.linalg.norm(rows, axis=1) for rows in (X[places] - right, right))
     return X.any() and (far <= np.minimum(allowed, 1e-3 * size) + 1e-6 * size).all()
 
@@ -60,12 +60,12 @@ def _parts(belief, problem):
 
 def about_estimates(trial):
     """Yield what estimates may be, and whether they are."""
-    trial, problem, X = trial.fresh, trial.problem, trial.fresh.estimate()
+    problem, X = trial.problem, trial.estimate()
     for text, *other in _questions(trial):
         yield text, _is_answer(X, *other)
     known = answer(trial, problem, X)
     some, X, right = problem.rows(known.places), X[known.places], known.right
-    if states_minimum(trial):
+    if trial.states("prox"):
         (G, cut), P = _parts(trial.belief, some), some.P[:, None]
         free = (P @ np.linalg.inv(G))[:, 0]
         near = trial.belief.nearest(free, some.r)
@@ -76,7 +76,10 @@ def about_estimates(trial):
         yield "on the support of the unconstrained minimiser", _same(X, (P @ np.linalg.pinv(_on(near != 0, G)))[:, 0])
     lengths, right_lengths = (np.linalg.norm(rows, axis=1) for rows in (X, right))
     of_u = lengths / np.sqrt(some.r)
-    yield "of one length, but for sqrt(r): a mode, and not a mean", trial.has_prior and _same(of_u, of_u[:1])
+    yield (
+        "of one length, but for sqrt(r): a mode, and not a mean",
+        trial.states("log_partition") and _same(of_u, of_u[:1]),
+    )
     yield "right in length, not in direction", _same(lengths, right_lengths, 1e-6) and not _same(X, right)
     alone = np.vstack([trial.estimate(problem.rows([i])) for i in range(len(problem.r))])
     yield "right where each row is asked alone", _is_answer(alone, trial, problem)
@@ -87,7 +90,7 @@ def about_estimates(trial):
 
 def about_jacobians(trial):
     """Yield what Jacobians may be in terms of the slopes of the estimates that are right, and whether they are."""
-    (P, r, F), asked, trial = trial.problem.copies(), trial.make(), trial.fresh
+    (P, r, F), asked = trial.problem.copies(), trial.make()
     J, X = trial.denoiser.mean_jacobian(P, r, F), trial.estimate()
     known = answer(trial, trial.problem, X)
     X, S, some = X[known.places], known.slopes, trial.problem.rows(known.places)
@@ -103,7 +106,7 @@ def about_jacobians(trial):
     yield "a second moment: the mean is not subtracted", _same(J, slopes + X.T @ X / len(X))
     yield "without the entries off its diagonal", _same(J, np.diag(np.diag(slopes)))
     yield "multiplied by F", _same(J, slopes @ F)
-    if states_minimum(trial):
+    if trial.states("prox"):
         G, cut = _parts(trial.belief, some)
         yield "that of rows in which no entry is zero", _same(J, np.linalg.inv(G).mean(axis=0))
         yield "the inverse of F on the entries that are not zero", _same(J, np.linalg.pinv(_on(on, F)).mean(axis=0))
@@ -113,12 +116,12 @@ def about_jacobians(trial):
 
 def about_penalties(trial):
     """Yield of what the penalty may be the value, and whether it is."""
-    X, r = trial.fresh.estimate(), trial.problem.r.copy()
+    X, r = trial.estimate(), trial.problem.r.copy()
     of_u, of_x = (trial.belief.value(rows).sum() for rows in (X / np.sqrt(r)[:, None], X))
     sums = {RIGHT: of_u, "the sum of g(x), and not of g(u)": of_x}
     sums |= {f"{text} the sum": k * of_u for text, k in FACTORS.items()}
     for text, other in sums.items():
-        yield text, np.isclose(trial.fresh.denoiser.penalty(X, r), other, rtol=1e-6, atol=0)
+        yield text, np.isclose(trial.denoiser.penalty(X, r), other, rtol=1e-6, atol=0)
 
 
 HINTS = dict.fromkeys(("optimality", "tweedie", "row_independence"), about_estimates)

@@ -51,7 +51,7 @@ def limits(trial: SettingTrial) -> None:
         scale = np.abs(right).max() or np.abs(np.linalg.solve(F, P.T)).max()
         allowed = np.full(len(r), limit.tolerance * scale)
         name = f"with {limit.changes}, estimate"
-        require_rows(name, X, trial.problem, right, allowed, f". {limit.text}")
+        require_rows(name, X, trial.problem, right, allowed, advice=f". {limit.text}")
 
 
 LIMITS = Check(limits, "05_denoisers.html#denoisers-rows", lambda trial: bool(trial.limits))

@@ -1,6 +1,6 @@
 """Which check a mistake costs: what judges a method has its points, and what asks again has those of state.
 
-All other checks ask a new denoiser each time, with arrays of its own. Where a method is wrong, they ask without it.
+All other checks ask a copy of a denoiser, with arrays of its own. Where a method is wrong, they ask without it.
 """
 
 import functools
@@ -10,8 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from amptutorial.checks import CHECKS, Check, Trial
-from amptutorial.checks.answers import copied, is_own
-from amptutorial.checks.oracle import states_minimum
+from amptutorial.checks.trials import copied, is_own
 from amptutorial.denoisers import Denoiser
 
 from ._hints import HINTS, with_hint
@@ -22,9 +21,8 @@ METHODS = (*JACOBIAN, *PENALTY, "refit", "frozen")
 # the methods that each part asks beside the estimate, and who says that they are wrong
 PARTS = {"right_answers": (), "right_jacobian": JACOBIAN, "right_penalty": PENALTY}
 JUDGES = {"jacobian": JACOBIAN, "penalty": PENALTY}
-# what a wrong method costs, and what asks the same denoiser more than once
+# what a wrong method costs
 COSTS = {"shapes", *JUDGES, *PARTS}
-AGAIN = {"no_mutation", "deterministic", "refit", *PARTS}
 
 
 def others(wrong):
@@ -32,22 +30,15 @@ def others(wrong):
     return [name for name in METHODS if name not in wrong]
 
 
-def as_it_is(denoiser, method, arguments):
-    """Ask a denoiser, with these arrays."""
-    return getattr(denoiser, method)(*arguments)
-
-
-def anew(denoiser, method, arguments):
-    """Ask a copy of a denoiser, with copies of the arrays."""
-    return as_it_is(copied(denoiser), method, [np.copy(array) for array in arguments])
-
-
 class Part(Denoiser):
-    """Some methods of a denoiser; of the others the Jacobian is inherited, and the penalty that of the belief."""
+    """Some methods of a denoiser; of the others the Jacobian is inherited, and the penalty that of the belief.
 
-    def __init__(self, whole, belief, methods=METHODS, ask=anew):
-        self.whole, self.precision, self.ask = whole, whole.precision, ask
-        self.again = functools.partial(Part, belief=belief, methods=methods, ask=ask)
+    One that `forgets` asks a copy each time, with copies of the arrays.
+    """
+
+    def __init__(self, whole, belief, methods=METHODS, forgets=True):
+        self.whole, self.precision, self.forgets = whole, whole.precision, forgets
+        self.again = functools.partial(Part, belief=belief, methods=methods, forgets=forgets)
         if "penalty" not in methods and hasattr(belief, "value"):
             c = belief.convexity or 0.0
             stated = {"penalty": lambda X, r: float(belief.value(X / np.sqrt(r)[:, None]).sum())}
@@ -60,7 +51,8 @@ class Part(Denoiser):
         return self._answer("estimate", P, r, F)
 
     def _answer(self, method, *arguments):
-        answer = self.ask(self.whole, method, arguments)
+        whole = copied(self.whole) if self.forgets else self.whole
+        answer = getattr(whole, method)(*(map(np.copy, arguments) if self.forgets else arguments))
         return self.again(answer) if isinstance(answer, Denoiser) else answer
 
 
@@ -74,15 +66,14 @@ class TrialInParts(Trial):
         whole = _said(WHOLE, self)
         if not isinstance(whole, Exception):
             return dict.fromkeys(PARTS, whole)
-        asked = {name: self.part(methods, as_it_is if name == WHOLE.name else anew) for name, methods in PARTS.items()}
-        said = {name: _error(WHOLE, part) for name, part in asked.items()}
+        said = {name: _error(WHOLE, self.part(methods, name != WHOLE.name)) for name, methods in PARTS.items()}
         # what is wrong when all are asked in turn, and none is alone
         return said if any(said.values()) else said | {WHOLE.name: whole}
 
     @cached_property
     def judgements(self):
         """What each of the judges says: a note, or an error, kept since a method that ends Python is asked twice."""
-        return {name: _said(CHECKS[name], self.fresh) for name in JUDGES if CHECKS[name].applies(self)}
+        return {name: _said(CHECKS[name], self) for name in JUDGES if CHECKS[name].applies(self)}
 
     @cached_property
     def wrong(self):
@@ -90,39 +81,35 @@ class TrialInParts(Trial):
         wrong = (JUDGES[name] for name, said in self.judgements.items() if isinstance(said, Exception))
         return set().union(*wrong)
 
-    @cached_property
-    def fresh(self):
-        """The trial in which a new denoiser is asked each time."""
-        return self.part(METHODS)
-
-    def part(self, methods, ask=anew):
+    def part(self, methods, forgets=False):
         """Return a trial, and its relatives, in which a denoiser is asked for the estimate and these methods."""
 
         def part(trial):
-            return replace(
-                trial,
-                make=lambda **changes: Part(trial.make(**changes), trial.belief, methods, ask),
-                count_lines=lambda denoiser, *arguments: trial.count_lines(copied(denoiser.whole), *arguments),
-            )
+            def make(**changes):
+                return Part(trial.make(**changes), trial.belief, methods, forgets)
+
+            def count_lines(denoiser, *arguments):
+                return trial.count_lines(trial.make(), *arguments)
+
+            return replace(trial, make=make, count_lines=count_lines)
 
         return replace(part(self), relatives=tuple(map(part, self.relatives)))
 
 
 def judged(check):
     """Return a check that a wrong method does not fail, unless it is one that this `COSTS`."""
-    ask = as_it_is if check.name in AGAIN else anew
 
     @functools.wraps(check.run)
     def run(trial):
         try:
             if check.name in JUDGES:
                 return _say(trial.judgements[check.name])
-            return check.run(trial if check.name in AGAIN else trial.fresh)
+            return check.run(trial)
         # whatever a student's code raises
         except Exception as error:
             if check.name in HINTS and isinstance(error, AssertionError):
                 error.args = (with_hint(check, trial, error),)
-            if check.name in COSTS or not trial.wrong or _error(check, trial.part(others(trial.wrong), ask)):
+            if check.name in COSTS or not trial.wrong or _error(check, trial.part(others(trial.wrong))):
                 raise
         return f"asked without {', '.join(sorted(trial.wrong))}, for which other checks have the points"
 
@@ -172,5 +159,5 @@ def right_penalty(trial):
 BY_PART = (
     Check(right_answers, WHOLE.page, WHOLE.applies),
     Check(right_jacobian, WHOLE.page, WHOLE.applies),
-    Check(right_penalty, WHOLE.page, lambda trial: WHOLE.applies(trial) and states_minimum(trial)),
+    Check(right_penalty, WHOLE.page, lambda trial: WHOLE.applies(trial) and trial.states("prox")),
 )

@@ -11,8 +11,8 @@ import numpy as np
 
 from amptutorial.checks import Check, Problem, draw_problem, observe, require
 from amptutorial.checks.beliefs import Unstated
-from amptutorial.checks.own import mean_log_partition
 from amptutorial.checks.problems import draw_unit
+from amptutorial.checks.promises import mean_log_partition
 from amptutorial.denoisers import GaussianPosterior, check_is_denoiser
 from amptutorial.estimator import AMPEmbedding
 from amptutorial.heldout import heldout_gain, hold_out, split_counts
@@ -166,10 +166,11 @@ def refit(trial):
     What frozen returns has learned the same, and learns no more. A step does not lower
     the likelihood of its rows, and their order does not matter.
     """
-    before = trial.estimate()
-    learned = trial.denoiser.refit(*trial.problem.copies())
+    one = trial.make()
+    (before,) = _estimates([one], trial.problem)
+    learned = one.refit(*trial.problem.copies())
     require(
-        np.array_equal(before, trial.estimate()),
+        np.array_equal(before, *_estimates([one], trial.problem)),
         "refit changes the denoiser itself. Rows and columns begin with the same one, "
         "and each must learn a prior of its own: return a new denoiser",
     )
@@ -268,7 +269,7 @@ def heldout(trial):
     rng = np.random.default_rng(trial.belief.seed)
     tables = [draw_table(FewLongRows(3**0.5), rng) for _ in range(N_TABLES)]
     own, gaussian = (
-        np.mean([embedding_gain(*table, denoiser, 3) for table in tables]) for denoiser in (trial.denoiser, "posterior")
+        np.mean([embedding_gain(*table, denoiser, 3) for table in tables]) for denoiser in (trial.make(), "posterior")
     )
     gains = {"are all estimates zero, from a prior that is too narrow where learning starts?": 0.0}
     gains |= {"are all parts of the prior still equal after refit?": gaussian}

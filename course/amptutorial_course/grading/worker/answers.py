@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from amptutorial.checks import count_lines
-from amptutorial.checks.answers import copied, is_own
+from amptutorial.checks.trials import copied, is_own
 from amptutorial.denoisers import Denoiser
 
 from . import confine, limits, protocol
