@@ -1,4 +1,4 @@
-/* The picture of the first page: AMP run on tables drawn in the page, on the line that state evolution drew before.
+/* The picture of the first page: AMP run on counts drawn in the page, on the line that state evolution drew before.
    Both are the programs of the first chapter, where all documents and all words are equally frequent. */
 
 const BETA = 2 / 3, ITERATIONS = 8, TABLES = 12;
@@ -38,33 +38,48 @@ export function normals(count, random) {
     Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random()));
 }
 
-/* Truth, noise and start are drawn freely, as those of a reader's own table. */
+/* Truth, start, and a place between 0 and 1 for every count are drawn freely, as those of a reader's own table;
+   `ratios` is the association, by which a pair has more counts than the mean. */
 export function draw(m, random) {
-  const n = Math.round(m / BETA);
-  return { A: normals(m, random), b: normals(n, random), W: normals(m * n, random), start: normals(n, random) };
+  const n = Math.round(m / BETA), places = Float64Array.from({ length: m * n }, random);
+  const [A, b, start] = [m, n, n].map(count => normals(count, random)), ratios = new Float64Array(m * n);
+  for (let i = 0; i < m; i++) for (let j = 0; j < n; j++) ratios[i * n + j] = Math.exp(A[i] * b[j] / Math.sqrt(m));
+  return { A, b, places, ratios, start };
 }
 
-/* The error of A B^T after every iteration of AMP on the scores of one table of counts, in their Gaussian limit. */
-export function run({ A, b, W, start }, { counts, known }, iterations = ITERATIONS) {
-  const m = A.length, n = b.length, root = Math.sqrt(m), B = b.map(x => x * Math.sqrt(counts));
-  const times = x => {
-    const along = dot(B, x) / root;
-    return A.map((a, i) => (a * along + dot(x, W, i * n)) / root);
-  };
+/* The count of Poisson's law at a place: the shares of 0, 1, 2, ... lie side by side between 0 and 1. */
+function poisson(mean, place) {
+  let count = 0, share = Math.exp(-mean);
+  for (let end = share; end < place; end += share) share *= mean / ++count;
+  return count;
+}
+
+/* The score of a table of counts whose rows and columns are equally frequent: the mean is counted. */
+function score({ places, ratios }, counts) {
+  const table = places.map((place, k) => poisson(counts * ratios[k], place));
+  const mean = table.reduce((sum, count) => sum + count) / table.length;
+  return table.map(count => (count - mean) / Math.sqrt(mean));
+}
+
+/* The error of A B^T after every iteration of AMP on the score of one table of counts. */
+export function run(table, { counts, known }, iterations = ITERATIONS) {
+  const { A, b, start } = table, m = A.length, n = b.length, root = Math.sqrt(m);
+  const B = b.map(x => x * Math.sqrt(counts)), Y = score(table, counts);
+  const times = x => A.map((_, i) => dot(x, Y, i * n) / root);
   const transposed = x => {
-    const along = dot(A, x) / root, product = B.map(value => value * along);
-    x.forEach((value, i) => { for (let j = 0; j < n; j++) product[j] += W[i * n + j] * value; });
+    const product = new Float64Array(n);
+    x.forEach((value, i) => { for (let j = 0; j < n; j++) product[j] += Y[i * n + j] * value; });
     return product.map(value => value / root);
   };
   const fresh = Math.sqrt(known * (1 - known) * counts);
-  let X = new Float64Array(m), Y = start.map((z, j) => known * B[j] + fresh * z), Gamma = 0;
+  let X = new Float64Array(m), V = start.map((z, j) => known * B[j] + fresh * z), Gamma = 0;
   return Array.from({ length: iterations }, () => {
-    const g = 1 / (dot(Y, Y) / m + 1), P = times(Y);
+    const g = 1 / (dot(V, V) / m + 1), P = times(V);
     X = P.map((p, i) => g * (p - X[i] * Gamma));
     const h = 1 / (dot(X, X) / m + 1 / counts), S = transposed(X);
-    Y = S.map((s, j) => h * (s - Y[j] * g));
+    V = S.map((s, j) => h * (s - V[j] * g));
     Gamma = h * n / m;
-    return 1 - (2 * dot(A, X) * dot(B, Y) - dot(X, X) * dot(Y, Y)) / (dot(A, A) * dot(B, B));
+    return 1 - (2 * dot(A, X) * dot(B, V) - dot(X, X) * dot(V, V)) / (dot(A, A) * dot(B, B));
   });
 }
 
@@ -105,8 +120,8 @@ function start(hero) {
     const predicted = forecast(settings()), measured = summary(tables.map(table => run(table, settings())));
     const { mean, bar } = measured.at(-1), { A, b } = tables[0];
     svg.innerHTML = picture(predicted, measured);
-    said.textContent = `Line: predicted before any table is drawn. Points: mean of ${TABLES} tables of ${A.length} documents and ` +
-      `${b.length} words that your browser has just drawn; at the end ${mean.toFixed(2)} ± ${bar.toFixed(2)} (two standard ` +
+    said.textContent = `Line: predicted before any table is drawn. Points: mean of ${TABLES} tables of counts, ${A.length} documents by ` +
+      `${b.length} words, that your browser has just drawn; at the end ${mean.toFixed(2)} ± ${bar.toFixed(2)} (two standard ` +
       `errors, the band), predicted ${predicted.at(-1).toFixed(2)}. With a share of ${settings().known} known, the line begins at ` +
       `${predicted[0].toFixed(2)}.`;
   }
