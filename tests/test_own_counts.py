@@ -334,11 +334,11 @@ class Terminal(io.StringIO):
 @quiet
 def test_in_a_terminal_a_long_fit_shows_a_bar_and_a_log_has_none(monkeypatch):
     """A fit is long where a bar waits for nothing."""
-    Z, delay = strong(60, 40, 1)[0], fitting.DELAY
+    Z, delay = strong(60, 40, 1)[0], fitting.LATE["delay"]
 
     def shown(stderr, delay, verbose):
         monkeypatch.setattr(sys, "stderr", stderr)
-        monkeypatch.setattr(fitting, "DELAY", delay)
+        monkeypatch.setitem(fitting.LATE, "delay", delay)
         AMPEmbedding(1, random_state=0, callback=slow, verbose=verbose).fit(Z)
         return stderr.getvalue().strip()
 
