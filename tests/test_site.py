@@ -224,7 +224,7 @@ def test_a_link_shows_where_it_leads(opened):
     box = page.locator("#preview")
     for link, shown in (
         ("='07_biased_low_rank_amp.html#ch-amp'", r"7\. Biased low-rank AMP\s*\w+ \w+ \w+"),
-        ("^='04_what_the_spectrum_sees.html#thm-'", r"Theorem 4\.\d+"),
+        ("^='05_denoisers.html#prop-'", r"Proposition 5\.\d+"),
         ("^='#equation-'", r"\(9\.\d+\)"),
         ("^='#fig-'", r"Fig\. 9\.\d+"),
         ("^='bibliography.html#'", r"(19|20)\d\d"),
