@@ -64,7 +64,7 @@ def solve_lasso_rows(P, t, F):
     A = np.empty_like(P)
     F = np.asarray(F, dtype=np.float64)
     unit = F.diagonal().max()
-    for rows in blocks(len(P), _BLOCK // len(F) ** 2):
+    for rows in _batches(*P.shape):
         scale = np.maximum(np.abs(P[rows]).max(1), t[rows]).astype(np.float64)
         a = _solve_block(P[rows] / scale[:, None], t[rows] / scale, F / unit)
         A[rows] = a * (scale / unit)[:, None]
@@ -119,10 +119,15 @@ def lasso_mean_jacobian(support, F):
     """
     distinct, _, counts = _distinct_rows(support)
     total = np.zeros_like(F, dtype=np.float64)
-    for some in blocks(len(distinct), _BLOCK // len(F) ** 2):
+    for some in _batches(*distinct.shape):
         inverses = _embedded_inverses(distinct[some], F)
         total += np.tensordot(counts[some], inverses, axes=1)
     return total / max(len(support), 1)
+
+
+def _batches(n_rows, d):
+    """Return slices of rows whose d x d matrices fit in memory together."""
+    return blocks(n_rows, _BLOCK // d**2)
 
 
 def _solve_block(P, t, F):
