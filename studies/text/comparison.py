@@ -19,7 +19,7 @@ from amptutorial.heldout import (
 from amptutorial.smoothing import cosines_of_rows
 
 from .corpora import CORPORA, NULLS, TEXTS
-from .methods import ABLATIONS, METHODS, SMOOTHERS, at_best_size
+from .methods import ABLATIONS, LINKED, METHODS, SMOOTHERS, at_best_size
 from .rates import judged
 
 HELD_OUT = 0.2  # the fraction that judges the methods
@@ -97,7 +97,7 @@ class _Case:
         records = _compare_methods(
             corpus,
             rng=np.random.default_rng([self.index, corpus.counts.shape[0]]),
-            methods={name: METHODS[name] for name in self.methods},
+            methods={name: (METHODS | LINKED)[name] for name in self.methods},
             dimensions=self.dimensions,
             split=SPLITS[self.hidden],
         )
@@ -141,6 +141,9 @@ def _cases():
     for name in NULLS:
         yield _Case(name, 0, dimensions=(10, 30), methods=FAST)
     yield _Case("docstrings", 0, hidden="counts", dimensions=(10,), methods=FAST)
+    for name in TEXTS:
+        if name != "manual pages":  # see above
+            yield _Case(name, 0, dimensions=(10,), methods=(*LINKED, "amp"))
 
 
 CASES = tuple(_cases())

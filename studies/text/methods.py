@@ -14,6 +14,7 @@ from .minimisers import (
 from .rates import TABLES, starred
 from .rivals import (
     amp,
+    amp_of_ratios,
     amp_with_counted_biases,
     amp_with_given_prior,
     amp_without_onsager,
@@ -57,6 +58,7 @@ EMBEDDINGS = {
     "quartic_target": quartic_target,
 }
 BOTH = {"amp_neighbours": amp_and_neighbours}
+LINKED = {"amp_of_ratios": amp_of_ratios, "svd_of_ratios": svd_of_ratios}  # both read 1 + M
 METHODS = {"amp": amp} | BOTH | SMOOTHERS | EMBEDDINGS | ABLATIONS
 
 

@@ -55,6 +55,8 @@ WEIGHTS = {
 CAPS = (2.0, 4.0, 8.0, 16.0, 32.0, np.inf)  # of the entries of the score
 FLOORS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7)  # the least of the ratios
 EXPONENTS = (0.7, 1.0, 1.4, 2.0, 2.8, 4.0)
+RATIO_SCALES = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.4, 2.0, 4.0)  # of M, where 1 + M is a ratio
+ROOTS = {"roots": lambda counts: same_pairs(counts, np.sqrt(counts.data))}
 # of M under a prior that is not learned
 DEVIATIONS = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0, 11.0, 16.0)
 
@@ -141,20 +143,57 @@ def quadratic_amp(kept, d, rng):
     seed = int(rng.integers(2**31))
 
     def fit(counts, table, n_sweeps):
-        biases = estimate_bias(table)
-        start, posterior = embedding_start(table, d, np.random.default_rng(seed))
-        B0 = np.sqrt(biases[1])[:, None] * start[1]
-        Y = FisherScore(table, *biases)
-        run = biased_low_rank_amp(Y, *biases, posterior, B0=B0, n_iter=max(ITERATIONS))
+        factors_at = _quadratic(table, d, seed)
 
         def rates(steps, scale):
-            A, B = run.iterates[steps - 1].A, run.iterates[steps - 1].B
-            U, V = (np.sqrt(scale) * X / np.sqrt(r)[:, None] for X, r in zip((A, B), biases, strict=True))
+            U, V = (np.sqrt(scale) * X for X in factors_at(steps))
             return fit_exponential(counts, U, V, n_sweeps)
 
         return rates
 
     return choose(fit, {"steps": ITERATIONS, "scale": OWN_SCALES}, kept, rng)
+
+
+def _quadratic(table, d, seed):
+    """Run AMP on the plain score; return a function of the steps to U and V."""
+    biases = estimate_bias(table)
+    start, posterior = embedding_start(table, d, np.random.default_rng(seed))
+    B0 = np.sqrt(biases[1])[:, None] * start[1]
+    Y = FisherScore(table, *biases)
+    run = biased_low_rank_amp(Y, *biases, posterior, B0=B0, n_iter=max(ITERATIONS))
+
+    def factors_at(steps):
+        found = run.iterates[steps - 1]
+        return [X / np.sqrt(r)[:, None] for X, r in zip((found.A, found.B), biases, strict=True)]
+
+    return factors_at
+
+
+def amp_of_ratios(kept, d, rng):
+    """Fit AMP to the plain score; take 1 + M for ratios to independence.
+
+    The fit is that of `quadratic_amp`, the rates and what is chosen are as in
+    `svd_of_ratios`.
+    """
+    seed = int(rng.integers(2**31))
+
+    def fit(counts, table, _):
+        factors_at = _quadratic(table, d, seed)
+
+        def rates(steps, scale, floor, exponent):
+            U, V = factors_at(steps)
+            return _of_ratios(counts, scale / np.sqrt(len(U)) * U, V, floor, exponent)
+
+        return rates
+
+    settings = {"steps": ITERATIONS, "scale": RATIO_SCALES, "floor": FLOORS, "exponent": EXPONENTS}
+    return choose(fit, settings, kept, rng, TABLES | ROOTS)
+
+
+def _of_ratios(counts, U, V, floor, exponent):
+    """Return rates in proportion to (1 + U V^T)^exponent, with the margins of counts."""
+    ratios = np.maximum(1 + U @ V.T, floor) ** exponent
+    return mixed(counts, (1, ratios.astype(np.float32)), U=U, V=V)
 
 
 def svd_pmi(kept, d, rng):
@@ -225,7 +264,6 @@ def svd_of_ratios(kept, d, rng):
     counts.
     """
     seed = int(rng.integers(2**31))
-    roots = {"roots": lambda counts: same_pairs(counts, np.sqrt(counts.data))}
 
     def fit(counts, table, _):
         r_u, r_v = estimate_bias(table)
@@ -236,13 +274,12 @@ def svd_of_ratios(kept, d, rng):
 
         def rates(power, floor, exponent):
             scaled = U * sigma * (sigma / sigma[0]) ** power
-            ratios = np.maximum(1 + scaled @ V.T, floor) ** exponent
-            return mixed(counts, (1, ratios.astype(np.float32)), U=scaled, V=V)
+            return _of_ratios(counts, scaled, V, floor, exponent)
 
         return rates
 
     settings = {"power": POWERS, "floor": FLOORS, "exponent": EXPONENTS}
-    return choose(fit, settings, kept, rng, TABLES | roots)
+    return choose(fit, settings, kept, rng, TABLES | ROOTS)
 
 
 def _capped(Z, r_u, r_v, cap):

@@ -14,8 +14,8 @@ from amptutorial.heldout import held_out_pairs, heldout_gain, hold_out, split_co
 from amptutorial.score import FisherScore
 from studies.text import rates, topic_models
 from studies.text.meaning import METHODS as OF_MEANING
+from studies.text.methods import LINKED, at_best_size
 from studies.text.methods import METHODS as COMPARED
-from studies.text.methods import at_best_size
 from studies.text.minimisers import _burst_loss, _by_frequency, _lbfgs_path, _sampled_factors
 from studies.text.rates import EITHER, Exponential, _Mixture, choose, climb, fit_exponential, mixture_of_topics
 from studies.text.rivals import _capped, _positive_pmi, _WithoutOnsager, correspondence_analysis
@@ -153,7 +153,7 @@ def needs_library(name):
         pytest.importorskip("gensim")
 
 
-METHODS = COMPARED | OF_MEANING
+METHODS = COMPARED | LINKED | OF_MEANING
 WITHOUT_VECTORS = {"neighbours", "word_walk"}
 # Each takes some; the formulas of most are compared with dense ones below, or are those of one that is quick.
 SECONDS = {"nmf", "skip_gram", "lda", "lbfgs", "lbfgs_bursts", "lbfgs_amp_ridge", "lbfgs_amp_prior", "gamma_poisson"}
