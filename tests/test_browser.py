@@ -463,7 +463,7 @@ def test_the_first_picture_opens_on_a_line_that_falls_and_is_the_same_at_every_v
     before = points.inner_html()
     again.get_by_role("button", name="Draw other tables").click()
     assert points.inner_html() != before
-    again.get_by_role("slider", name="mean count of a word in a document").press("ArrowRight")
+    again.get_by_role("slider", name="mean count").press("ArrowRight")
     expect(caption).not_to_have_text(said)
 
 

@@ -1,4 +1,4 @@
-"""Why not an SVD? The picture of README.md, and the table of chapter 6, in brief of README.md and of chapter 1.
+"""Why not an SVD? The picture of README.md, and the table of chapter 6.
 
 The picture shows two estimates and their predicted errors, against the strength of the signal. The rows of both sides
 are signs, and AMP knows it. The rival is the best that singular vectors can do. The same picture under the book's title
@@ -8,7 +8,6 @@ rows of unequal frequencies.
 python tools/draw_prediction.py
 """
 
-import re
 import warnings
 from pathlib import Path
 from typing import NamedTuple
@@ -36,12 +35,10 @@ from amptutorial.spectrum import outlier, overlaps
 ROOT = Path(__file__).parents[1]
 PICTURE = ROOT / "book/assets/prediction.svg"
 DARK, CARD = PICTURE.with_name("prediction-dark.svg"), PICTURE.with_name("social.png")
-TABLE, README = PICTURE.with_name("why_not_svd.md"), ROOT / "README.md"
-BRIEF = PICTURE.with_name("why_not_svd_brief.md")
-IN_README = re.compile(r"\| error of \|.*?\n\n.*?\n", re.DOTALL)
+TABLE = PICTURE.with_name("why_not_svd.md")
 ON_DARK = ("#56B4E9", "#E69F00")  # of Okabe and Ito, too, and bright
 M, N, INSTANCES, ITERATIONS = 800, 1200, 20, 40
-MEASURED = np.array([1.25, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0])  # signal strength, in units of the spectral threshold
+MEASURED = np.array([0.75, 1.25, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0])  # signal strength, in units of the spectral threshold
 STRENGTHS = np.linspace(0.5, 4.2, 120)
 BETA = M / N
 SIGNS = GaussianMixture([0.5, 0.5], [-1, 1], [0, 0])
@@ -58,10 +55,6 @@ LEGEND = (
 
 
 PLUS_MINUS = "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}"
-BRIEF_LEGEND = (
-    f"Means of {INSTANCES} tables of {M} × {N} counts, ± standard errors where given. The difference is taken table by "
-    "table. *Theory* saw no data."
-)
 
 
 class SignPosterior(Denoiser):
@@ -200,28 +193,6 @@ def table():
     return "".join(f"| {' | '.join(row)} |\n" for row in rows) + f"\n{LEGEND}\n"
 
 
-def brief(text):
-    """Return two rows of the table and their difference, for readers who know no other estimate, and a legend."""
-    head, line, *rows = text.splitlines()[:9]
-    cells = {name: values for name, *values in (row.strip("| ").split(" | ") for row in rows)}
-    rows = {"best SVD": [], "AMP": cells["AMP, right prior"], "AMP less SVD": []}
-    for own, rival in zip(rows["AMP"], cells["weighted, shrunken SVD"], strict=True):
-        mean, *bar = rival.split(PLUS_MINUS)
-        less = float(own.split(PLUS_MINUS)[0]) - float(mean)
-        rows["best SVD"].append(mean)
-        rows["AMP less SVD"].append(PLUS_MINUS.join([f"{less:.3f}".replace("-", "\N{MINUS SIGN}"), *bar]))
-    shown = (f"| {' | '.join([name, *values])} |" for name, values in rows.items())
-    return "\n".join([head, line, *shown, "", BRIEF_LEGEND, ""])
-
-
-def write(text):
-    """Store the table for the chapters, and in README in place of the one that is there."""
-    TABLE.write_text(text)
-    BRIEF.write_text(brief(text))
-    README.write_text(IN_README.sub(lambda _: brief(text), README.read_text(), count=1))
-    print(f"Written: {TABLE}, {BRIEF} and {README}")
-
-
 def measure(strength, seed):
     """Return the errors of AMP and of the shrunken singular vectors on the counts of one instance."""
     errors = compare(signs(strength), seed)
@@ -271,7 +242,8 @@ def main():
     draw(predicted, errors, "black", COLOURS, PICTURE)
     draw(predicted, errors, "#E6E9EE", ON_DARK, DARK)
     draw_card(predicted, errors)
-    write(table())
+    TABLE.write_text(table())
+    print(f"Written: {TABLE}")
 
 
 if __name__ == "__main__":
