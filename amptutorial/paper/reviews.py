@@ -20,10 +20,12 @@ def reviews_instance(index):
     Returns
     -------
     dict
-        ``m``, ``n``, ``nonzeros``, ``d``; ``gain`` in nats per held-out count;
+        ``m``, ``n``, ``nonzeros``, ``d``; ``n_inflected``, the number of words where
+        they are not put in their dictionary form; ``gain`` in nats per held-out count;
         ``words``, and the words ``nearest`` to each, nearest first.
     """
     corpus = load_movie_reviews(random_state=index)
+    inflected = load_movie_reviews(random_state=index, lemmatize=False)
     rng = np.random.default_rng(index)
     kept, held_out, _, columns = hold_out(corpus.counts, HELD_OUT, rng)
     model = AMPEmbedding(random_state=index).fit(kept)
@@ -33,6 +35,7 @@ def reviews_instance(index):
     (m, n), nonzeros = corpus.counts.shape, corpus.counts.nnz
     return {
         **{"m": m, "n": n, "nonzeros": nonzeros, "d": U.shape[1]},
+        "n_inflected": inflected.counts.shape[1],
         "gain": heldout_gain(kept, held_out, U, V, *biases),
         "words": WORDS,
         "nearest": [nearest_words(V, vocabulary, word) for word in WORDS],
