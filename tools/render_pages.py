@@ -28,9 +28,9 @@ LEDGER_HEAD = """(ledger)=
 
 Every labelled statement of the paper {cite}`azar2023estimation`, in the paper's order: where this book teaches it,
 what computes it, which tests verify it, and whether it stands as printed. *Stated* means: used without a proof here.
-Of a figure or table, *corrected* means that a match or a formula of the paper fails in our runs; *not decided*, that its
-claim depends on something that the paper leaves open; *not reproduced*, that no choice that we tried gives its number;
-*no claim*, that the paper shows it and claims no match. The verdicts are explained in {ref}`ch-paper`.
+Of a figure or table, *corrected* means that a match or a formula of the paper fails in our runs; *not decided*, that
+its claim depends on something that the paper leaves open; *not reproduced*, that no choice that we tried gives its
+number; *no claim*, that the paper shows it and claims no match. The verdicts are explained in {ref}`ch-paper`.
 A test `bias::margins_and_normalisation` is the function `test_margins_and_normalisation` in `tests/test_bias.py`.
 Numbers and labels belong to the text that the {ref}`errata <errata>` name: (17) in 3.3 is equation 17, in Section 3.3.
 
