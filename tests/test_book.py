@@ -283,6 +283,21 @@ def test_the_ledger_says_by_how_much_the_figures_miss():
     assert f"{reviews['n'][0]} words" in notes["tab:nlp"] and f"{reviews['n_inflected'][0]} without" in notes["tab:nlp"]
 
 
+def test_the_verdicts_of_the_chapter_are_those_of_the_ledger():
+    """In its text, in its table and in the ledger: one verdict for each panel."""
+    prose = prose_of(BOOK / "18_the_papers_figures.ipynb")
+    panels = re.compile(r"\b\d[ab]\b|Table 1")
+    said = re.findall(r"\*\*Verdict on ([^*]+):\*\* ([a-z ]+)", prose)
+    listed = re.findall(r"^\| (\{ref\}[^|]+) \| ([a-z ]+) \|", prose, flags=re.MULTILINE)
+    ledger = {
+        entry["number"].removeprefix("Figure "): entry["status"]
+        for entry in LEDGER
+        if re.fullmatch(r"Figure \d[ab]|Table 1", entry["number"])
+    }
+    for verdicts in (said, listed):
+        assert {panel: verdict for names, verdict in verdicts for panel in panels.findall(names)} == ledger
+
+
 def what_an_entry_names_exists(entry):
     file, anchor = entry["chapter"].split("#")
     assert f"({anchor})=" in text_of(BOOK / file)

@@ -20,7 +20,7 @@ import amptutorial
 
 ROOT = Path(__file__).parents[1]
 BOOK = ROOT / "book"
-STATUSES = ("as printed", "reproduced", "corrected", "not decided", "not reproduced", "stated")
+STATUSES = ("as printed", "corrected", "not decided", "not reproduced", "no claim", "stated")
 GENERATED = "% Written by tools/render_pages.py.\n\n"
 
 LEDGER_HEAD = """(ledger)=
@@ -28,10 +28,9 @@ LEDGER_HEAD = """(ledger)=
 
 Every labelled statement of the paper {cite}`azar2023estimation`, in the paper's order: where this book teaches it,
 what computes it, which tests verify it, and whether it stands as printed. *Stated* means: used without a proof here.
-Of a figure or table, *reproduced* means that what the paper says of it holds in our runs; *corrected*, that a formula
-or a match that it claims fails there; *not decided*, that the paper draws a prediction and prints no formula for it;
-*not reproduced*, that it leaves choices open, and none that we tried gives its number. The verdicts are explained in
-{ref}`ch-paper`.
+Of a figure or table, *corrected* means that a match or a formula of the paper fails in our runs; *not decided*, that
+its claim depends on something that the paper leaves open; *not reproduced*, that no choice that we tried gives its
+number; *no claim*, that the paper shows it and claims no match. The verdicts are explained in {ref}`ch-paper`.
 A test `bias::margins_and_normalisation` is the function `test_margins_and_normalisation` in `tests/test_bias.py`.
 Numbers and labels belong to the text that the {ref}`errata <errata>` name: (17) in 3.3 is equation 17, in Section 3.3.
 
