@@ -37,7 +37,7 @@ def embedding(m, n, d, rng, *, variance=1.0, bias_u=None, bias_v=None):
 
 
 def test_erratum_5_b_is_updated_by_its_own_function(rng):
-    """S_0 = W^T A_0 / sqrt(m) - B_0 Psi, B_1 = H_v(S_0): its second moment is that of H_v, not of the printed H_u."""
+    """S_0 = W^T A_0 / sqrt(m) + B_0 Psi, B_1 = H_v(S_0): its second moment is that of H_v, not of the printed H_u."""
     m, n = 1600, 2400
     W, B = rng.standard_normal((m, n)), rng.standard_normal(n)  # the printed W (n x m) could not be applied to B
     A = np.tanh(W @ B / np.sqrt(m))
