@@ -286,7 +286,7 @@ def new_channel(U, V, r_u, r_v, *, mean_count=1e9):
     Examples
     --------
     >>> e = new_channel(np.zeros((20, 2)), np.zeros((30, 2)), np.ones(20), np.ones(30))
-    >>> round(e.rates().mean() / 1e9, 6)
+    >>> round(float(e.rates().mean()) / 1e9, 6)
     1.0
     """
     raised = mean_count / (r_u.mean() * r_v.mean())
