@@ -47,8 +47,8 @@ def _compare_methods(corpus, *, rng, methods=METHODS, dimensions=(10,), split=sp
     -------
     list of dict
         For each dimension and method: ``method``, ``d``; ``gain`` in nats per count and
-        its two-way standard ``error``; ``lead``, by how much the first method gains
-        more, and ``lead_error``, both of the differences pair by pair; ``chosen``, the
+        its two-way standard ``error``; ``against``, the first method; ``lead``, by how
+        much it gains more, and ``lead_error``, both of the differences pair by pair; ``chosen``, the
         settings; ``by_cosine``, the gain in rows whose largest cosine with another row
         is between those of `COSINES`, and ``shares``, how many of the hidden counts are
         there; ``seconds`` of
@@ -69,10 +69,11 @@ def _compare_methods(corpus, *, rng, methods=METHODS, dimensions=(10,), split=sp
             rates = method(kept, size, own_rng) if size else at_best_size(method, kept, own_rng)
             seconds = time.process_time() - begin
             log_ratios = rates.log_ratios(pairs)
-            first = log_ratios if first is None else first
+            if first is None:
+                first, against = log_ratios, name
             records.append(
                 {
-                    **{"method": name, "d": d, "seconds": seconds},
+                    **{"method": name, "against": against, "d": d, "seconds": seconds},
                     **judged(pairs, log_ratios, first, rates.chosen),
                     "by_cosine": np.bincount(places, pairs.z * log_ratios, len(shares)) / np.maximum(shares, 1),
                     "shares": shares / shares.sum(),

@@ -139,9 +139,9 @@ def test_the_stored_gain_is_what_a_fit_gives():
     records, names = stored("docstrings"), ("amp", "svd_pmi")
     case = replace(next(case for case in CASES if case.corpus == "docstrings"), dimensions=(10,), methods=names)
     for found in case.run():
-        here = [records[key] == found[key] for key in ("split", "d", "method")]
+        here = [records[key] == found[key] for key in ("split", "d", "method", "against")]
         for key in ("gain", "error", "lead", "lead_error"):
-            assert found[key] == pytest.approx(records[key][np.all(here, axis=0)][0], abs=0.005), key
+            assert found[key] == pytest.approx(records[key][np.all(here, axis=0)].item(), abs=0.005), key
 
 
 @pytest.mark.slow
