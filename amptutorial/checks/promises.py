@@ -246,7 +246,7 @@ def state_evolution(trial):
     predicted = evolution.iterates[-1].nmse
     measured = normalised_mse(A, B, run.A, run.B)
     require(
-        abs(measured - predicted) <= 0.25 * max(predicted, 0.2),
+        abs(measured - predicted) <= 0.1 * max(predicted, 0.4),
         f"m = {m}, n = {n}: after {n_iter} iterations state evolution predicts the "
         f"error {predicted:.3f}, AMP has {measured:.3f}: does the denoiser see "
         "anything but P, r and F?",
@@ -259,11 +259,12 @@ def _laws_that_amp_can_find(trial):
     """Return laws of scaled rows of both sides, frequent enough to be found at m = 4n.
 
     AMP finds a signal if E(r u_k^2)^2 > sqrt(m / n) = 2, and otherwise magnifies
-    chance: rows that are weak are made frequent.
+    chance. Rows that are weak are made frequent, until E(r u_k^2) is at least 4: right
+    denoisers then have errors well below 1, and a wrong prediction shows.
     """
     rows = trial.belief.rows
     strength = np.mean(rows.draw((4000, trial.d), rng=np.random.default_rng(3)) ** 2)
-    level = max(0.0, np.log(2 / strength))
+    level = max(0.0, np.log(4 / strength))
     bias = DiscreteBias([level - 0.5, level + 0.5])
     return scaled_rows(trial.d, rows_u=rows, rows_v=rows, bias_u=bias, bias_v=bias)
 
