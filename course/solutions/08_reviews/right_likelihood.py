@@ -18,20 +18,19 @@ class ReviewDenoiser(Denoiser):
         self.logs, self.learn = logs, learn
 
     def _log_likelihood(self, P, r, F, logs):
-        """Return log E exp(p x^T - x F x^T / 2) for each row; an analytic function of `P`."""
+        """Return log E exp(p x^T - x F x^T / 2), by rows of each table in a stack `P`; an analytic function of `P`."""
         w, V = np.linalg.eigh(F)
-        Y = (P @ V)[None]
-        variances = np.exp(logs[:2])[:, None] * r
-        terms = Y**2 / (w + 1 / variances[:, :, None]) - np.log1p(variances[:, :, None] * w)
-        each = terms.sum(axis=2) / 2 + np.array([[0.0], [logs[2]]])
+        variances = (np.exp(logs[:2])[:, None] * r)[:, :, None]
+        quadratic = np.einsum("snk,cnk->csn", (P @ V) ** 2, 1 / (w + 1 / variances))
+        each = (quadratic - np.log1p(variances * w).sum(axis=2)[:, None]) / 2 + np.array([0.0, logs[2]])[:, None, None]
         largest = each.real.max(axis=0)
         return np.log(np.exp(each - largest).sum(axis=0)) + largest - np.logaddexp(0, logs[2])
 
     def estimate(self, P, r, F):
         """Return the derivative by each entry of P."""
         step = 1e-30 * (1 + np.abs(P).max())
-        shifts = 1j * step * np.eye(P.shape[1])
-        return np.stack([self._log_likelihood(P + shift, r, F, self.logs).imag / step for shift in shifts], axis=1)
+        shifted = P + 1j * step * np.eye(P.shape[1])[:, None]
+        return self._log_likelihood(shifted, r, F, self.logs).imag.T / step
 
     def refit(self, P, r, F):
         """Return a copy with the three numbers that a few steps of L-BFGS find."""
@@ -39,7 +38,7 @@ class ReviewDenoiser(Denoiser):
             return self
 
         def loss(logs):
-            return -self._log_likelihood(P, r, F, logs).mean()
+            return -self._log_likelihood(P[None], r, F, logs).mean()
 
         bounds = [(-9, 9), (-9, 9), (-7, 7)]
         return ReviewDenoiser(minimize(loss, self.logs, method="L-BFGS-B", bounds=bounds, options={"maxiter": 3}).x)
