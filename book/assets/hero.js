@@ -102,7 +102,8 @@ function picture(predicted, measured) {
   const steps = [1, 4, 8].map(k => `<text x="${x(k - 1)}" y="303" text-anchor="middle">${k}</text>`).join("");
   return `<path class="hero-axis" d="M52 20V280H612"/>${[0, 0.5, 1].map(tick).join("")}${steps}
     <text x="612" y="328" text-anchor="end">iteration</text><text x="62" y="32">error</text>
-    <path class="hero-nothing" d="M52 ${y(1)}H612"/><path class="hero-band" d="M${path([...upper, ...lower])}Z"/>
+    <path class="hero-nothing" d="M52 ${y(1)}H612"/><text x="612" y="${y(1) - 9}" text-anchor="end">nothing found</text>
+    <path class="hero-band" d="M${path([...upper, ...lower])}Z"/>
     <path class="hero-predicted" d="M${path(predicted.map((error, k) => [error, k]))}"/>
     <g class="hero-measured">${points}</g>`;
 }
