@@ -125,8 +125,8 @@ function begin(figure) {
     iteration.shown.value = iteration.input.value = Math.floor(position);
     const m = rows.input.value, whole = Math.floor(position), error = wrong(fits[whole], table.truth).toFixed(2);
     said.setAttribute("aria-live", playing ? "off" : "polite"); // nobody wants each iteration read aloud
-    said.textContent = `Dots: ${m} × ${m} counts drawn from a model. Stripes: the associations, in truth and as AMP finds them, which knows ` +
-      `the model but not the truth (below the strength 1 it finds nothing). Rows and columns are sorted by the truth. ` +
+    said.textContent = `Dots: ${m} × ${m} counts drawn from a model. Stripes: the associations, in truth and as AMP finds them. AMP ` +
+      `knows the model, but not the truth, and below the strength 1 it finds nothing. Rows and columns are sorted by the truth. ` +
       `After ${whole} iteration${whole === 1 ? "" : "s"} the ` +
       `error is ${error}. That of knowing nothing is 1, that of a random guess is higher.`;
     if (playing) return;
