@@ -284,18 +284,18 @@ def test_the_ledger_says_by_how_much_the_figures_miss():
 
 
 def test_the_verdicts_of_the_chapter_are_those_of_the_ledger():
-    """In its text, in its table and in the ledger: one verdict for each panel."""
+    """In its text or its table, and in the ledger: one verdict for each panel."""
     prose = prose_of(BOOK / "18_the_papers_figures.ipynb")
     panels = re.compile(r"\b\d[ab]\b|Table 1")
     said = re.findall(r"\*\*Verdict on ([^*]+):\*\* ([a-z ]+)", prose)
-    listed = re.findall(r"^\| (\{ref\}[^|]+) \| ([a-z ]+) \|", prose, flags=re.MULTILINE)
+    listed = re.findall(r"^\| ([^|]+) \| ([a-z ]+) \|", prose, flags=re.MULTILINE)
     ledger = {
         entry["number"].removeprefix("Figure "): entry["status"]
         for entry in LEDGER
         if re.fullmatch(r"Figure \d[ab]|Table 1", entry["number"])
     }
-    for verdicts in (said, listed):
-        assert {panel: verdict for names, verdict in verdicts for panel in panels.findall(names)} == ledger
+    given = [(panel, verdict) for names, verdict in said + listed for panel in panels.findall(names)]
+    assert sorted(given) == sorted(ledger.items())
 
 
 def what_an_entry_names_exists(entry):

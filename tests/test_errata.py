@@ -602,5 +602,6 @@ def test_erratum_40_ten_times_the_strength_of_the_lasso_changes_nothing(rng):
     for strength in (1e-3, 1e-2):
         run = biased_low_rank_amp(*score, Lasso(strength), B0=B0, n_iter=6)
         assert sum((X == 0).sum() for X in (run.A, run.B)) < 50
+        assert np.sqrt(np.vdot(run.B, run.B) / (L1.m * L1.d)) > 20_000 * 1e-3  # the noise of an entry of A, at r = 1
         errors.append(normalised_mse(truth.A, truth.B, run.A, run.B))
     assert abs(errors[1] / errors[0] - 1) < 1e-4
