@@ -278,11 +278,8 @@ def test_what_the_readme_says_of_real_texts_is_stored():
     for row, of in rows.items():
         assert f"\n| {row} | {gains['docstrings', *of]:.2f} |\n" in readme
     said = " ".join(readme.split())
-    rival, plain, damped, minimiser = (
-        gains["docstrings", name, 10] for name in ("svd_of_ratios", "amp_counts", "amp", "lbfgs")
-    )
-    assert rival < plain < damped
-    assert f"loss and from *damped* counts: a minimiser of the same loss gains {minimiser:.2f}." in said
+    damped, plain = (gains["docstrings", name, 10] for name in ("lbfgs", "lbfgs_counts"))
+    assert f"of the same loss gains {damped:.2f}, and {plain:.2f} without *damped* counts." in said
     where = (stored["corpus"] == "docstrings") & (stored["hidden"] == "pairs") & (stored["split"] == 0)
     for method, table in (("amp", "damped"), ("lbfgs", "damped"), ("neighbours", "damped"), ("svd_of_ratios", "roots")):
         assert all(f"table {table}" in str(chosen) for chosen in stored["chosen"][where & (stored["method"] == method)])
