@@ -17,6 +17,7 @@ from importlib.metadata import packages_distributions
 from itertools import chain
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 from execute_book import NOTEBOOKS
@@ -258,13 +259,29 @@ sys.meta_path.insert(0, Absent)
 @pytest.mark.slow
 def test_the_examples_in_the_readme_run_without_any_extra():
     readme = (ROOT / "README.md").read_text()
-    first, second, *_ = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+    first, table, second = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
     texts = "from amptutorial.corpus import docstring_texts\nmy_texts = docstring_texts(['numpy'])\n"
-    printed = run(ALONE + first + "print(model.channel_)\n" + texts + second)
+    fresh = "model = AMPEmbedding(n_components='auto', random_state=0)\n"  # as the lines for a table make it
+    assert 'AMPEmbedding(n_components="auto", random_state=0)' in table
+    printed = run(ALONE + first + "print(model.channel_)\n" + texts + fresh + second)
     said = re.search(r"prints, after some seconds,\n\n```text\n(.*?)```", readme, re.DOTALL)[1]
     assert said + "damped\n" in printed
     assert "nats better than by frequency alone" in printed and "error -> " in printed
-    assert all(sum(bool(line.strip()) for line in each.splitlines()) <= 10 for each in (first, second))
+    assert all(sum(bool(line.strip()) for line in each.splitlines()) <= 10 for each in (first, table, second))
+
+
+@pytest.mark.slow
+def test_the_lines_of_the_readme_for_a_table_name_its_sites_and_species(tmp_path, monkeypatch):
+    pandas = pytest.importorskip("pandas")
+    lines = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)[1]
+    rng = np.random.default_rng(0)
+    rates = np.exp(rng.standard_normal((80, 2)) @ rng.standard_normal((2, 60)))
+    names = [f"pond {i}" for i in range(80)], [f"bird {j}" for j in range(60)]
+    pandas.DataFrame(rng.poisson(rates), *names).to_csv(tmp_path / "my_table.csv")
+    monkeypatch.chdir(tmp_path)
+    printed = run(lines + "print(*sites.index[:2], *species.index[:2], sep=',')\n")
+    gain, error = map(float, re.match(r"gain (\S+) ± (\S+) nats per count", printed).groups())
+    assert gain > 3 * error and printed.endswith("\npond 0,pond 1,bird 0,bird 1")
 
 
 def test_what_the_readme_says_of_real_texts_is_stored():
