@@ -58,7 +58,7 @@ def shards_of(count, rows=ROWS):
 def cluster(n_workers, memory_limit=0):
     """Yield a client of workers with one thread each, which count what they send."""
     local = LocalCluster(
-        n_workers=n_workers, threads_per_worker=1, dashboard_address=None, memory_limit=memory_limit, silence_logs=50
+        n_workers=n_workers, threads_per_worker=1, dashboard_address=":0", memory_limit=memory_limit, silence_logs=50
     )
     with local, Client(local) as client:
         client.run(listen)
