@@ -112,8 +112,8 @@ function begin(figure) {
   const said = make("figcaption", {});
   const button = make("button", { type: "button" }), other = make("button", { type: "button", textContent: "Other table" });
   const iteration = slider("iteration", { min: 0, max: ITERATIONS, step: 1, value: ITERATIONS }, () => stop(true));
-  const strength = slider("strength of association", { min: 0.4, max: 10, step: 0.1, value: 8 }, anew);
-  const rows = slider("documents and words", { min: 100, max: 200, step: 20, value: 200 }, anew);
+  const strength = slider("strength of association", { min: 0.4, max: 8, step: 0.1, value: 8 }, anew);
+  const rows = slider("documents and words", { min: 160, max: 200, step: 20, value: 200 }, anew);
   const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
   let seed = 17, table, fits, position = ITERATIONS, playing = 0;
 
