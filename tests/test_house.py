@@ -284,6 +284,18 @@ def test_the_lines_of_the_readme_for_a_table_name_its_sites_and_species(tmp_path
     assert gain > 3 * error and printed.endswith("\npond 0,pond 1,bird 0,bird 1")
 
 
+def test_the_word_of_thirty_counts_has_the_error_of_its_chapter():
+    chapter = (ROOT / "book/10_one_words_error.ipynb").read_text()
+    measured, predicted = re.search(
+        r"thirty counts has an error of about (.{4}) \(predicted (.{4})\)", chapter
+    ).groups()
+    assert f"30 counts: error {predicted}" in chapter
+    for page in ("README.md", "book/intro.md"):
+        said = " ".join((ROOT / page).read_text().split())
+        assert f"{predicted}, where knowing nothing is 1. Measured on twelve" in said
+        assert f"drawn from the model, it is {measured}" in said
+
+
 def test_what_the_readme_says_of_real_texts_is_stored():
     stored = load_results("text")["instances"]
     rows = zip(*(stored[name] for name in ("corpus", "method", "d", "split", "hidden", "gain")), strict=True)
@@ -304,6 +316,15 @@ def test_what_the_readme_says_of_real_texts_is_stored():
     where = (stored["corpus"] == "docstrings") & (stored["hidden"] == "pairs") & (stored["split"] == 0)
     for method, table in (("amp", "damped"), ("lbfgs", "damped"), ("neighbours", "damped"), ("svd_of_ratios", "roots")):
         assert all(f"table {table}" in str(chosen) for chosen in stored["chosen"][where & (stored["method"] == method)])
+    vectors = {key: gain for key, gain in gains.items() if key[0] == "docstrings" and "neighbours" not in key[1]}
+    assert max(vectors.values()) < gains["docstrings", "neighbours", 10] - 0.1
+    for (method, d), ahead in {("svd_of_ratios", 0): 4, ("lbfgs", 10): 3}.items():
+        of = (stored["method"] == method) & (stored["d"] == d) & (stored["against"] == "amp")
+        of &= (stored["hidden"] == "pairs") & (stored["split"] == 0)
+        leads = stored["lead"][of] / stored["lead_error"][of]
+        assert ((leads < -2).sum(), (leads > 2).sum()) == (ahead, 2)
+    assert "(ahead on four of the book's eight texts, behind on two)" in said
+    assert "it is ahead of AMP on three and behind on two" in said
     for corpus in ("reviews", "speeches"):
         assert max(gains[corpus, "svd_of_ratios", d] for d in (0, 10)) < gains[corpus, "amp", 10]
 

@@ -75,6 +75,17 @@ def test_the_pages_begin_with_a_typical_table():
     assert errors[SEED] == pytest.approx(np.median([*errors.values()]), abs=0.005)
 
 
+@pytest.mark.slow
+@needs_node
+def test_where_the_sliders_end_amp_still_finds_the_stripes():
+    """In the smallest table with the strongest signal: smaller ones have single associations that are not weak."""
+    text = (ASSETS / "stripes.js").read_text()
+    rows = int(re.search(r'"documents and words", { min: (\d+)', text)[1])
+    strength = float(re.search(r'"strength of association", { min: [\d.]+, max: ([\d.]+)', text)[1])
+    errors = [each["error"] for each in ask([{"rows": rows, "strength": strength, "seed": k} for k in SEEDS])]
+    assert np.mean(errors) < 0.35 and max(errors) < 0.6
+
+
 @pytest.mark.parametrize("size", [{"width": 1440, "height": 900}, PHONE])
 def test_the_first_screen_has_the_picture_and_its_sliders_which_play_pause_and_answer_keys(opened, size):  # noqa: F811
     page = opened("book/intro.html", viewport=size)
